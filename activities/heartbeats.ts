@@ -6,7 +6,7 @@ const BEAT_INTERVAL_MS = 3_000;
 /**
  * `signal` aborts when the activity is cancelled; `report` stores heartbeat details that its next attempt can read.
  */
-export type ActivityControls = { signal: AbortSignal; report: (details: unknown) => void };
+type ActivityControls = { signal: AbortSignal; report: (details: unknown) => void };
 
 /**
  * Runs an activity and sends its heartbeats from a timer; a cancellation arrives in Temporal's response to a heartbeat.

@@ -47,7 +47,7 @@ async function writeCache(path: string, code: string): Promise<void> {
 /**
  * Version of the workflow code, a hash of its sources. Workers of the same version can replay each other's histories.
  */
-export async function workflowsVersion(): Promise<string> {
+export async function workflowCodeVersion(): Promise<string> {
   return (await hashSources()).slice(0, 16);
 }
 

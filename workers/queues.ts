@@ -13,9 +13,9 @@ import { createStoreAuditActivities } from '#activities/store-audit.ts';
 import type { Container } from '#src/container.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 
-export type QueueWorker = { taskQueue: TaskQueue; activities: object; maxConcurrentActivities: number };
+export type QueueWorkerOptions = { taskQueue: TaskQueue; activities: object; maxConcurrentActivities: number };
 
-export function queueWorkers(container: Container): QueueWorker[] {
+export function createQueueWorkerOptions(container: Container): QueueWorkerOptions[] {
   return [
     {
       taskQueue: taskQueues.ingestion,

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { mapErrors, recordRetriedErrors } from '#activities/interceptors/errors.ts';
+import { mapErrorsToTemporalFailures, recordRetriedErrors } from '#activities/interceptors/errors.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import { observeActivities } from '#activities/interceptors/telemetry.ts';
 import type { Container } from '#src/container.ts';
@@ -10,10 +10,10 @@ import { dataConverter } from '#src/temporal/data-converter.ts';
 import { scheduleStoreAudits } from '#src/temporal/schedules.ts';
 import { deleteStrayFolders } from '#src/temporary-folders.ts';
 import { workflowBundle } from './bundle.ts';
-import { type QueueWorker, queueWorkers } from './queues.ts';
-import { daily, dailyInBatches, everyMinute, hourly, inBackground, startSweeper } from './sweeper.ts';
-import { traceSinks } from './telemetry.ts';
-import { promoteFirstVersion, versioningOptions, workerVersion } from './versioning.ts';
+import { createQueueWorkerOptions, type QueueWorkerOptions } from './queues.ts';
+import { runDaily, runDailyInBatches, runEveryMinute, runHourly, runInBackground, startSweeper } from './sweeper.ts';
+import { createTraceSinks } from './telemetry.ts';
+import { promoteFirstWorkerVersion, workerVersion, workerVersioningOptions } from './versioning.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
@@ -57,30 +57,30 @@ export function startSweeps(container: Container): () => Promise<void> {
   return startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
-      { name: 'forget events of answers', run: everyMinute(chat.forgetEvents) },
+      { name: 'forget events of answers', run: runEveryMinute(chat.forgetEvents) },
       { name: 'requeue overdue chats', run: scoringRequests.requeueOverdue },
-      { name: 'set up the engine', run: inBackground(everyMinute(temporalSetUp(temporal))) },
+      { name: 'set up the engine', run: runInBackground(runEveryMinute(temporalSetUp(temporal))) },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
-      { name: 'publish changed documents', run: inBackground(documents.publishOutdated) },
-      { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
-      { name: 'forget old answers', run: everyMinute(idempotency.forgetExpired) },
-      { name: 'forget consents that never came', run: everyMinute(consents.deleteExpired) },
-      { name: 'forget sign-ins that never came', run: everyMinute(sso.deleteExpired) },
-      { name: 'forget windows of rate limits', run: everyMinute(rateLimiters.shared.forgetExpired) },
-      { name: 'release originals', run: inBackground(everyMinute(originals.sweepExpired)) },
-      { name: 'delete stray folders', run: inBackground(daily(() => deleteStrayFolders(container.tempDir))) },
-      { name: 'delete stray uploads', run: inBackground(hourly(blobs.deleteStrays)) },
-      { name: 'forget unused embeddings', run: dailyInBatches(embeddings.sweepUnused) },
-      { name: 'forget unused situations', run: dailyInBatches(chunkContexts.sweepUnused) },
-      { name: 'forget unused conversions', run: dailyInBatches(ingestion.sweepUnusedConversions) },
-      { name: 'bring schedules in line', run: inBackground(syncs.applyOutdated) },
-      { name: 'renew schedules', run: daily(syncs.renewSchedules) },
-      { name: 'forget old imports', run: dailyInBatches(importSteps.forgetOld) },
-      { name: 'forget evaluations without a draft', run: daily(evaluations.deleteOldAdhocRuns) },
-      { name: 'delete expired exports', run: inBackground(everyMinute(exports.deleteExpired)) },
-      { name: 'erase what came late', run: daily(erasure.eraseLate) },
-      { name: 'maintain the vector store', run: inBackground(daily(vectors.maintain)) },
+      { name: 'publish changed documents', run: runInBackground(documents.publishOutdated) },
+      { name: 'forget expired sessions', run: runDaily(sessions.deleteExpired) },
+      { name: 'forget old answers', run: runEveryMinute(idempotency.forgetExpired) },
+      { name: 'forget consents that never came', run: runEveryMinute(consents.deleteExpired) },
+      { name: 'forget sign-ins that never came', run: runEveryMinute(sso.deleteExpired) },
+      { name: 'forget windows of rate limits', run: runEveryMinute(rateLimiters.shared.forgetExpired) },
+      { name: 'release originals', run: runInBackground(runEveryMinute(originals.sweepExpired)) },
+      { name: 'delete stray folders', run: runInBackground(runDaily(() => deleteStrayFolders(container.tempDir))) },
+      { name: 'delete stray uploads', run: runInBackground(runHourly(blobs.deleteStrays)) },
+      { name: 'forget unused embeddings', run: runDailyInBatches(embeddings.sweepUnused) },
+      { name: 'forget unused situations', run: runDailyInBatches(chunkContexts.sweepUnused) },
+      { name: 'forget unused conversions', run: runDailyInBatches(ingestion.sweepUnusedConversions) },
+      { name: 'bring schedules in line', run: runInBackground(syncs.applyOutdated) },
+      { name: 'renew schedules', run: runDaily(syncs.renewSchedules) },
+      { name: 'forget old imports', run: runDailyInBatches(importSteps.forgetOld) },
+      { name: 'forget evaluations without a draft', run: runDaily(evaluations.deleteOldAdhocRuns) },
+      { name: 'delete expired exports', run: runInBackground(runEveryMinute(exports.deleteExpired)) },
+      { name: 'erase what came late', run: runDaily(erasure.eraseLate) },
+      { name: 'maintain the vector store', run: runInBackground(runDaily(vectors.maintain)) },
     ],
     logger,
     (sweep) => container.telemetry.metrics.count('acs_sweep_failures_total', { sweep }),
@@ -124,7 +124,7 @@ async function run(
     const version = await workerVersion(container.config.temporal);
     const workers = await createWorkers({ container, queues, connection, version });
     const ended = runAll(workers, stop);
-    const first = promoteFirstVersion(temporal, version, { stop, logger });
+    const first = promoteFirstWorkerVersion(temporal, version, { stop, logger });
     logger.info({ queues }, 'workers are polling');
     if (container.renderer === null)
       logger.info('neither LibreOffice nor Gotenberg is configured: previews and .ppt files are not supported');
@@ -162,28 +162,28 @@ async function createWorkers(options: {
   const interceptors = [
     observeActivities(telemetry),
     recordRetriedErrors(container.jobs),
-    mapErrors,
+    mapErrorsToTemporalFailures,
     ...(faults.length === 0 ? [] : [injectFaults(faults)]),
   ];
-  const createWorker = (queue: QueueWorker) =>
+  const createWorker = (queue: QueueWorkerOptions) =>
     Worker.create({
       connection,
       namespace: temporal.namespace,
       taskQueue: queue.taskQueue,
       workflowBundle: bundle,
       dataConverter: converter,
-      ...versioningOptions(version, queue.taskQueue),
+      ...workerVersioningOptions(version, queue.taskQueue),
       activities: queue.activities,
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
-      sinks: traceSinks(telemetry),
+      sinks: createTraceSinks(telemetry),
       // The SDK sends heartbeats this often at most: often enough that an activity survives the loss of one.
       maxHeartbeatThrottleInterval: '3 seconds',
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',
     });
   return Promise.all(
-    queueWorkers(container)
+    createQueueWorkerOptions(container)
       .filter(({ taskQueue }) => queues.includes(taskQueue))
       .map(createWorker),
   );

@@ -5,7 +5,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-export type Sweep = { name: string; run: () => Promise<void> };
+type Sweep = { name: string; run: () => Promise<void> };
 
 /**
  * Runs all sweeps (periodic maintenance) once a second. Not a workflow, because sweeps must also run while Temporal is
@@ -47,15 +47,15 @@ export function startSweeper(
 /**
  * Limits a sweep to one run at the start of the process and then one a day. A failed run is repeated after an hour.
  */
-export function daily(run: Sweep['run']): Sweep['run'] {
+export function runDaily(run: Sweep['run']): Sweep['run'] {
   return inBatches(DAY_MS, () => run().then(() => null));
 }
 
-export function hourly(run: Sweep['run']): Sweep['run'] {
+export function runHourly(run: Sweep['run']): Sweep['run'] {
   return inBatches(HOUR_MS, () => run().then(() => null));
 }
 
-export function everyMinute(run: Sweep['run']): Sweep['run'] {
+export function runEveryMinute(run: Sweep['run']): Sweep['run'] {
   return inBatches(MINUTE_MS, () => run().then(() => null));
 }
 
@@ -63,7 +63,7 @@ export function everyMinute(run: Sweep['run']): Sweep['run'] {
  * Splits a long sweep into batches: starts a pass once a day and runs one batch per second. `run` gets the cursor that
  * it returned last, and returns null at the end. After a failed batch the pass starts over in an hour.
  */
-export function dailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
+export function runDailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
   return inBatches(DAY_MS, run);
 }
 
@@ -90,7 +90,7 @@ function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promi
  * Runs a sweep without making the other sweeps wait for it, and skips it while its last run continues. An error of the
  * run is thrown at the next call.
  */
-export function inBackground(run: Sweep['run']): Sweep['run'] {
+export function runInBackground(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;
   let failure: Error | undefined;
   return async () => {

@@ -10,7 +10,7 @@ import { traceSinkName } from '#src/contracts/workflow-runs.ts';
 import type { TraceSinks } from '../workflows/interceptors/trace.ts';
 
 /** Sends the log of the Temporal SDK to our logger. Leaves signals to `main.ts`, which stops the process in order. */
-export function installRuntime(logger: Logger, metricsAddress?: string): void {
+export function installTemporalRuntime(logger: Logger, metricsAddress?: string): void {
   Runtime.install({
     shutdownSignals: [],
     logger: new DefaultLogger('WARN', (entry) => writeSdkLog(logger, entry)),
@@ -50,7 +50,7 @@ function benignFailure(error: unknown): { code: unknown; reason: unknown } | nul
   return 'cause' in error ? benignFailure(error.cause) : null;
 }
 
-export type SdkMetrics = {
+type SdkMetrics = {
   bindAddress: string;
   read(): Promise<string>;
 };
@@ -59,7 +59,7 @@ export type SdkMetrics = {
  * The Temporal SDK serves its metrics only on a port: finds a free local one, from which the worker's metrics page
  * reads them.
  */
-export async function findSdkMetrics(): Promise<SdkMetrics> {
+export async function createSdkMetricsSource(): Promise<SdkMetrics> {
   let port = randomPort();
   while (!(await isFree(port))) port = randomPort();
   return {
@@ -90,7 +90,7 @@ async function isFree(port: number): Promise<boolean> {
 }
 
 /** Sink that exports the spans of workflow runs. Only runs that belong to a trace call it. */
-export function traceSinks({ tracing }: Container['telemetry']): InjectedSinks<TraceSinks> {
+export function createTraceSinks({ tracing }: Container['telemetry']): InjectedSinks<TraceSinks> {
   return {
     [traceSinkName]: {
       ended: {
@@ -123,7 +123,7 @@ const READ_EVERY_MS = 15_000;
  * Registers gauges about jobs. Every worker reports the same values for the whole deployment: take the maximum, not the
  * sum.
  */
-export function measureJobs({ jobs, orchestrator, telemetry }: Container): void {
+export function registerJobGauges({ jobs, orchestrator, telemetry }: Container): void {
   const { metrics } = telemetry;
   let read: ReturnType<typeof jobs.statistics> | undefined;
   let readAgainMs = 0;

@@ -5,14 +5,14 @@ import type { TemporalConfig } from '#src/config.ts';
 import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { createWorkerVersions } from '#src/temporal/worker-versions.ts';
-import { workflowsVersion } from './bundle.ts';
+import { workflowCodeVersion } from './bundle.ts';
 
 const ASK_INTERVAL_MS = 1_000;
 
 /** Deployment name and build id of this process; null if worker versioning is off. */
 export async function workerVersion({ deployment }: Pick<TemporalConfig, 'deployment'>) {
   if (deployment === null) return null;
-  return { deploymentName: deployment.name, buildId: deployment.buildId ?? (await workflowsVersion()) };
+  return { deploymentName: deployment.name, buildId: deployment.buildId ?? (await workflowCodeVersion()) };
 }
 
 type WorkerVersion = Awaited<ReturnType<typeof workerVersion>>;
@@ -41,7 +41,7 @@ const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
   alignment: 'AUTO_UPGRADE',
 };
 
-export function versioningOptions(
+export function workerVersioningOptions(
   version: WorkerVersion,
   taskQueue: TaskQueue,
 ): Pick<WorkerOptions, 'workerDeploymentOptions'> {
@@ -55,7 +55,7 @@ export function versioningOptions(
   };
 }
 
-export async function promoteFirstVersion(
+export async function promoteFirstWorkerVersion(
   temporal: TemporalConnection,
   version: WorkerVersion,
   { stop, logger }: { stop: AbortSignal; logger: Logger },

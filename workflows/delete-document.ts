@@ -3,16 +3,16 @@ import type { DeletionActivities } from '#activities/deletion.ts';
 import type { DeleteDocumentInput, DeletionProgress, DeletionStage } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
-import { createParking } from './parking.ts';
-import { bulkPolicy, quickPolicy, recordPolicy } from './policies.ts';
+import { createParkableStepRunner } from './parking.ts';
+import { jobUpdatePolicy, quickActivityPolicy, slowActivityPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
 // Waits for a stopped ingestion, which may be inside a parser for another minute.
-const { stopIngestion } = proxyActivities<DeletionActivities>(bulkPolicy);
+const { stopIngestion } = proxyActivities<DeletionActivities>(slowActivityPolicy);
 const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } =
-  proxyActivities<DeletionActivities>(quickPolicy);
+  proxyActivities<DeletionActivities>(quickActivityPolicy);
 const { recordDeletion, recordParkedDeletion, recordResumedDeletion, recordDeletionFailure } =
-  proxyActivities<DeletionActivities>(recordPolicy);
+  proxyActivities<DeletionActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<DeletionProgress>(stageQueryName);
 
@@ -21,7 +21,7 @@ export async function deleteDocument(input: DeleteDocumentInput): Promise<void> 
   let progress: DeletionProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
 
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordParkedDeletion({ ...input, error }),
     resumed: () => recordResumedDeletion(input),
   });

@@ -25,12 +25,13 @@ import {
 } from '#src/domain/judging/judgement.ts';
 import { namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
-import { modelQuestionPolicy, quickPolicy, recordPolicy } from './policies.ts';
-import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
+import { jobUpdatePolicy, modelCallPolicy, quickActivityPolicy } from './policies.ts';
+import { appendProgress, searchAttributesForChild, showProgress, showStage } from './visibility.ts';
 
-const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quickPolicy);
-const { answerCase, judgeUnit } = proxyActivities<EvaluationActivities>(modelQuestionPolicy);
-const { recordEvaluationFailure, recordEvaluationCancellation } = proxyActivities<EvaluationActivities>(recordPolicy);
+const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quickActivityPolicy);
+const { answerCase, judgeUnit } = proxyActivities<EvaluationActivities>(modelCallPolicy);
+const { recordEvaluationFailure, recordEvaluationCancellation } =
+  proxyActivities<EvaluationActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<EvaluationProgress>(stageQueryName);
 
@@ -165,7 +166,7 @@ async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<Ste
         workflowId: caseWorkflowId(runId, caseIndex),
         args: [input],
         staticSummary: `Case ${caseIndex + 1} of ${caseCount}`,
-        typedSearchAttributes: attributesOfChild(),
+        typedSearchAttributes: searchAttributesForChild(),
       });
     } catch (error) {
       // The child workflow of a terminated attempt has not closed yet, so the start is repeated.

@@ -13,7 +13,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { AttemptOfJob, FailureDetails } from '#src/contracts/workflow-runs.ts';
-import { showFailure } from './visibility.ts';
+import { showRunFailure } from './visibility.ts';
 
 export type RunFailure = { code: string; message: string };
 
@@ -50,7 +50,7 @@ function stepOf(error: ChildWorkflowFailure): ActivityFailure | undefined {
   return cause instanceof ActivityFailure ? cause : undefined;
 }
 
-export function wasTerminated({ cause }: ChildWorkflowFailure): boolean {
+export function wasChildTerminated({ cause }: ChildWorkflowFailure): boolean {
   return cause instanceof TerminatedFailure;
 }
 
@@ -93,9 +93,9 @@ export async function recordEndOfRun(
     // The error code is shown after the job is updated, because operators take an open run with a code for a parked
     // one. Older runs showed the code first.
     const recordsFirst = patched('record-before-code');
-    if (!recordsFirst) showFailure(failure);
+    if (!recordsFirst) showRunFailure(failure);
     await record.failed(failure).catch(ignoreFailure);
-    if (recordsFirst) showFailure(failure);
+    if (recordsFirst) showRunFailure(failure);
     return runFailure(failure, error);
   });
 }

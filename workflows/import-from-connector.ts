@@ -26,17 +26,18 @@ import type {
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, failureOf, needsOperator, recordEndOfRun, wasTerminated } from './failure.ts';
-import { createParking } from './parking.ts';
-import { quickPolicy, recordPolicy, remotePagesPolicy, transferPolicy } from './policies.ts';
-import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
+import { attemptOfJob, failureOf, needsOperator, recordEndOfRun, wasChildTerminated } from './failure.ts';
+import { createParkableStepRunner } from './parking.ts';
+import { fileTransferPolicy, jobUpdatePolicy, providerListingPolicy, quickActivityPolicy } from './policies.ts';
+import { appendProgress, searchAttributesForChild, showProgress, showStage } from './visibility.ts';
 
-const { beginImport, pendingFiles } = proxyActivities<ConnectorActivities>(quickPolicy);
-const { listFiles, deleteMissing } = proxyActivities<ConnectorActivities>(remotePagesPolicy);
-const { fetchFile } = proxyActivities<ConnectorActivities>(transferPolicy);
-const { finishImport, recordFileFailure, queueSyncOfConnection } = proxyActivities<ConnectorActivities>(quickPolicy);
+const { beginImport, pendingFiles } = proxyActivities<ConnectorActivities>(quickActivityPolicy);
+const { listFiles, deleteMissing } = proxyActivities<ConnectorActivities>(providerListingPolicy);
+const { fetchFile } = proxyActivities<ConnectorActivities>(fileTransferPolicy);
+const { finishImport, recordFileFailure, queueSyncOfConnection } =
+  proxyActivities<ConnectorActivities>(quickActivityPolicy);
 const { recordImportParked, recordImportResumed, recordImportFailure, recordImportCancellation } =
-  proxyActivities<ConnectorActivities>(recordPolicy);
+  proxyActivities<ConnectorActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<ImportProgress>(stageQueryName);
 
@@ -70,7 +71,7 @@ async function runImport(
 ): Promise<ImportCounts> {
   setHandler(stageQuery, () => progress);
   const jobId = isSync ? syncWorkflowId(run.connectionId) : importWorkflowId(run.runId);
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordImportParked({ ...run, error }),
     resumed: () => recordImportResumed(run),
   });
@@ -180,10 +181,10 @@ async function importOne(
         workflowId: id,
         args: [input],
         staticSummary: name,
-        typedSearchAttributes: attributesOfChild(),
+        typedSearchAttributes: searchAttributesForChild(),
       });
     } catch (error) {
-      if (error instanceof ChildWorkflowFailure && wasTerminated(error)) return skipFile(input, error);
+      if (error instanceof ChildWorkflowFailure && wasChildTerminated(error)) return skipFile(input, error);
       // The child workflow of a terminated attempt has not closed yet, so the start is repeated.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');

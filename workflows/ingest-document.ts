@@ -20,17 +20,23 @@ import type {
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
-import { createParking } from './parking.ts';
-import { bulkPolicy, modelSlicePolicy, oneAttemptPolicy, quickPolicy, recordPolicy } from './policies.ts';
+import { createParkableStepRunner } from './parking.ts';
+import {
+  jobUpdatePolicy,
+  modelBatchPolicy,
+  quickActivityPolicy,
+  singleAttemptPolicy,
+  slowActivityPolicy,
+} from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { ingestAtOnce } = proxyActivities<IngestionActivities>(oneAttemptPolicy);
-const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulkPolicy);
+const { ingestAtOnce } = proxyActivities<IngestionActivities>(singleAttemptPolicy);
+const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(slowActivityPolicy);
 const { embedWindows, situateChunks, chunkDocument, embedChunks } =
-  proxyActivities<IngestionActivities>(modelSlicePolicy);
-const { activateGeneration } = proxyActivities<IngestionActivities>(quickPolicy);
+  proxyActivities<IngestionActivities>(modelBatchPolicy);
+const { activateGeneration } = proxyActivities<IngestionActivities>(quickActivityPolicy);
 const { recordParked, recordResumed, recordFailure, recordCancellation } =
-  proxyActivities<IngestionActivities>(recordPolicy);
+  proxyActivities<IngestionActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
 
@@ -51,7 +57,7 @@ export async function ingestDocument({
 }: IngestDocumentRun): Promise<IngestDocumentResult> {
   setHandler(stageQuery, () => progress);
 
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordParked({ ...input, error }),
     resumed: () => recordResumed(input),
   });

@@ -1,7 +1,7 @@
 import { ApplicationFailure, condition, defineUpdate, patched, setHandler } from '@temporalio/workflow';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
 import { failureOf, needsOperator, type RunFailure } from './failure.ts';
-import { showParked } from './visibility.ts';
+import { showRunParked } from './visibility.ts';
 
 const retryUpdate = defineUpdate(retryUpdateName);
 const skipUpdate = defineUpdate(skipUpdateName);
@@ -10,14 +10,14 @@ const skipUpdate = defineUpdate(skipUpdateName);
  * Runs a step of a workflow. Parks the run if only an operator can fix the step's failure, and repeats the step after
  * each retry.
  */
-export type RunOrPark = <T>(step: () => Promise<T>) => Promise<T>;
+type RunOrPark = <T>(step: () => Promise<T>) => Promise<T>;
 
 /**
  * Lets a run park while it waits for an operator to fix a failure: the update `retry` repeats the failed step, the
  * update `skip` ends the run as failed. Earlier steps are not repeated. Call it once, at the start of a workflow.
  * @param record writes into the job that the run is parked or resumed
  */
-export function createParking(record: {
+export function createParkableStepRunner(record: {
   parked: (failure: RunFailure) => Promise<void>;
   resumed: () => Promise<void>;
 }): RunOrPark {
@@ -46,7 +46,7 @@ export function createParking(record: {
 
   async function park(failure: RunFailure): Promise<void> {
     state = 'parked';
-    const unpark = showParked(failure);
+    const unpark = showRunParked(failure);
     try {
       await record.parked(failure);
       await condition(() => isSkipped || state === 'resuming');

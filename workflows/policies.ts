@@ -22,14 +22,14 @@ const retriedForADay = {
   },
 } satisfies ActivityOptions;
 
-export const quickPolicy: ActivityOptions = {
+export const quickActivityPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of quick activities: usually milliseconds; deleting the old generation of a very large document takes
   // longest.
   startToCloseTimeout: '2 minutes',
 };
 
-export const fewDocumentsPolicy: ActivityOptions = {
+export const documentBatchPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of activities that wait half a minute for documents, or write 20 transactions and start 20 workflows.
   // The rest is reserve for a busy database.
@@ -37,29 +37,29 @@ export const fewDocumentsPolicy: ActivityOptions = {
 };
 
 /** For activities that record the end of a run, or that it is parked. High priority, because clients wait for it. */
-export const recordPolicy: ActivityOptions = { ...quickPolicy, priority: { priorityKey: 1 } };
+export const jobUpdatePolicy: ActivityOptions = { ...quickActivityPolicy, priority: { priorityKey: 1 } };
 
-export const comparisonPolicy: ActivityOptions = {
+export const storeAuditPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of an audited page: usually seconds; deleting orphaned chunks of large documents takes longest.
   startToCloseTimeout: '30 minutes',
 };
 
-export const remotePagesPolicy: ActivityOptions = {
+export const providerListingPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of activities that call a provider for 20 seconds. The last call may take 30 seconds; the rest is for
   // storing the results.
   startToCloseTimeout: '2 minutes',
 };
 
-export const transferPolicy: ActivityOptions = {
+export const fileTransferPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of a file transfer, for the largest file of the largest tier over a slow line. A volume of an export is
   // smaller and takes about ten minutes.
   startToCloseTimeout: '1 hour',
 };
 
-export const bulkPolicy: ActivityOptions = {
+export const slowActivityPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of the conversion of a document: the parser may take one minute, the office program two, and OCR 20
   // seconds plus one page of a minute. The rest is for waiting, because few documents are rendered concurrently.
@@ -70,7 +70,7 @@ export const bulkPolicy: ActivityOptions = {
  * For the activity that runs all steps of a small document. Not retried: after a failure the steps run as separate
  * activities, so that the failing one shows.
  */
-export const oneAttemptPolicy: ActivityOptions = {
+export const singleAttemptPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of the steps of a small document: usually seconds; the rest is for a busy embedding model, whose calls
   // may take five minutes.
@@ -82,14 +82,14 @@ export const oneAttemptPolicy: ActivityOptions = {
  * For activities that call models for about half a minute, or chunk a large document, and then end so that other tasks
  * can run.
  */
-export const modelSlicePolicy: ActivityOptions = {
+export const modelBatchPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of a few batches of model calls, each of at most five minutes. Chunking takes at most a minute, but
   // waits for other documents in the same process.
   startToCloseTimeout: '30 minutes',
 };
 
-export const modelQuestionPolicy: ActivityOptions = {
+export const modelCallPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of three model calls of two minutes each. The rest is for waiting for a free slot or for `Retry-After`.
   // A local model answers one call at a time, in about half a minute.
@@ -97,7 +97,7 @@ export const modelQuestionPolicy: ActivityOptions = {
 };
 
 /** For work that a run can do without, such as the title of a chat: three attempts only. */
-export const optionalPolicy: ActivityOptions = {
+export const optionalActivityPolicy: ActivityOptions = {
   heartbeatTimeout: retriedForADay.heartbeatTimeout,
   cancellationType: retriedForADay.cancellationType,
   // Time limit of one short answer of a slow model, which answers chats first.

@@ -13,13 +13,13 @@ import type { AlignmentActivities } from '#activities/alignment.ts';
 import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
-import { optionalPolicy, quickPolicy, recordPolicy } from './policies.ts';
-import { hideFailure, showStage } from './visibility.ts';
+import { jobUpdatePolicy, optionalActivityPolicy, quickActivityPolicy } from './policies.ts';
+import { clearErrorCode, showStage } from './visibility.ts';
 
-const { scoreNextRound } = proxyActivities<AlignmentActivities>(quickPolicy);
+const { scoreNextRound } = proxyActivities<AlignmentActivities>(quickActivityPolicy);
 const { recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
-  proxyActivities<AlignmentActivities>(recordPolicy);
-const { nameChat } = proxyActivities<AlignmentActivities>(optionalPolicy);
+  proxyActivities<AlignmentActivities>(jobUpdatePolicy);
+const { nameChat } = proxyActivities<AlignmentActivities>(optionalActivityPolicy);
 
 const stageQuery = defineQuery<AlignmentProgress>(stageQueryName);
 const nudgeSignal = defineSignal(nudgeSignalName);
@@ -104,7 +104,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     } catch (error) {
       const end = await recordEnd(error);
       if (end !== undefined) throw end;
-      hideFailure();
+      clearErrorCode();
     }
   }
 }

@@ -13,7 +13,7 @@ export function showProgress(details: string): void {
   show(details);
 }
 
-export function attributesOfChild(): SearchAttributePair[] {
+export function searchAttributesForChild(): SearchAttributePair[] {
   const { typedSearchAttributes } = workflowInfo();
   return (['OrgId', 'ConnectionId', 'JobKind'] as const).flatMap((name) => {
     const value = typedSearchAttributes.get(keyword(name));
@@ -21,7 +21,7 @@ export function attributesOfChild(): SearchAttributePair[] {
   });
 }
 
-export function showFailure(failure: { code: string; message: string }): void {
+export function showRunFailure(failure: { code: string; message: string }): void {
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);
   show(`Failed: **${failure.code}**. ${failure.message}`);
 }
@@ -29,7 +29,7 @@ export function showFailure(failure: { code: string; message: string }): void {
 /**
  * Removes the error code from a run that continues, because operators take an open run with a code for a parked one.
  */
-export function hideFailure(): void {
+export function clearErrorCode(): void {
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: null }]);
 }
 
@@ -41,7 +41,7 @@ export function appendProgress(details: string): void {
  * Shows in the Temporal UI why the run is parked and how to continue it.
  * @returns a function that restores the earlier text
  */
-export function showParked(failure: { code: string; message: string }): () => void {
+export function showRunParked(failure: { code: string; message: string }): () => void {
   const details = getCurrentDetails();
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);
   show(
@@ -49,7 +49,7 @@ export function showParked(failure: { code: string; message: string }): () => vo
       'After fixing the cause, the update `retry` repeats this step; the update `skip` ends the run as failed.',
   );
   return () => {
-    hideFailure();
+    clearErrorCode();
     setCurrentDetails(details);
   };
 }

@@ -6,7 +6,7 @@ import type { FailureDetails } from '#src/contracts/workflow-runs.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 
-export function mapErrors(context: Context): ActivityInterceptors {
+export function mapErrorsToTemporalFailures(context: Context): ActivityInterceptors {
   return {
     inbound: {
       async execute(input, next) {

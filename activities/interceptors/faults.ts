@@ -10,7 +10,7 @@ const POLL_INTERVAL_MS = 5;
 
 /**
  * Injects faults into activities for tests, such as a killed process or a failing service. Must run inside
- * `mapErrors`, so that injected errors are converted like those of an activity.
+ * `mapErrorsToTemporalFailures`, so that injected errors are converted like those of an activity.
  */
 export function injectFaults(faults: readonly Fault[]): (context: Context) => ActivityInterceptors {
   const executions = new Map<string, number>();

@@ -7,7 +7,7 @@ import type { Telemetry } from '#src/ports/telemetry.ts';
 
 /**
  * Measures each attempt at an activity, and records a span if its run belongs to a trace. Must run outside
- * `mapErrors`, so that failures have error codes.
+ * `mapErrorsToTemporalFailures`, so that failures have error codes.
  */
 export function observeActivities({ metrics, tracing }: Telemetry) {
   return ({ info }: Context): ActivityInterceptors => ({

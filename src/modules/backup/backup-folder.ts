@@ -5,9 +5,9 @@ import { z } from 'zod';
 import {
   createOriginalCopies,
   createProgressPrinter,
+  fsyncPath,
   hashFile,
   readOriginalsList,
-  syncPath,
 } from './original-copies.ts';
 
 const FORMAT = 1;
@@ -32,9 +32,9 @@ const manifestSchema = z.object({
 });
 
 export type BackupManifest = z.infer<typeof manifestSchema>;
-export const backupFormat = FORMAT;
+export const backupFormatVersion = FORMAT;
 
-export function backupFiles(backup: string): { manifest: string; database: string; originals: string } {
+export function backupFilePaths(backup: string): { manifest: string; database: string; originals: string } {
   return {
     manifest: join(backup, MANIFEST),
     database: join(backup, 'database.dump'),
@@ -43,7 +43,7 @@ export function backupFiles(backup: string): { manifest: string; database: strin
 }
 
 async function readManifest(backup: string): Promise<BackupManifest | null> {
-  const { manifest: path } = backupFiles(backup);
+  const { manifest: path } = backupFilePaths(backup);
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR'].includes(String(error.code))) return null;
     throw error;
@@ -69,7 +69,7 @@ const unfinishedPrefix = 'unfinished-';
 const backupName = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$/;
 
 /** A complete backup in `path`. `folder` also holds other backups, and the originals that all of them share. */
-export type FoundBackup = { path: string; folder: string; manifest: BackupManifest };
+export type CompleteBackup = { path: string; folder: string; manifest: BackupManifest };
 
 /**
  * Reserves a folder of backups for one installation, because each backup deletes originals that none of its installation's
@@ -83,7 +83,7 @@ export async function claimBackupFolder(folder: string, installation: string): P
     const draft = join(folder, `${unfinishedPrefix}${randomUUID()}`);
     await writeFile(draft, installation, { mode: 0o600, flush: true });
     await rename(draft, path);
-    await syncPath(folder);
+    await fsyncPath(folder);
   }
   const owner = await readOwner(path);
   if (owner !== installation) {
@@ -98,7 +98,7 @@ async function readOwner(path: string): Promise<string | null> {
   });
 }
 
-export async function beginBackup(folder: string): Promise<string> {
+export async function createUnfinishedBackup(folder: string): Promise<string> {
   const draft = join(folder, `${unfinishedPrefix}${randomUUID()}`);
   await mkdir(draft, { mode: 0o700 });
   return draft;
@@ -109,14 +109,14 @@ export async function beginBackup(folder: string): Promise<string> {
  * @returns the path of the backup
  */
 export async function finishBackup(draft: string, manifest: BackupManifest): Promise<string> {
-  const file = await open(backupFiles(draft).manifest, 'wx', 0o600);
+  const file = await open(backupFilePaths(draft).manifest, 'wx', 0o600);
   await file.writeFile(`${JSON.stringify(manifest, null, 2)}\n`);
   await file.sync();
   await file.close();
-  await syncPath(draft);
+  await fsyncPath(draft);
   const path = join(dirname(draft), manifest.takenAt.replaceAll(':', '-'));
   await rename(draft, path);
-  await syncPath(dirname(draft));
+  await fsyncPath(dirname(draft));
   return path;
 }
 
@@ -143,7 +143,7 @@ export async function deleteBackup(path: string): Promise<void> {
 }
 
 /** Finds the backup in the folder `from`, or the newest one if `from` is a folder of backups. */
-export async function findBackup(from: string): Promise<FoundBackup> {
+export async function findBackup(from: string): Promise<CompleteBackup> {
   for (const path of [resolve(from), (await listBackups(resolve(from))).at(-1)]) {
     const manifest = path === undefined ? null : await readManifest(path);
     if (path !== undefined && manifest !== null) return { path, folder: dirname(path), manifest };
@@ -153,8 +153,8 @@ export async function findBackup(from: string): Promise<FoundBackup> {
 
 const MAX_FAULTS_LISTED = 20;
 
-export async function checkBackup({ path, folder, manifest }: FoundBackup, note: (line: string) => void) {
-  const files = backupFiles(path);
+export async function findBackupDamage({ path, folder, manifest }: CompleteBackup, note: (line: string) => void) {
+  const files = backupFilePaths(path);
   const faults: string[] = [];
 
   async function compare(file: string, written: { sizeBytes: number; sha256: string }): Promise<boolean> {

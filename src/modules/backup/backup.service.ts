@@ -7,25 +7,25 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import { type BackupRepository, createBackupRepository, restoreMarkerTable } from './backup.repository.ts';
 import {
   type BackupManifest,
-  backupFiles,
-  backupFormat,
-  beginBackup,
-  checkBackup,
+  backupFilePaths,
+  backupFormatVersion,
+  type CompleteBackup,
   claimBackupFolder,
+  createUnfinishedBackup,
   deleteBackup,
   deleteUnfinishedBackups,
-  type FoundBackup,
   findBackup,
+  findBackupDamage,
   finishBackup,
   listBackups,
 } from './backup-folder.ts';
 import {
+  type CopiedOriginal,
   createOriginalCopies,
   createProgressPrinter,
+  forEachInBatches,
   hashFile,
-  inBatches,
   type OriginalCopies,
-  type OriginalCopy,
 } from './original-copies.ts';
 
 /**
@@ -69,7 +69,7 @@ export function createBackupService(deps: {
    * Copies an original from the blob store unless the backup folder has it.
    * @returns null if the store has lost the original or has other content under its key
    */
-  async function copyOriginal(copies: OriginalCopies, key: string): Promise<OriginalCopy | null> {
+  async function copyOriginal(copies: OriginalCopies, key: string): Promise<CopiedOriginal | null> {
     const existing = await copies.find(key);
     if (existing !== null) return existing;
     try {
@@ -87,7 +87,7 @@ export function createBackupService(deps: {
       const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
       const exported = await repository.findExportVolumes(page.map(({ key }) => key));
       const ours = page.filter(({ key }) => organizationOf(key) !== null && !exported.has(key));
-      await inBatches(ours, CONCURRENT_COPIES, async ({ key }) => {
+      await forEachInBatches(ours, CONCURRENT_COPIES, async ({ key }) => {
         await copyOriginal(copies, key);
         progress.add(1);
       });
@@ -109,8 +109,8 @@ export function createBackupService(deps: {
     const list = await open(path, 'w', 0o600);
     try {
       for await (const keys of snapshot.listOriginals()) {
-        const found = new Map<string, OriginalCopy>();
-        await inBatches(keys, CONCURRENT_COPIES, async (key) => {
+        const found = new Map<string, CopiedOriginal>();
+        await forEachInBatches(keys, CONCURRENT_COPIES, async (key) => {
           const copy = await copyOriginal(copies, key);
           if (copy === null) listed.lost.push(key);
           else found.set(key, copy);
@@ -138,7 +138,7 @@ export function createBackupService(deps: {
     known: ReadonlySet<string>,
     note: Note,
   ): Promise<WrittenSnapshot | { lost: string[] }> {
-    const files = backupFiles(draft);
+    const files = backupFilePaths(draft);
     const work = async (trx: Knex): Promise<WrittenSnapshot | { lost: string[] }> => {
       const reader = createBackupRepository(trx);
       await reader.disableTimeouts();
@@ -172,11 +172,11 @@ export function createBackupService(deps: {
     return db.transaction(work, { isolationLevel: 'repeatable read', readOnly: true });
   }
 
-  async function write(folder: string, note: Note): Promise<FoundBackup> {
+  async function write(folder: string, note: Note): Promise<CompleteBackup> {
     const copies = createOriginalCopies(folder);
     await copies.deletePartial();
     await deleteUnfinishedBackups(folder);
-    const draft = await beginBackup(folder);
+    const draft = await createUnfinishedBackup(folder);
     note('Originals …');
     await copyStored(copies, note);
     let known = new Set<string>();
@@ -189,9 +189,9 @@ export function createBackupService(deps: {
       await copies.sync();
       await copies.deletePartial();
       const { count, bytes, ...about } = written;
-      const files = backupFiles(draft);
+      const files = backupFilePaths(draft);
       const manifest: BackupManifest = {
-        format: backupFormat,
+        format: backupFormatVersion,
         ...about,
         completedAt: new Date().toISOString(),
         vectorStore,
@@ -211,7 +211,7 @@ export function createBackupService(deps: {
      * Originals that another backup in the folder has are not copied again.
      * @param options.keep number of backups that stay in the folder, including this one; null keeps all
      */
-    async backUp(options: { folder: string; keep: number | null; note: Note }): Promise<FoundBackup> {
+    async backUp(options: { folder: string; keep: number | null; note: Note }): Promise<CompleteBackup> {
       const { folder, keep, note } = options;
       return withoutOthers(async () => {
         if ((await repository.findRestore()) !== null) {
@@ -223,15 +223,15 @@ export function createBackupService(deps: {
         const backup = await write(folder, note);
         const older = (await listBackups(folder)).slice(0, keep === null ? 0 : -keep);
         for (const path of older) await deleteBackup(path);
-        const lists = (await listBackups(folder)).map((path) => backupFiles(path).originals);
+        const lists = (await listBackups(folder)).map((path) => backupFilePaths(path).originals);
         await createOriginalCopies(folder).deleteUnlisted(lists);
         return backup;
       });
     },
 
-    async check(from: string, note: Note): Promise<FoundBackup & { faults: string[] }> {
+    async check(from: string, note: Note): Promise<CompleteBackup & { faults: string[] }> {
       const backup = await findBackup(from);
-      return { ...backup, faults: await checkBackup(backup, note) };
+      return { ...backup, faults: await findBackupDamage(backup, note) };
     },
   };
 }

@@ -11,7 +11,7 @@ import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 const OWNER_ONLY = 0o700;
 const PROGRESS_INTERVAL_MS = 5_000;
 
-export type OriginalCopy = { key: string; sizeBytes: number; sha256: string };
+export type CopiedOriginal = { key: string; sizeBytes: number; sha256: string };
 
 const copySchema = z.object({ key: z.string(), sizeBytes: z.int().min(0), sha256: z.string() });
 
@@ -32,7 +32,7 @@ export function createOriginalCopies(folder: string) {
 
     deletePartial: () => rm(incoming, { recursive: true, force: true }),
 
-    async find(key: string): Promise<OriginalCopy | null> {
+    async find(key: string): Promise<CopiedOriginal | null> {
       const found = await stat(pathOf(key)).catch(unlessMissing);
       if (found === undefined) return null;
       // Older blob keys end with a UUID instead of the content's hash, so the copy itself is hashed.
@@ -44,7 +44,7 @@ export function createOriginalCopies(folder: string) {
      * Copies an original into the backup folder, and gives the copy its name once it is complete on disk.
      * @returns null if the content does not match the hash in `key`
      */
-    async add(key: string, content: Readable): Promise<OriginalCopy | null> {
+    async add(key: string, content: Readable): Promise<CopiedOriginal | null> {
       const path = join(incoming, randomUUID());
       await mkdir(incoming, { recursive: true, mode: OWNER_ONLY });
       try {
@@ -89,14 +89,14 @@ export function createOriginalCopies(folder: string) {
     /** Syncs the folders of the copies to disk, because otherwise a power loss could undo the renaming of a copy. */
     async sync(): Promise<void> {
       const organizations = (await namesIn(objects)).map((name) => join(objects, name));
-      for (const path of [...organizations, objects, folder]) await syncPath(path);
+      for (const path of [...organizations, objects, folder]) await fsyncPath(path);
     },
   };
 }
 
 export type OriginalCopies = ReturnType<typeof createOriginalCopies>;
 
-export async function* readOriginalsList(path: string): AsyncGenerator<OriginalCopy> {
+export async function* readOriginalsList(path: string): AsyncGenerator<CopiedOriginal> {
   const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY });
   for await (const line of lines) yield copySchema.parse(JSON.parse(line));
 }
@@ -111,7 +111,7 @@ export async function hashFile(path: string): Promise<{ sizeBytes: number; sha25
   return { sizeBytes, sha256: hash.digest('hex') };
 }
 
-export async function syncPath(path: string): Promise<void> {
+export async function fsyncPath(path: string): Promise<void> {
   const handle = await open(path).catch(unlessMissing);
   await handle?.sync();
   await handle?.close();
@@ -138,7 +138,7 @@ function createMeter() {
  */
 function createListReader(path: string) {
   const copies = readOriginalsList(path);
-  let current: OriginalCopy | null = null;
+  let current: CopiedOriginal | null = null;
   let isOver = false;
   return {
     async has(key: string): Promise<boolean> {
@@ -178,7 +178,7 @@ export function createProgressPrinter(note: (line: string) => void, line: (count
   };
 }
 
-export async function inBatches<Item>(
+export async function forEachInBatches<Item>(
   items: readonly Item[],
   batchSize: number,
   work: (item: Item) => Promise<void>,

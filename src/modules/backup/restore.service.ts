@@ -5,12 +5,18 @@ import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import { createBackupRepository, createVectorRebuildRepository } from './backup.repository.ts';
-import { type BackupManifest, backupFiles, checkBackup, type FoundBackup, findBackup } from './backup-folder.ts';
 import {
+  type BackupManifest,
+  backupFilePaths,
+  type CompleteBackup,
+  findBackup,
+  findBackupDamage,
+} from './backup-folder.ts';
+import {
+  type CopiedOriginal,
   createOriginalCopies,
   createProgressPrinter,
-  inBatches,
-  type OriginalCopy,
+  forEachInBatches,
   readOriginalsList,
 } from './original-copies.ts';
 
@@ -21,7 +27,7 @@ const CHUNKS_PER_PAGE = 500;
 
 type Note = (line: string) => void;
 
-export type RestoreReport = FoundBackup & {
+export type RestoreReport = CompleteBackup & {
   /**
    * Numbers of generations whose vectors were rebuilt from stored embeddings, and of those whose stored embeddings are
    * incomplete.
@@ -48,7 +54,7 @@ export function createRestoreService(deps: {
    * Throws if the database is in use or has tables.
    * @returns true if an earlier restore of the same backup was interrupted, so that this one continues it
    */
-  async function requireEmpty({ manifest }: FoundBackup): Promise<boolean> {
+  async function requireEmpty({ manifest }: CompleteBackup): Promise<boolean> {
     const writers = await repository.listWriters();
     if (writers.length > 0) {
       throw new Error(`The database is in use (${writers.join(', ')}): stop these processes first.`);
@@ -80,19 +86,19 @@ export function createRestoreService(deps: {
     );
   }
 
-  async function requireUndamaged(backup: FoundBackup, note: Note): Promise<void> {
+  async function requireUndamaged(backup: CompleteBackup, note: Note): Promise<void> {
     note('Checking the backup …');
-    const faults = await checkBackup(backup, note);
+    const faults = await findBackupDamage(backup, note);
     if (faults.length === 0) return;
     for (const fault of faults) note(fault);
     throw new Error(`The backup is damaged: nothing was restored. ${faults[0]}`);
   }
 
-  async function restoreOriginals({ path, folder, manifest }: FoundBackup, note: Note): Promise<void> {
+  async function restoreOriginals({ path, folder, manifest }: CompleteBackup, note: Note): Promise<void> {
     note('Originals …');
     const copies = createOriginalCopies(folder);
     const progress = createProgressPrinter(note, (count) => `Originals: ${count} of ${manifest.originals.count} …`);
-    const restoreOne = async ({ key, sizeBytes, sha256 }: OriginalCopy) => {
+    const restoreOne = async ({ key, sizeBytes, sha256 }: CopiedOriginal) => {
       progress.add(1);
       if (await blobs.exists(key)) return;
       const staged = await blobs.stage({ content: await copies.open(key), limitBytes: sizeBytes });
@@ -102,21 +108,21 @@ export function createRestoreService(deps: {
       }
       await blobs.promote(staged.stagingKey, key);
     };
-    let waiting: OriginalCopy[] = [];
-    for await (const copy of readOriginalsList(backupFiles(path).originals)) {
+    let waiting: CopiedOriginal[] = [];
+    for await (const copy of readOriginalsList(backupFilePaths(path).originals)) {
       waiting.push(copy);
       if (waiting.length < COPIES_PER_BATCH) continue;
-      await inBatches(waiting, CONCURRENT_COPIES, restoreOne);
+      await forEachInBatches(waiting, CONCURRENT_COPIES, restoreOne);
       waiting = [];
     }
-    await inBatches(waiting, CONCURRENT_COPIES, restoreOne);
+    await forEachInBatches(waiting, CONCURRENT_COPIES, restoreOne);
   }
 
-  async function restoreDatabase({ path, manifest }: FoundBackup, note: Note): Promise<void> {
+  async function restoreDatabase({ path, manifest }: CompleteBackup, note: Note): Promise<void> {
     note('The database …');
     // If `knex_migrations` exists, an interrupted attempt has restored the whole database, and may have migrated it.
     if ((await repository.listTables()).includes('knex_migrations')) return;
-    await dumps.restore({ path: backupFiles(path).database, writtenByMajor: manifest.postgresMajor });
+    await dumps.restore({ path: backupFilePaths(path).database, writtenByMajor: manifest.postgresMajor });
     await db.transaction(async (trx) => {
       const reader = createBackupRepository(trx);
       await reader.disableTimeouts();

@@ -34,9 +34,14 @@ import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { CallLimiter, ChatModel, ModelMessage, ModelReply, ModelUsage } from '#src/ports/models.ts';
-import { type EvaluatedText, type EvaluationRun, evalScoresOfRun, type RunTerms } from './evaluations.model.ts';
+import {
+  type EvaluatedPrompt,
+  type EvaluationRun,
+  evalScoresOfRun,
+  type SpecificationWithoutCases,
+} from './evaluations.model.ts';
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
-import { type Judge, judgementKey } from './judge.ts';
+import { type Judge, judgementCacheKey } from './judge.ts';
 
 /**
  * An answer or verdict of an evaluation counts as failed after this many transient failures. Errors with `Retry-After`
@@ -91,7 +96,7 @@ export function createEvaluationStepsService(deps: {
     return run;
   }
 
-  async function requireTerms(of: EvaluationInput): Promise<RunTerms> {
+  async function requireTerms(of: EvaluationInput): Promise<SpecificationWithoutCases> {
     const terms = await repository.findTerms(of);
     if (terms === undefined) throw runDeleted();
     refuseOlderRubric(terms);
@@ -235,7 +240,7 @@ export function createEvaluationStepsService(deps: {
       const model = terms.evaluatorModel;
       return runUnit({ ...of, unit: name, model }, signal, async (chatModel) => {
         const task = await taskOf(runTexts(repository, of, terms), unit);
-        const cacheKey = judgementKey(task, model);
+        const cacheKey = judgementCacheKey(task, model);
         if (await linkResult(of, name, cacheKey, (stored) => stored.lockJudgement(orgId, cacheKey))) return 'found';
         const { judgement, usage } = await deps.createJudge(chatModel)(task, { model, signal });
         const verdict = { cacheKey, model, verdict: judgement, ...usage };
@@ -283,11 +288,15 @@ export function createEvaluationStepsService(deps: {
 
 type RunTexts = {
   caseText(caseIndex: number): Promise<CaseText>;
-  prompt(side: ComparedSide): Promise<EvaluatedText>;
+  prompt(side: ComparedSide): Promise<EvaluatedPrompt>;
   reply(caseIndex: number, side: ComparedSide): Promise<string>;
 };
 
-function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specification: RunTerms): RunTexts {
+function runTexts(
+  repository: EvaluationsRepository,
+  of: EvaluationInput,
+  specification: SpecificationWithoutCases,
+): RunTexts {
   return {
     async caseText(caseIndex) {
       const found = await repository.findCase(of, caseIndex);
@@ -318,7 +327,7 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
 }
 
 async function questionOf(
-  specification: RunTerms,
+  specification: SpecificationWithoutCases,
   texts: RunTexts,
   { caseIndex, side }: { caseIndex: number; side: ComparedSide },
 ): Promise<CaseQuestion> {
@@ -363,7 +372,7 @@ function answerKey({ persona, input, model, temperature, maxTokens, draw }: Case
 const attemptOf = ({ attempt, startId }: AttemptOfJob): AttemptOfJob => ({ attempt, startId });
 
 /** A run that was created before a release with another rubric must not mix verdicts of both rubrics. */
-function refuseOlderRubric({ rubricVersion: versionOfRun }: RunTerms): void {
+function refuseOlderRubric({ rubricVersion: versionOfRun }: SpecificationWithoutCases): void {
   if (versionOfRun === rubricVersion) return;
   throw appError('eval_incomplete', {
     detail: `The evaluation began with rubric version ${versionOfRun}; the current version is ${rubricVersion}. Request a new evaluation.`,

@@ -92,12 +92,12 @@ export class JudgementModel extends model(
 export type EvaluationRun = Row<typeof EvaluationRunModel>;
 
 /** The specification of an evaluation run without its golden cases, whose texts may be megabytes. */
-export type RunTerms = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
+export type SpecificationWithoutCases = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
 
 export type StoredJudgement = Omit<Row<typeof JudgementModel>, 'orgId' | 'createdAt'>;
 export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | 'createdAt'>;
 
-export type EvaluatedText = PromptText & { temperature: number; maxTokens: number };
+export type EvaluatedPrompt = PromptText & { temperature: number; maxTokens: number };
 
 export function isCompleteRun(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
   return run.finishedAt !== null && run.failedUnits.length === 0;

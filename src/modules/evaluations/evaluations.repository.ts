@@ -7,7 +7,7 @@ import type { EvalStatus } from '#src/domain/judging/outcome.ts';
 import { DraftModel, VersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import {
-  type EvaluatedText,
+  type EvaluatedPrompt,
   EvaluationDayModel,
   type EvaluationRun,
   EvaluationRunModel,
@@ -15,7 +15,7 @@ import {
   type GeneratedAnswer,
   GeneratedAnswerModel,
   JudgementModel,
-  type RunTerms,
+  type SpecificationWithoutCases,
   type StoredJudgement,
 } from './evaluations.model.ts';
 import { type ReportedScores, readEvaluationScores } from './report.ts';
@@ -24,7 +24,7 @@ type NewRun = Omit<EvaluationRun, 'createdAt' | 'finishedAt' | 'results' | 'fail
 type RunKey = { orgId: string; runId: string };
 type VersionKey = { orgId: string; draftId: string; id: string };
 
-const runTerms = shape({ terms: json<RunTerms>() });
+const runTerms = shape({ terms: json<SpecificationWithoutCases>() });
 const runCase = shape({ case: json<CaseText>().nullable() });
 const failureCount = pick(EvaluationUnitModel, 'failures');
 const pauseLength = shape({ seconds: double() });
@@ -117,7 +117,7 @@ export function createEvaluationsRepository(db: Knex) {
       return runs(of).forNoKeyUpdate().first('estimatedCalls');
     },
 
-    async findTerms(of: RunKey): Promise<RunTerms | undefined> {
+    async findTerms(of: RunKey): Promise<SpecificationWithoutCases | undefined> {
       const terms = db.raw(`specification - 'cases' as terms`);
       return (await firstRow(db, runTerms, runs(of).select(terms)))?.terms;
     },
@@ -135,7 +135,7 @@ export function createEvaluationsRepository(db: Knex) {
       await DraftModel.table(db).where({ orgId, id: draftId }).forShare().first('id');
     },
 
-    async findText(orgId: string, versionId: string): Promise<EvaluatedText | undefined> {
+    async findText(orgId: string, versionId: string): Promise<EvaluatedPrompt | undefined> {
       return VersionModel.table(db)
         .where({ orgId, id: versionId })
         .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');

@@ -34,7 +34,7 @@ const ADHOC_RETENTION_DAYS = 30;
  */
 const DELETION_BATCH_SIZE = 100;
 
-export type JudgingOptions = {
+export type EvaluationOptions = {
   evaluatorModel?: string | undefined;
   /** True to generate the answers to golden cases again instead of reusing stored answers. */
   isFresh: boolean;
@@ -42,10 +42,10 @@ export type JudgingOptions = {
   signal: AbortSignal;
 };
 
-export type VersionRef = { draftId: string; versionId: string };
+export type DraftVersionIds = { draftId: string; versionId: string };
 
-export type EvaluatedRun = { run: EvaluationRun; results: EvaluationResults };
-export type ComparedVersions = { specification: ComparedSpecification; results: ComparisonResults };
+export type EvaluationRunWithResults = { run: EvaluationRun; results: EvaluationResults };
+export type VersionComparison = { specification: ComparedSpecification; results: ComparisonResults };
 
 export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
@@ -68,7 +68,7 @@ export function createEvaluationsService(deps: {
 
   async function run(
     actor: RequestActor,
-    options: JudgingOptions,
+    options: EvaluationOptions,
     specify: (
       trx: Knex,
       judging: Pick<EvaluationSpecification, 'evaluatorModel' | 'rubricVersion' | 'draw'> & { defaultModel: string },
@@ -86,7 +86,7 @@ export function createEvaluationsService(deps: {
       // An evaluation without golden cases generates no answers, so the request joins the existing run in spite of
       // `isFresh`.
       const specification = specified.cases.length === 0 ? { ...specified, draw: null } : specified;
-      return openEvaluationRun({ jobs, logger }, trx, actor, places, specification);
+      return findOrStartEvaluationRun({ jobs, logger }, trx, actor, places, specification);
     });
     if (opened.state === 'complete') return opened.run;
     await jobs.dispatch(opened.run.id);
@@ -95,7 +95,7 @@ export function createEvaluationsService(deps: {
 
   async function finishedRun(
     { orgId, id }: EvaluationRun,
-    { waitSeconds, signal }: JudgingOptions,
+    { waitSeconds, signal }: EvaluationOptions,
   ): Promise<EvaluationRun> {
     const job = await jobWatch.untilOver(id, waitSeconds, signal);
     const lastError = job.errorMessage === null ? '' : ` ${job.errorMessage}`;
@@ -125,9 +125,9 @@ export function createEvaluationsService(deps: {
 
   async function evaluateVersion(
     actor: RequestActor,
-    of: VersionRef & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
-    options: JudgingOptions,
-  ): Promise<EvaluatedRun> {
+    of: DraftVersionIds & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
+    options: EvaluationOptions,
+  ): Promise<EvaluationRunWithResults> {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
     return evaluated(
       await run(actor, options, async (trx, { defaultModel, ...judging }) => {
@@ -157,8 +157,8 @@ export function createEvaluationsService(deps: {
 
     async evaluateCase(
       actor: RequestActor,
-      { caseText, ...of }: VersionRef & { rubric?: Rubric | undefined; caseText: CaseText },
-      options: JudgingOptions,
+      { caseText, ...of }: DraftVersionIds & { rubric?: Rubric | undefined; caseText: CaseText },
+      options: EvaluationOptions,
     ): Promise<CaseResult> {
       const { results, run } = await evaluateVersion(actor, { ...of, judgesPrompt: false, cases: [caseText] }, options);
       const [result] = results.cases;
@@ -169,8 +169,8 @@ export function createEvaluationsService(deps: {
     async evaluatePrompt(
       actor: RequestActor,
       { rubric, ...text }: PromptText & { rubric?: Rubric | undefined },
-      options: JudgingOptions,
-    ): Promise<EvaluatedRun> {
+      options: EvaluationOptions,
+    ): Promise<EvaluationRunWithResults> {
       return evaluated(
         await run(actor, options, async (_trx, { defaultModel, ...judging }) => ({
           kind: 'evaluate',
@@ -190,9 +190,9 @@ export function createEvaluationsService(deps: {
      */
     async compare(
       actor: RequestActor,
-      of: VersionRef & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
-      options: JudgingOptions,
-    ): Promise<ComparedVersions> {
+      of: DraftVersionIds & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
+      options: EvaluationOptions,
+    ): Promise<VersionComparison> {
       const { draftId, versionId, cases } = of;
       const found = await run(actor, options, async (trx, { defaultModel, ...judging }) => {
         const { version } = await drafts.lockOwnVersion(trx, actor, draftId, versionId);
@@ -222,7 +222,7 @@ export function createEvaluationsService(deps: {
   };
 }
 
-function evaluated(run: EvaluationRun): EvaluatedRun {
+function evaluated(run: EvaluationRun): EvaluationRunWithResults {
   if (run.results?.kind !== 'evaluate') throw appError('eval_incomplete', { detail: run.id });
   return { run, results: run.results };
 }
@@ -233,7 +233,7 @@ function evaluated(run: EvaluationRun): EvaluatedRun {
  * against the daily case limit. After the commit the caller dispatches the job of an open run. Throws
  * `evaluation_case_limit_reached`.
  */
-export async function openEvaluationRun(
+export async function findOrStartEvaluationRun(
   { jobs, logger }: { jobs: Pick<JobsService, 'enqueue' | 'isOpen'>; logger: Pick<Logger, 'info'> },
   trx: Knex,
   actor: RequestActor,

@@ -133,6 +133,6 @@ function firstSeed(task: JudgeTask): number {
   return task.mode === 'anchored' ? task.sample * 10 : 0;
 }
 
-export function judgementKey(task: JudgeTask, evaluatorModel: string): Buffer {
+export function judgementCacheKey(task: JudgeTask, evaluatorModel: string): Buffer {
   return createHash('sha256').update(cacheKeyText(task, evaluatorModel)).digest();
 }

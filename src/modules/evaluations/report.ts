@@ -76,7 +76,7 @@ type ReportedAxisChange = Change & {
   weakness: string;
 };
 
-export type ReportedCaseChange = Change & { number: number } & Omit<ReportedCase, 'response_average'>;
+export type CaseScoreChange = Change & { number: number } & Omit<ReportedCase, 'response_average'>;
 
 /** The JSON format of an evaluation report serializes this type as it is. */
 export type EvaluationReport = {
@@ -91,7 +91,7 @@ export type EvaluationReport = {
   ci95: ReportedScores['ci95'];
   axes: ReportedAxisChange[];
   /** Sorted by score, weakest first. `number` is the position of the golden case in the run, counted from 1. */
-  cases: ReportedCaseChange[];
+  cases: CaseScoreChange[];
   /**
    * Mean change over the golden cases that both versions answered, with its 95 % confidence interval; null if they
    * share none.
@@ -101,7 +101,10 @@ export type EvaluationReport = {
   failed_units: ReportedScores['failed_units'];
 };
 
-export function evaluationReport(version: ReportedVersion, parent: ReportedVersion | null): EvaluationReport | null {
+export function buildEvaluationReport(
+  version: ReportedVersion,
+  parent: ReportedVersion | null,
+): EvaluationReport | null {
   const scores = readEvaluationScores(version.evalScores);
   if (scores === null) return null;
   const before = parent === null ? null : readEvaluationScores(parent.evalScores);
@@ -159,7 +162,7 @@ function responseAxes(cases: readonly ReportedCase[], parents: readonly Reported
   });
 }
 
-function weakestFirst(cases: readonly ReportedCase[], pairs: readonly CasePair<ReportedCase>[]): ReportedCaseChange[] {
+function weakestFirst(cases: readonly ReportedCase[], pairs: readonly CasePair<ReportedCase>[]): CaseScoreChange[] {
   return cases
     .map((each, index) => {
       const { response_average, ...rest } = each;

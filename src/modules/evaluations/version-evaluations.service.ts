@@ -12,13 +12,13 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import { evalScoresOfRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
-import { openEvaluationRun, type VersionRef } from './evaluations.service.ts';
-import { evaluationReport } from './report.ts';
-import { type ReportFile, reportFile, reportFormats } from './report-formats.ts';
+import { type DraftVersionIds, findOrStartEvaluationRun } from './evaluations.service.ts';
+import { buildEvaluationReport } from './report.ts';
+import { type ReportFile, renderReportFile, reportFormats } from './report-formats.ts';
 
 type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
 
-export type StartEvaluationInput = VersionRef & {
+type StartEvaluationInput = DraftVersionIds & {
   /** True to judge golden cases. Default: true if `goldenCaseIds` is given, otherwise false. */
   runGolden?: boolean | undefined;
   goldenCases?: GoldenCase[] | undefined;
@@ -43,7 +43,7 @@ export function createVersionEvaluationsService(deps: {
 
   async function readVersion(
     actor: Actor,
-    { draftId, versionId }: VersionRef,
+    { draftId, versionId }: DraftVersionIds,
   ): Promise<{ version: DraftVersion; parent: DraftVersion | null }> {
     const { versions: all } = await drafts.get(actor, draftId);
     const version = all.find(({ id }) => id === versionId);
@@ -82,7 +82,7 @@ export function createVersionEvaluationsService(deps: {
       judgesPrompt: true,
       cases,
     };
-    const { run, state } = await openEvaluationRun({ jobs, logger }, trx, actor, places, specification);
+    const { run, state } = await findOrStartEvaluationRun({ jobs, logger }, trx, actor, places, specification);
     const evalRunId = run.id;
     if (state === 'open') {
       await repository.setVersionRun(version, { evalRunId, evalStatus: 'queued' });
@@ -121,13 +121,13 @@ export function createVersionEvaluationsService(deps: {
      * Renders a report with the scores of a draft version and of its parent, for every reader of the draft. Throws
      * `evaluation_not_found` for a version without readable scores, and `unsupported_report_format`.
      */
-    async report(actor: Actor, of: VersionRef, requestedFormat: string): Promise<ReportFile> {
+    async report(actor: Actor, of: DraftVersionIds, requestedFormat: string): Promise<ReportFile> {
       const format = reportFormats.find((known) => known === requestedFormat);
       if (format === undefined) throw appError('unsupported_report_format');
       const { version, parent } = await readVersion(actor, of);
-      const report = evaluationReport(version, parent);
+      const report = buildEvaluationReport(version, parent);
       if (report === null) throw appError('evaluation_not_found');
-      return reportFile(report, format);
+      return renderReportFile(report, format);
     },
   };
 }

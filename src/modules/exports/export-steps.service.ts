@@ -18,7 +18,7 @@ import type { OriginalsService } from '#src/modules/originals/originals.service.
 import type { ExportRow, ExportVolume } from './exports.model.ts';
 import { createExportsRepository, type ExportScope } from './exports.repository.ts';
 import type { ExportsService } from './exports.service.ts';
-import { totalRecords, type VolumeWriter } from './volume-writer.ts';
+import { type ExportVolumeWriter, sumRecordCounts } from './volume-writer.ts';
 
 /**
  * Maximum size of a stored volume. It is far above the size at which a volume ends, because one large original is never
@@ -37,7 +37,7 @@ export type ExportStepsService = ReturnType<typeof createExportStepsService>;
  */
 export function createExportStepsService(deps: {
   db: Knex;
-  writer: VolumeWriter;
+  writer: ExportVolumeWriter;
   originals: Pick<OriginalsService, 'store' | 'settle' | 'discard'>;
   accounts: Pick<AccountsService, 'findActor'>;
   jobs: Pick<JobsService, 'advance'>;
@@ -72,7 +72,7 @@ export function createExportStepsService(deps: {
   }
 
   const resultOf = ({ records, nextPlace }: Pick<ExportVolume, 'records' | 'nextPlace'>): WriteVolumeResult => ({
-    records: totalRecords(records),
+    records: sumRecordCounts(records),
     isMore: nextPlace !== null,
   });
 

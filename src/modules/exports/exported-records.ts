@@ -1,8 +1,8 @@
 /** Access keys that limit an export to the rows that an admin may read; null, for operators, exports all rows. */
-export type ReaderKeys = readonly string[] | null;
+export type ExportAccessKeys = readonly string[] | null;
 
 /** A kind of records in an export: one `.jsonl` file per volume, with one line per SQL row `t`, ordered by `keys`. */
-export type RecordKind = {
+export type ExportedRecordKind = {
   name: string;
   from: string;
   keys: readonly { column: string; type: 'uuid' | 'text' | 'integer' | 'bigint' | 'date' }[];
@@ -24,7 +24,7 @@ const id = [{ column: 't.id', type: 'uuid' }] as const;
  * All record kinds in the order of an export; docs/export.md describes the fields. Columns are listed by name, so that
  * a new column, which may hold a secret, is not exported by default.
  */
-export const recordKinds: readonly RecordKind[] = [
+export const exportedRecordKinds: readonly ExportedRecordKind[] = [
   {
     name: 'organization',
     from: '(select *, id as org_id from organizations) t',
@@ -209,5 +209,5 @@ export const recordKinds: readonly RecordKind[] = [
   },
 ];
 
-export const recordKindsFor = (keys: ReaderKeys): readonly RecordKind[] =>
-  recordKinds.filter(({ isForOperatorsOnly }) => keys === null || isForOperatorsOnly !== true);
+export const exportedRecordKindsFor = (keys: ExportAccessKeys): readonly ExportedRecordKind[] =>
+  exportedRecordKinds.filter(({ isForOperatorsOnly }) => keys === null || isForOperatorsOnly !== true);

@@ -20,7 +20,7 @@ export class ExportVolumeModel extends model(
     blobKey: text(),
     sizeBytes: bigint(),
     sha256: text(),
-    records: json<RecordCounts>(),
+    records: json<RecordCountsByKind>(),
     nextPlace: json<ExportPosition>().nullable(),
     createdAt: timestamp(),
   },
@@ -33,7 +33,7 @@ export class ExportVolumeModel extends model(
  */
 export type ExportPosition = { kind: string; after: readonly string[] | null };
 
-export type RecordCounts = Readonly<Record<string, number>>;
+export type RecordCountsByKind = Readonly<Record<string, number>>;
 
 export type ExportRow = Row<typeof ExportModel>;
 
@@ -41,7 +41,7 @@ export type ExportRow = Row<typeof ExportModel>;
  * An export with the columns of its job. These are null, or 0, if the export was restored from a backup without its
  * job.
  */
-export const exportWithJob = shape({
+export const exportWithJobShape = shape({
   ...ExportModel.columns,
   jobStatus: JobModel.columns.status.nullable(),
   errorCode: text().nullable(),
@@ -52,9 +52,9 @@ export const exportWithJob = shape({
 
 export type ExportVolume = Omit<Row<typeof ExportVolumeModel>, 'orgId' | 'exportId' | 'createdAt'>;
 
-export type ExportWithJob = Row<typeof exportWithJob> & { volumes: ExportVolume[] };
+export type ExportWithJob = Row<typeof exportWithJobShape> & { volumes: ExportVolume[] };
 
-export type VolumeSummary = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256' | 'records'>;
+export type ExportVolumeSummary = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256' | 'records'>;
 
 export const exportVolumeName = (exportId: string, number: number): string =>
   `export-${exportId}-${String(number).padStart(4, '0')}.zip`;

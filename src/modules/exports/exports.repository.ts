@@ -14,17 +14,17 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { ReaderKeys, RecordKind } from './exported-records.ts';
+import type { ExportAccessKeys, ExportedRecordKind } from './exported-records.ts';
 import {
   ExportModel,
   type ExportRow,
   type ExportVolume,
   ExportVolumeModel,
   type ExportWithJob,
-  exportWithJob,
+  exportWithJobShape,
 } from './exports.model.ts';
 
-const listedExport = shape({ ...exportWithJob.columns, sortKey: text() });
+const listedExport = shape({ ...exportWithJobShape.columns, sortKey: text() });
 
 type ExportOwner = { orgId: string; userId: string | null };
 
@@ -47,7 +47,7 @@ export function createExportsRepository(db: Knex) {
   return {
     async hasRunning(orgId: string): Promise<boolean> {
       const open = withJobs(orgId).whereNull('j.finishedAt').whereNotNull('j.id').limit(1);
-      return (await firstRow(db, exportWithJob, open)) !== undefined;
+      return (await firstRow(db, exportWithJobShape, open)) !== undefined;
     },
 
     async insert(row: Pick<ExportRow, 'id' | 'orgId' | 'createdBy'>, keepDays: number): Promise<void> {
@@ -64,7 +64,7 @@ export function createExportsRepository(db: Knex) {
     },
 
     async find(orgId: string, id: string): Promise<ExportWithJob | undefined> {
-      const [found] = await withVolumes(await rows(db, exportWithJob, withJobs(orgId).where('e.id', id)));
+      const [found] = await withVolumes(await rows(db, exportWithJobShape, withJobs(orgId).where('e.id', id)));
       return found;
     },
 
@@ -173,9 +173,9 @@ export function createExportsRepository(db: Knex) {
 }
 
 const recordLine = shape({ line: text(), position: textArray() });
-export type RecordLine = Row<typeof recordLine>;
+export type ExportedRecordLine = Row<typeof recordLine>;
 
-export type ExportScope = { orgId: string; keys: ReaderKeys };
+export type ExportScope = { orgId: string; keys: ExportAccessKeys };
 
 const documentFiles = shape({
   blobKey: text(),
@@ -183,7 +183,7 @@ const documentFiles = shape({
   fileName: text(),
   conversionId: uuid().nullable(),
 });
-export type ExportedDocumentFiles = Row<typeof documentFiles>;
+type ExportedDocumentFiles = Row<typeof documentFiles>;
 
 const rowCount = shape({ count: bigint() });
 const textPiece = shape({ piece: text() });
@@ -191,7 +191,7 @@ const textPiece = shape({ piece: text() });
 const TEXT_PIECE_CHARS = 1_000_000;
 
 export function createExportedRecordsRepository(db: Knex) {
-  function conditionOf({ where, acl, holder }: RecordKind): string {
+  function conditionOf({ where, acl, holder }: ExportedRecordKind): string {
     const conditions = [
       't.org_id = :orgId',
       ...(where === undefined ? [] : [where]),
@@ -203,7 +203,7 @@ export function createExportedRecordsRepository(db: Knex) {
   const valuesOf = ({ orgId, keys }: ExportScope) => ({ orgId, keys: keys === null ? null : [...keys] });
 
   return {
-    async count(kind: RecordKind, scope: ExportScope): Promise<number> {
+    async count(kind: ExportedRecordKind, scope: ExportScope): Promise<number> {
       const { count } = await oneRow(
         db,
         rowCount,
@@ -214,10 +214,10 @@ export function createExportedRecordsRepository(db: Knex) {
     },
 
     async list(
-      kind: RecordKind,
+      kind: ExportedRecordKind,
       scope: ExportScope,
       { after, limit }: { after: readonly string[] | null; limit: number },
-    ): Promise<RecordLine[]> {
+    ): Promise<ExportedRecordLine[]> {
       const columns = kind.keys.map(({ column }) => column).join(', ');
       const position = kind.keys.map(({ column }) => `${column}::text`).join(', ');
       const bounds = kind.keys.map(({ type }, index) => `(:after::text[])[${index + 1}]::${type}`).join(', ');

@@ -20,12 +20,12 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import {
   type ExportPosition,
   type ExportVolume,
+  type ExportVolumeSummary,
   type ExportWithJob,
   exportVolumeName,
-  type VolumeSummary,
 } from './exports.model.ts';
 import { createExportsRepository } from './exports.repository.ts';
-import { totalRecords, type VolumeWriter } from './volume-writer.ts';
+import { type ExportVolumeWriter, sumRecordCounts } from './volume-writer.ts';
 
 const MEDIA_TYPE = 'application/zip';
 const EXPIRED_PER_STEP = 20;
@@ -46,7 +46,7 @@ const KEPT_QUOTAS = 2;
 type SignedVolume = { orgId: string; documentId: string; contentSha256: string };
 
 /** `downloadUrl` is null until the export is complete, and for admins who did not request the export. */
-export type VolumeView = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256'> & {
+type VolumeView = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256'> & {
   name: string;
   downloadUrl: string | null;
 };
@@ -240,7 +240,7 @@ export function createExportsService(deps: {
 }
 
 /** Exports all data of an organization, for operators. Needs neither Temporal nor a worker. */
-export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWriter; audit: AuditService }) {
+export function createOperatorExportsService(deps: { db: Knex; writer: ExportVolumeWriter; audit: AuditService }) {
   const { db, writer, audit } = deps;
   return {
     async *exportVolumes(
@@ -254,7 +254,7 @@ export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWri
       const entry = { orgId, actorId: null, action: 'organization.exported', target: orgId, requestId };
       await audit.record(db, { ...entry, detail: { operator } });
 
-      const previous: VolumeSummary[] = [];
+      const previous: ExportVolumeSummary[] = [];
       const { signal } = new AbortController();
       for (let from: ExportPosition | null = null, number = 1; ; number += 1) {
         const scope = { orgId, keys: null };
@@ -274,7 +274,7 @@ export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWri
         const { records, nextPlace } = await end;
         const sha256 = hash.digest('hex');
         previous.push({ number, sizeBytes, sha256, records });
-        yield { name, sizeBytes, sha256, records: totalRecords(records) };
+        yield { name, sizeBytes, sha256, records: sumRecordCounts(records) };
         if (nextPlace === null) return;
         from = nextPlace;
       }

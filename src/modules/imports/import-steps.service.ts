@@ -16,7 +16,7 @@ import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
-import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { JobsService, JobUpdate } from '#src/modules/jobs/jobs.service.ts';
 import { createFileImporter, type FileImporterDeps } from './file-importer.ts';
 import { createImportRunsRepository, type MainImportFailure } from './import-runs.repository.ts';
 import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.model.ts';
@@ -103,7 +103,7 @@ export function createImportStepsService(
   }
 
   /** If the import run was deleted with its connection, tries both possible job ids: `attempt` matches one of them. */
-  async function closeJob(of: ImportRun, change: JobChange, attempt: AttemptOfJob): Promise<void> {
+  async function closeJob(of: ImportRun, change: JobUpdate, attempt: AttemptOfJob): Promise<void> {
     const run = await runs.findRun(of);
     const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];
     for (const jobId of jobIds) await jobs.advance(jobId, change, attempt);
@@ -220,7 +220,7 @@ export function createImportStepsService(
       return db.transaction(async (trx) => {
         const locked = createImportRunsRepository(trx);
         await locked.holdConnection(of);
-        const end: JobChange = { status: 'succeeded', stage: 'finish', ...(error && { error }) };
+        const end: JobUpdate = { status: 'succeeded', stage: 'finish', ...(error && { error }) };
         await jobs.advanceWithin(trx, jobId, end, { attempt, startId });
         const run = await locked.lockRun(of);
         if (run.kind === 'sync') {
@@ -267,7 +267,7 @@ function countsOf({ total, added, updated, unchanged, deleted, failed }: ImportR
   return { total, added, updated, unchanged, deleted, failed };
 }
 
-function summaryOf(failure: MainImportFailure | undefined): JobChange['error'] {
+function summaryOf(failure: MainImportFailure | undefined): JobUpdate['error'] {
   if (failure === undefined) return undefined;
   const { code, message, count, failed } = failure;
   return { code, message: `${failed} files failed, ${count === failed ? 'all' : count} of them with: ${message}` };

@@ -12,8 +12,8 @@ import { can } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import type { Job, JobFilters, JobGroup, JobSummary } from './jobs.model.ts';
-import { createJobsRepository, type JobWithTarget } from './jobs.repository.ts';
+import type { Job, JobFilters, JobSummary, JobTotals } from './jobs.model.ts';
+import { createJobsRepository, type JobWithDocumentOrChat } from './jobs.repository.ts';
 import type { JobsService } from './jobs.service.ts';
 
 const RETRY_BATCH = 1_000;
@@ -36,15 +36,15 @@ export function createJobRequestsService(deps: {
   async function get(actor: Actor, jobId: string): Promise<JobView> {
     const { workflowId, part } = parseJobId(jobId);
     const job = await repository.findReadable(actor, workflowId);
-    const view = job === undefined ? undefined : jobViewOf(job, part, orchestrator.uiUrl(job.id));
+    const view = job === undefined ? undefined : toJobView(job, part, orchestrator.uiUrl(job.id));
     if (view === undefined) throw appError('job_not_found');
     return view;
   }
 
-  async function findChangeable(actor: Actor, jobId: string): Promise<JobWithTarget> {
+  async function findChangeable(actor: Actor, jobId: string): Promise<JobWithDocumentOrChat> {
     const { workflowId, part } = parseJobId(jobId);
     const job = await repository.findWithTarget(actor, workflowId);
-    if (job === undefined || jobViewOf(job, part, null) === undefined) throw appError('job_not_found');
+    if (job === undefined || toJobView(job, part, null) === undefined) throw appError('job_not_found');
     if (!mayChange(actor, job))
       throw appError('forbidden', {
         detail: 'Changing a job requires write access to the document, chat or other data that it works on.',
@@ -65,7 +65,7 @@ export function createJobRequestsService(deps: {
     },
 
     async summarize(actor: Actor, filters: JobFilters): Promise<JobSummary> {
-      return summarizeJobGroups(await repository.countByStatus(actor, filters));
+      return summarizeJobTotals(await repository.countByStatus(actor, filters));
     },
 
     /** Queues a stopped job again. Works while Temporal is unavailable, because the sweeper starts the job later. */
@@ -119,12 +119,12 @@ export function createJobRequestsService(deps: {
   };
 }
 
-function mayChange(actor: Actor, job: JobWithTarget): boolean {
+function mayChange(actor: Actor, job: JobWithDocumentOrChat): boolean {
   const createdBy = job.chatOwnerId ?? job.documentOwnerId ?? job.createdBy;
   return can(actor, 'job:write', { ...job, createdBy, acl: job.documentAcl ?? job.acl });
 }
 
-function refusalToRetry({ status, start, newestGeneration }: JobWithTarget): ErrorCode | undefined {
+function refusalToRetry({ status, start, newestGeneration }: JobWithDocumentOrChat): ErrorCode | undefined {
   if (status === 'queued' || status === 'running') return 'job_open';
   if (status === 'succeeded') return 'job_finished';
   if (start.workflow !== 'ingestDocument') return undefined;
@@ -181,7 +181,7 @@ export function isJobOver({ status }: Pick<JobView, 'status'>): boolean {
  * Shows a job, or one of its parts with a status that follows from the job's current stage.
  * @returns undefined if the job has no such part
  */
-export function jobViewOf(job: JobState, part: string | null, temporalUiUrl: string | null): JobView | undefined {
+export function toJobView(job: JobState, part: string | null, temporalUiUrl: string | null): JobView | undefined {
   const whole: JobView = { ...job, temporalUiUrl };
   if (part === null) return whole;
   const stages = stagesOf[job.kind];
@@ -216,8 +216,8 @@ function roundStatus(job: JobState, round: string): JobStatus | undefined {
 }
 
 /** Adds up groups of jobs. The total progress is null as long as one job has no known total. */
-export function summarizeJobGroups(groups: readonly JobGroup[]): JobSummary {
-  const sum = (fact: (group: JobGroup) => number) => groups.reduce((total, group) => total + fact(group), 0);
+export function summarizeJobTotals(groups: readonly JobTotals[]): JobSummary {
+  const sum = (fact: (group: JobTotals) => number) => groups.reduce((total, group) => total + fact(group), 0);
   const units = new Set(groups.flatMap(({ unit }) => unit ?? []));
   const [unit = null] = units.size === 1 ? units : [];
   const counts: Record<JobStatus, number> = { queued: 0, running: 0, parked: 0, succeeded: 0, failed: 0, cancelled: 0 };

@@ -4,7 +4,7 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import { isJobOver, type JobView, jobViewOf } from './job-requests.service.ts';
+import { isJobOver, type JobView, toJobView } from './job-requests.service.ts';
 import type { Job, WatchedJob } from './jobs.model.ts';
 import type { JobsService } from './jobs.service.ts';
 
@@ -115,7 +115,7 @@ export function createJobWatch(deps: {
         onPoll(job) {
           const view =
             job !== undefined && watcher.actor !== null && can(watcher.actor, 'job:read', job)
-              ? jobViewOf(job, part, temporalUiUrl)
+              ? toJobView(job, part, temporalUiUrl)
               : undefined;
           if (view === undefined) refusal = appError('job_not_found');
           else if (stateOf(view) !== sent) news = view;

@@ -51,7 +51,7 @@ export class JobModel extends model('jobs', {
 
 export type Job = Row<typeof JobModel>;
 
-export const watchedJob = pick(
+export const watchedJobShape = pick(
   JobModel,
   'id',
   'orgId',
@@ -70,7 +70,7 @@ export const watchedJob = pick(
   'startedAt',
   'finishedAt',
 );
-export type WatchedJob = Row<typeof watchedJob>;
+export type WatchedJob = Row<typeof watchedJobShape>;
 
 export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' | 'requestId'> & {
   acl: readonly string[];
@@ -81,12 +81,12 @@ export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' |
 };
 
 /** Progress of a job within its current stage; `total` is null while unknown. */
-export type JobProgress = { done: number; total: number | null; unit: string };
+type JobProgress = { done: number; total: number | null; unit: string };
 
 export type JobError = { code: string; message: string };
 
 /** A change of a job that a step of its workflow reports. Omitted fields stay unchanged. */
-export type JobChange = { status?: JobStatus; stage?: string; progress?: JobProgress; error?: JobError };
+export type JobUpdate = { status?: JobStatus; stage?: string; progress?: JobProgress; error?: JobError };
 
 export type JobFilters = {
   kind?: JobKind | undefined;
@@ -98,7 +98,7 @@ export type JobFilters = {
 };
 
 /** Totals over jobs with the same status and progress unit. `unknown` counts open jobs without a known total. */
-export const jobGroup = shape({
+export const jobTotalsShape = shape({
   ...pick(JobModel, 'status').columns,
   unit: text().nullable(),
   jobs: bigint(),
@@ -106,7 +106,7 @@ export const jobGroup = shape({
   total: bigint(),
   unknown: bigint(),
 });
-export type JobGroup = Row<typeof jobGroup>;
+export type JobTotals = Row<typeof jobTotalsShape>;
 
 export type JobSummary = Record<JobStatus, number> & {
   total: number;
@@ -116,4 +116,4 @@ export type JobSummary = Record<JobStatus, number> & {
 
 export type EndedJob = Pick<Job, 'id' | 'status' | 'errorCode'>;
 
-export type OpenRunsFilter = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };
+export type OpenJobsFilter = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };

@@ -24,16 +24,16 @@ import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type EndedJob,
   type Job,
-  type JobChange,
   type JobError,
   type JobFilters,
-  type JobGroup,
   JobModel,
-  jobGroup,
+  type JobTotals,
+  type JobUpdate,
+  jobTotalsShape,
   type NewJob,
-  type OpenRunsFilter,
+  type OpenJobsFilter,
   type WatchedJob,
-  watchedJob,
+  watchedJobShape,
 } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'startId'>;
@@ -53,7 +53,7 @@ const jobWithTarget = shape({
   newestGeneration: integer().nullable(),
   chatOwnerId: uuid().nullable(),
 });
-export type JobWithTarget = Row<typeof jobWithTarget>;
+export type JobWithDocumentOrChat = Row<typeof jobWithTarget>;
 
 const openJobs = shape({ ...pick(JobModel, 'kind', 'status', 'errorCode').columns, count: bigint() });
 const outboxState = shape({ waiting: bigint(), oldestSeconds: double() });
@@ -206,7 +206,7 @@ export function createJobsRepository(db: Knex) {
       );
     },
 
-    async listOpenIds(of: OpenRunsFilter): Promise<string[]> {
+    async listOpenIds(of: OpenJobsFilter): Promise<string[]> {
       return jobs().where(of).whereNull('finishedAt').orderBy('createdAt').pluck('id');
     },
 
@@ -249,7 +249,7 @@ export function createJobsRepository(db: Knex) {
      * Updates a job. Only a new status reopens a closed job; late progress does not. A reopened job is reconciled at
      * once, because only Temporal knows whether its run was reset or the update is late.
      */
-    async advance(id: string, change: JobChange, of: AttemptOfJob = {}): Promise<void> {
+    async advance(id: string, change: JobUpdate, of: AttemptOfJob = {}): Promise<void> {
       const { status, stage, progress, error } = change;
       const now = db.fn.now();
       const isEnd = status === 'succeeded' || status === 'failed' || status === 'cancelled';
@@ -328,7 +328,7 @@ export function createJobsRepository(db: Knex) {
 
     async findWatched(ids: readonly string[]): Promise<WatchedJob[]> {
       const query = JobModel.table(db).whereRaw('id = any(?)', [[...ids]]);
-      return rows(db, watchedJob, query.select(Object.keys(watchedJob.columns)));
+      return rows(db, watchedJobShape, query.select(Object.keys(watchedJobShape.columns)));
     },
 
     async listReadable(
@@ -345,7 +345,7 @@ export function createJobsRepository(db: Knex) {
      * Counts jobs by status and progress unit. Leaves out ingestions that a newer ingestion of the same document has
      * replaced.
      */
-    async countByStatus(actor: Actor, filters: JobFilters): Promise<JobGroup[]> {
+    async countByStatus(actor: Actor, filters: JobFilters): Promise<JobTotals[]> {
       const groups = readableJobs(db, actor, filters)
         .whereRaw(
           `not exists (
@@ -364,10 +364,10 @@ export function createJobsRepository(db: Knex) {
           db.raw('coalesce(sum(jobs.progress_total), 0) as total'),
           db.raw('count(*) filter (where jobs.progress_total is null and jobs.finished_at is null) as unknown'),
         );
-      return rows(db, jobGroup, groups);
+      return rows(db, jobTotalsShape, groups);
     },
 
-    async findWithTarget(actor: Actor, id: string): Promise<JobWithTarget | undefined> {
+    async findWithTarget(actor: Actor, id: string): Promise<JobWithDocumentOrChat | undefined> {
       return firstRow(db, jobWithTarget, withTargets(actor, {}).where('jobs.id', id));
     },
 
@@ -375,7 +375,7 @@ export function createJobsRepository(db: Knex) {
       actor: Actor,
       filters: JobFilters,
       page: { after: string; limit: number },
-    ): Promise<JobWithTarget[]> {
+    ): Promise<JobWithDocumentOrChat[]> {
       const stopped = withTargets(actor, filters)
         .whereIn('jobs.status', ['failed', 'cancelled', 'parked'])
         .where('jobs.id', '>', page.after)

@@ -5,7 +5,7 @@ import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
 import { AppError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Tracing } from '#src/ports/telemetry.ts';
-import type { EndedJob, Job, JobChange, JobError, NewJob, OpenRunsFilter, WatchedJob } from './jobs.model.ts';
+import type { EndedJob, Job, JobError, JobUpdate, NewJob, OpenJobsFilter, WatchedJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
 /** How long the sweeper leaves a new job to the request that wrote it, which starts the job right after its commit. */
@@ -23,7 +23,7 @@ const CHECK_BATCH = 20;
 /** A sweep of jobs starts no further batch after this time, because the other sweeps wait for it. */
 const SWEEP_STEP_MS = 1_000;
 
-export type { EndedJob, Job, JobChange } from './jobs.model.ts';
+export type { EndedJob, Job, JobUpdate } from './jobs.model.ts';
 
 export type JobsService = ReturnType<typeof createJobsService>;
 
@@ -161,7 +161,7 @@ export function createJobsService(deps: {
       }
     },
 
-    async openRunsOf(trx: Knex, of: OpenRunsFilter): Promise<string[]> {
+    async openRunsOf(trx: Knex, of: OpenJobsFilter): Promise<string[]> {
       return createJobsRepository(trx).listOpenIds(of);
     },
 
@@ -178,11 +178,11 @@ export function createJobsService(deps: {
      * Records a change that a workflow step reports about its job. Idempotent.
      * @param of the reporting attempt: if given, a closed job or one on its next attempt stays unchanged
      */
-    async advance(jobId: string, change: JobChange, of?: AttemptOfJob): Promise<void> {
+    async advance(jobId: string, change: JobUpdate, of?: AttemptOfJob): Promise<void> {
       await jobs.advance(jobId, change, of);
     },
 
-    async advanceWithin(trx: Knex, jobId: string, change: JobChange, of?: AttemptOfJob): Promise<void> {
+    async advanceWithin(trx: Knex, jobId: string, change: JobUpdate, of?: AttemptOfJob): Promise<void> {
       await createJobsRepository(trx).advance(jobId, change, of);
     },
 

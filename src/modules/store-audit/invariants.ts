@@ -1,15 +1,15 @@
 import { deletedAccountsAreErased, organizationsHaveAdmins } from './invariants/accounts.ts';
-import { chatLogsMatchRounds, roundsAreContiguous, statesFollowFromScores } from './invariants/chats.ts';
+import { alignmentStatesFollowFromScores, chatLogsMatchRounds, roundsAreContiguous } from './invariants/chats.ts';
 import {
   accessKeysFollowFolders,
   documentTotalsMatchDocuments,
   importCountsMatchFiles,
 } from './invariants/documents.ts';
-import { resultsFollowFromJudgements, versionChainsAreLinear } from './invariants/drafts.ts';
+import { evaluationResultsFollowFromJudgements, versionChainsAreLinear } from './invariants/drafts.ts';
 import {
   chunksMatchVectors,
+  noDataIsOrphaned,
   noJobIsStuck,
-  nothingIsOrphaned,
   termCountsMatchChunks,
   uploadsReachAnEnd,
 } from './invariants/ingestion.ts';
@@ -21,10 +21,10 @@ const invariantChecks: InvariantCheck[] = [
   uploadsReachAnEnd,
   chunksMatchVectors,
   termCountsMatchChunks,
-  nothingIsOrphaned,
+  noDataIsOrphaned,
   roundsAreContiguous,
-  statesFollowFromScores,
-  resultsFollowFromJudgements,
+  alignmentStatesFollowFromScores,
+  evaluationResultsFollowFromJudgements,
   versionChainsAreLinear,
   noJobIsStuck,
   deletedAccountsAreErased,
@@ -36,7 +36,7 @@ const invariantChecks: InvariantCheck[] = [
 ];
 
 /** Invariants that no query on stored data can check, each with the tests that cover it. */
-export const otherInvariants = [
+export const invariantsCoveredByTests = [
   { invariant: 'I3', reason: 'tests compare the content after a fault with that of a run without a fault' },
   { invariant: 'I9', reason: 'it is about responses: tests search them for content of other organizations' },
   { invariant: 'I10', reason: 'it is about responses: tests use tokens of revoked sessions' },

@@ -19,7 +19,7 @@ import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 /** A difference between Postgres and another store. `id` is the id of a document or the blob key of an original. */
 export type StoreFinding = { kind: FindingKind; orgId: string; id: string; generation?: number; detail: string };
 
-export type InspectedPage = { checked: number; findings: StoreFinding[]; next: string | null };
+export type InspectedStorePage = { checked: number; findings: StoreFinding[]; next: string | null };
 
 const activeDocument = shape({
   ...pick(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration', 'blobKey').columns,

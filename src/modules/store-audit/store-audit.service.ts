@@ -20,7 +20,7 @@ import type { VectorStore } from '#src/ports/vector-store.ts';
 import {
   type AuditedDocument,
   createStoreAuditRepository,
-  type InspectedPage,
+  type InspectedStorePage,
   type StoreFinding,
 } from './store-audit.repository.ts';
 
@@ -138,7 +138,7 @@ export function createStoreInspector(deps: {
   const repository = createStoreAuditRepository(db);
 
   /** Reads vectors before documents: a generation that is unused by then can never be used again. */
-  async function inspectPoints(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+  async function inspectPoints(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
     const { generations, next } = await vectors.listGenerations({ after, limit: GENERATIONS_PER_PAGE });
     const ids = [...new Set(generations.map((generation) => generation.documentId))];
     const kept = await repository.findKeptGenerations(ids, graceSeconds);
@@ -154,7 +154,7 @@ export function createStoreInspector(deps: {
     return { checked: generations.length, findings, next };
   }
 
-  async function inspectDocuments(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+  async function inspectDocuments(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
     const [orgId = NIL, id = NIL] = after?.split('/') ?? [];
     const documents = await repository.listDocuments({ after: { orgId, id }, limit: DOCUMENTS_PER_PAGE, graceSeconds });
     const [points, hasBlob] = await Promise.all([
@@ -198,7 +198,7 @@ export function createStoreInspector(deps: {
     return current?.activeGeneration === activeGeneration && current.blobKey === blobKey ? faults : [];
   }
 
-  async function inspectBlobs(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+  async function inspectBlobs(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
     const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
     const oldest = Date.now() - graceSeconds * 1_000;
     const settled = page.filter((blob) => blob.storedAt.getTime() <= oldest);
@@ -214,7 +214,7 @@ export function createStoreInspector(deps: {
     return { checked: page.length, findings, next: page.length < BLOBS_PER_PAGE ? null : (page.at(-1)?.key ?? null) };
   }
 
-  async function inspectDeletions(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+  async function inspectDeletions(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
     const page = await repository.listDeletions({ after: after ?? NIL, limit: DOCUMENTS_PER_PAGE, graceSeconds });
     const findings = page
       .filter((deletion) => deletion.isLost)
@@ -241,7 +241,7 @@ export function createStoreInspector(deps: {
   } satisfies Record<AuditPass, unknown>;
 
   return {
-    inspect: (pass: AuditPass, after: string | null, graceSeconds: number): Promise<InspectedPage> =>
+    inspect: (pass: AuditPass, after: string | null, graceSeconds: number): Promise<InspectedStorePage> =>
       passes[pass](after, graceSeconds),
   };
 }

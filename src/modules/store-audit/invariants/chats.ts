@@ -16,7 +16,7 @@ import { type EchoState, type FoldState, foldRound, initialFoldState } from '#sr
 import { roundTotals } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, pagesById } from './invariant.ts';
+import { countRows, type InvariantCheck, queryPagesById } from './invariant.ts';
 
 const roundCounts = { rounds: bigint(), highest: integer(), unanswered: bigint() };
 const chatWithGaps = shape({ ...pick(ChatModel, 'id', 'orgId', 'roundCount').columns, ...roundCounts });
@@ -36,7 +36,7 @@ export const roundsAreContiguous: InvariantCheck = {
   invariant: 'I5',
   title: "a chat's rounds are numbered 1..n, and each complete one has its reply",
   async run({ db }, _grace, report) {
-    for await (const chats of pagesById(db, chatWithGaps, chatsWithGaps)) {
+    for await (const chats of queryPagesById(db, chatWithGaps, chatsWithGaps)) {
       for (const { id, orgId, roundCount, rounds, highest, unanswered } of chats) {
         const numbers = `${rounds} rounds, the highest number is ${highest} and the counter is ${roundCount}`;
         report({ orgId, detail: `Chat ${id}: ${numbers}; ${unanswered} complete rounds have no reply.` });
@@ -61,7 +61,7 @@ const scoredRound = shape({
 });
 type ScoredRound = Row<typeof scoredRound>;
 
-export const statesFollowFromScores: InvariantCheck = {
+export const alignmentStatesFollowFromScores: InvariantCheck = {
   invariant: 'I6',
   title: 'computing alignment states and trends again from the stored scores gives the stored ones',
   async run({ db }, _grace, report) {
@@ -202,15 +202,15 @@ export const chatLogsMatchRounds: InvariantCheck = {
   invariant: 'I17',
   title: 'chat logs, their totals and their search words equal the stored rounds',
   async run({ db }, _grace, report) {
-    for await (const chats of pagesById(db, loggedChat, wronglyLoggedChats)) {
+    for await (const chats of queryPagesById(db, loggedChat, wronglyLoggedChats)) {
       for (const { id, orgId } of chats) report({ orgId, detail: `The log of chat ${id} differs from its rounds.` });
     }
-    for await (const chats of pagesById(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
+    for await (const chats of queryPagesById(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
       for (const { id, orgId } of chats.filter(({ hasWrongWords }) => hasWrongWords)) {
         report({ orgId, detail: `The search words of chat ${id} differ from its texts.` });
       }
     }
-    for await (const organizations of pagesById(db, organizationTotals, wrongLogTotals)) {
+    for await (const organizations of queryPagesById(db, organizationTotals, wrongLogTotals)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         report({ orgId, detail: `${wrongTotals} totals of chat logs are wrong.` });
       }

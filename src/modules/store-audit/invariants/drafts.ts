@@ -6,7 +6,7 @@ import { rubricVersion } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
 import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
-import { countRows, type InvariantCheck, pagesById } from './invariant.ts';
+import { countRows, type InvariantCheck, queryPagesById } from './invariant.ts';
 
 /** Evaluation runs per page: few, because each is loaded with all its answers and judgements. */
 const RUNS_PER_PAGE = 20;
@@ -19,7 +19,7 @@ const evaluatedUnit = shape({
 type EvaluatedUnit = Row<typeof evaluatedUnit>;
 type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specification' | 'results'>;
 
-export const resultsFollowFromJudgements: InvariantCheck = {
+export const evaluationResultsFollowFromJudgements: InvariantCheck = {
   invariant: 'I7',
   title:
     'aggregating the stored judgements again gives the stored results, and every judgement and answer belongs to an evaluation run',
@@ -121,7 +121,7 @@ export const versionChainsAreLinear: InvariantCheck = {
   invariant: 'I8',
   title: "a draft's versions form one chain that ends at its head, with ascending numbers",
   async run({ db }, _grace, report) {
-    for await (const drafts of pagesById(db, brokenChain, brokenChains)) {
+    for await (const drafts of queryPagesById(db, brokenChain, brokenChains)) {
       for (const draft of drafts) {
         report({ orgId: draft.orgId, detail: `Draft ${draft.id}: ${chainFaults(draft).join(', ')}.` });
       }

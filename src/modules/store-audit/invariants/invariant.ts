@@ -54,7 +54,7 @@ export type InvariantCheck = {
   ): Promise<number>;
 };
 
-export const violatingRow = shape({ id: uuid(), orgId: uuid(), fault: text() });
+export const violatingRowShape = shape({ id: uuid(), orgId: uuid(), fault: text() });
 
 const PAGE_SIZE = 1_000;
 
@@ -62,7 +62,7 @@ const PAGE_SIZE = 1_000;
  * Runs the query `sql` page by page, ordered by `id`. It must contain `:after`, which stands for the last id of the
  * previous page.
  */
-export async function* pagesById<S extends Shape & { columns: { id: Column<string> } }>(
+export async function* queryPagesById<S extends Shape & { columns: { id: Column<string> } }>(
   db: Knex,
   source: S,
   sql: string,
