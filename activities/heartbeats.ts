@@ -4,7 +4,8 @@ import { Context } from '@temporalio/activity';
 const BEAT_INTERVAL_MS = 3_000;
 
 /**
- * `signal` aborts when the activity is cancelled; `report` stores heartbeat details that its next attempt can read.
+ * Given to an activity: `signal` aborts when the activity is cancelled; `report` stores heartbeat details for its next
+ * attempt.
  */
 type ActivityControls = { signal: AbortSignal; report: (details: unknown) => void };
 

@@ -12,8 +12,8 @@ const lockFile = 'package-lock.json';
 const cache = join(root, 'node_modules/.cache/workflow-bundle');
 
 /**
- * Bundles the workflow code. The bundle is cached by the hash of its sources, because bundling takes seconds and 130 MB
- * of memory.
+ * Bundles the workflow code. Caches the bundle by the hash of its sources, because the bundler takes seconds and 130
+ * MB.
  */
 export async function workflowBundle({
   failureConverterPath,

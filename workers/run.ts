@@ -177,7 +177,7 @@ async function createWorkers(options: {
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
       sinks: createTraceSinks(telemetry),
-      // The SDK sends heartbeats this often at most: often enough that an activity survives the loss of one.
+      // Longest time that the SDK holds back a heartbeat: short enough that an activity survives the loss of one.
       maxHeartbeatThrottleInterval: '3 seconds',
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',

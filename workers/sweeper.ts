@@ -60,8 +60,8 @@ export function runEveryMinute(run: Sweep['run']): Sweep['run'] {
 }
 
 /**
- * Splits a long sweep into batches: starts a pass once a day and runs one batch per second. `run` gets the cursor that
- * it returned last, and returns null at the end. After a failed batch the pass starts over in an hour.
+ * Splits a long sweep into batches: begins once a day and runs one batch per second. `run` gets the cursor that the
+ * last batch returned, and returns null after the last one. Begins again an hour after a failed batch.
  */
 export function runDailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
   return inBatches(DAY_MS, run);

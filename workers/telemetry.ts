@@ -56,8 +56,8 @@ type SdkMetrics = {
 };
 
 /**
- * The Temporal SDK serves its metrics only on a port: finds a free local one, from which the worker's metrics page
- * reads them.
+ * The Temporal SDK serves its metrics on a port only. Finds a free local port for them, and reads them for the worker's
+ * metrics page.
  */
 export async function createSdkMetricsSource(): Promise<SdkMetrics> {
   let port = randomPort();

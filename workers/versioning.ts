@@ -9,7 +9,7 @@ import { workflowCodeVersion } from './bundle.ts';
 
 const ASK_INTERVAL_MS = 1_000;
 
-/** Deployment name and build id of this process; null if worker versioning is off. */
+/** Deployment name and build id of this worker process; null if worker versioning is off. */
 export async function workerVersion({ deployment }: Pick<TemporalConfig, 'deployment'>) {
   if (deployment === null) return null;
   return { deploymentName: deployment.name, buildId: deployment.buildId ?? (await workflowCodeVersion()) };
@@ -37,7 +37,7 @@ const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
   // An erasure waits a month, and re-embedding a large organization takes days: too long to keep old workers.
   erasure: 'AUTO_UPGRADE',
   reembedding: 'AUTO_UPGRADE',
-  // An alignment run lasts as long as its chat gets new rounds.
+  // The alignment run of a chat lasts as long as the chat gets new rounds.
   alignment: 'AUTO_UPGRADE',
 };
 

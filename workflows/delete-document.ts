@@ -7,7 +7,7 @@ import { createParkableStepRunner } from './parking.ts';
 import { jobUpdatePolicy, quickActivityPolicy, slowActivityPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// Waits for a stopped ingestion, which may be inside a parser for another minute.
+// Stopping an ingestion may take a minute, because its parser cannot be interrupted.
 const { stopIngestion } = proxyActivities<DeletionActivities>(slowActivityPolicy);
 const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } =
   proxyActivities<DeletionActivities>(quickActivityPolicy);

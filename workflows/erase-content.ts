@@ -25,7 +25,7 @@ import { createParkableStepRunner } from './parking.ts';
 import { documentBatchPolicy, jobUpdatePolicy, quickActivityPolicy, slowActivityPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// Waits for stopped runs, which may be inside a parser for another minute.
+// Stopping the runs may take a minute, because a parser cannot be interrupted.
 const { stopWork } = proxyActivities<ErasureActivities>(slowActivityPolicy);
 const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(documentBatchPolicy);
 const { forgetLeaver } = proxyActivities<ErasureActivities>(quickActivityPolicy);

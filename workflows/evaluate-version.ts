@@ -169,7 +169,7 @@ async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<Ste
         typedSearchAttributes: searchAttributesForChild(),
       });
     } catch (error) {
-      // The child workflow of a terminated attempt has not closed yet, so the start is repeated.
+      // If the child workflow of a terminated attempt has not closed yet, the start is repeated.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
     }

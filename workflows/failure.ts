@@ -18,7 +18,7 @@ import { showRunFailure } from './visibility.ts';
 export type RunFailure = { code: string; message: string };
 
 /**
- * Extracts the root cause of an error that a workflow caught.
+ * Extracts the error code and message from an error that a workflow caught.
  * @returns undefined for an error in workflow code, which must fail the workflow task and not the run, so that the run
  * continues after a fix
  */
@@ -90,8 +90,8 @@ export async function recordEndOfRun(
     }
     const failure = failureOf(error);
     if (failure === undefined) return error;
-    // The error code is shown after the job is updated, because operators take an open run with a code for a parked
-    // one. Older runs showed the code first.
+    // The job is updated before the run shows an error code, because operators take an open run with a code for a
+    // parked one. Older runs showed the code first.
     const recordsFirst = patched('record-before-code');
     if (!recordsFirst) showRunFailure(failure);
     await record.failed(failure).catch(ignoreFailure);
@@ -101,8 +101,8 @@ export async function recordEndOfRun(
 }
 
 /**
- * Allows that the end of a run cannot be recorded, because the sweeper reads it from the closed run. Errors in workflow
- * code are thrown.
+ * Ignores that the end of a run could not be recorded, because the sweeper reads it from the closed run. Throws errors
+ * of workflow code.
  */
 function ignoreFailure(error: unknown): void {
   if (failureOf(error) === undefined) throw error;

@@ -46,7 +46,10 @@ const stageQuery = defineQuery<ImportProgress>(stageQueryName);
  * provider has per account.
  */
 const concurrentFiles = 8;
-/** Continues as new after this many events. A batch adds at most nine events per file, so a history stays below 6,000. */
+/**
+ * Continues as new after this many events. A batch adds at most nine events per file, so a history stays below 6,000
+ * events.
+ */
 const eventsPerRun = 500;
 
 const noFiles: ImportCounts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
@@ -185,7 +188,7 @@ async function importOne(
       });
     } catch (error) {
       if (error instanceof ChildWorkflowFailure && wasChildTerminated(error)) return skipFile(input, error);
-      // The child workflow of a terminated attempt has not closed yet, so the start is repeated.
+      // If the child workflow of a terminated attempt has not closed yet, the start is repeated.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
     }

@@ -70,7 +70,7 @@ export async function ingestDocument({
   async function continueAsNewIfLong(): Promise<void> {
     const { historyLength, continueAsNewSuggested } = workflowInfo();
     const isLong = historyLength > eventsPerRun || continueAsNewSuggested;
-    // Older histories grew long without continuing as new, and must replay like this.
+    // Runs that began before this rule have long histories without a continue-as-new, and must replay without it.
     if (!isLong || !patched('new-history')) return;
     await condition(allHandlersFinished);
     await continueAsNew<typeof ingestDocument>({ ...input, progress });
@@ -88,7 +88,7 @@ export async function ingestDocument({
     for (let before = Infinity; ; ) {
       const left = await runStep(slice);
       if (left <= 0) return;
-      // Older histories repeated slices that made no progress, and must replay like this.
+      // Runs that began before this check have repeated slices without progress, and must replay without it.
       if (left >= before && patched('no-progress')) throw noProgress(progress.stage, before, left);
       before = left;
     }

@@ -64,7 +64,7 @@ export function createParkableStepRunner(record: {
         return await step();
       } catch (error) {
         const failure = needsOperator(error) ? failureOf(error) : undefined;
-        // Histories that were recorded before runs could be parked must fail here when they replay.
+        // Runs that began before parking existed failed here, and must replay so.
         if (failure === undefined || !patched('parking')) throw error;
         await park(failure);
       }

@@ -14,7 +14,8 @@ const retriedForADay = {
   retry: {
     initialInterval: '1 second',
     backoffCoefficient: 2,
-    // Longest wait before a retry: an outage sees few requests, and the service is used again within a minute after it.
+    // Longest wait between retries: a failing service gets few requests, and is used again within a minute after its
+    // outage.
     maximumInterval: '1 minute',
     // Attempts within about one day. A shorter outage needs no operator; a longer one parks the run. Attempts are
     // counted instead of hours, because waiting in the queue is no failure.

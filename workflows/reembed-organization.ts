@@ -47,8 +47,8 @@ const concurrentDocuments = 20;
 const eventsPerRun = 300;
 
 /**
- * Embeds all documents of an organization with another model, a few at a time. Searches use the old vectors of a document
- * until all new ones are stored; a document that fails keeps the old ones.
+ * Embeds all documents of an organization with another model, a few at a time. Searches use the old vectors of a
+ * document until all new ones are stored; a document that fails keeps the old ones.
  */
 export async function reembedOrganization(input: ReembedOrganizationInput): Promise<ReembedOrganizationResult> {
   const { orgId, model } = input;

@@ -85,7 +85,8 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
 
   /**
    * Records why the run ends.
-   * @returns the error to throw; undefined if a nudge signal arrived after the failure, so that the run must continue
+   * @returns the error to throw; undefined if a nudge signal arrived after the failure, because the run must continue
+   * then
    */
   async function recordEnd(error: unknown): Promise<unknown> {
     await naming;

@@ -41,8 +41,8 @@ export function observeActivities({ metrics, tracing }: Telemetry) {
 
 function spanOf(info: Context['info'], [input]: readonly unknown[], parent: string) {
   const { activityType, attempt, workflowExecution, taskQueue } = info;
-  // Spans may show activity inputs, which hold ids and counts only; `orgId` and `documentId` mean the same in all of
-  // them.
+  // Activity inputs hold ids and counts only. `orgId` and `documentId` mean the same in all of them, so the span can
+  // show them.
   const { orgId, documentId } = Object(input) as { orgId?: string; documentId?: string };
   const workflowId = workflowExecution?.workflowId;
   return {

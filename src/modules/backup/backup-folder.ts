@@ -72,8 +72,8 @@ const backupName = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$/;
 export type CompleteBackup = { path: string; folder: string; manifest: BackupManifest };
 
 /**
- * Reserves a folder of backups for one installation, because each backup deletes originals that none of its installation's
- * backups lists. Throws if the folder belongs to another installation.
+ * Reserves a folder for the backups of one installation, because each backup deletes copied originals that none of this
+ * installation's backups lists. Throws if the folder belongs to another installation.
  */
 export async function claimBackupFolder(folder: string, installation: string): Promise<void> {
   const path = join(folder, 'installation');

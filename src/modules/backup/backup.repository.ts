@@ -72,7 +72,10 @@ export function createBackupRepository(db: Knex) {
       return (await oneRow(db, total, 'select count(*) as count from ??', [table])).count;
     },
 
-    /** Identifies an installation by the time of its first migration. Restored copies have the same id. */
+    /**
+     * Identifies an installation by the time of its first migration. A restored copy of the installation has the same
+     * id.
+     */
     async installation(): Promise<string | null> {
       const first = await firstRow(db, migrated, 'select migration_time from knex_migrations order by id limit 1');
       return first?.migrationTime.toISOString() ?? null;
@@ -80,7 +83,7 @@ export function createBackupRepository(db: Knex) {
 
     async findExportVolumes(keys: readonly string[]): Promise<Set<string>> {
       const table = await oneRow(db, relation, "select to_regclass('public.export_volumes')::text as name");
-      // The table `export_volumes` is missing if the backup runs before the migrations of this version.
+      // The table `export_volumes` is missing if the database has not been migrated to this version yet.
       if (table.name === null) return new Set();
       const volumes = await ExportVolumeModel.table(db)
         .whereIn('blobKey', [...keys])
@@ -112,7 +115,10 @@ export function createBackupRepository(db: Knex) {
       await db.raw('close originals');
     },
 
-    /** Lists connected processes that would write to the database: API, worker, or an earlier restore that still runs. */
+    /**
+     * Lists connected processes that may write to the database: the API, a worker, or an earlier restore that still
+     * runs.
+     */
     async listWriters(): Promise<string[]> {
       const writers = await rows(
         db,

@@ -42,8 +42,8 @@ const tablesWithoutRows: readonly string[] = [
 const BLOBS_PER_PAGE = 5_000;
 const CONCURRENT_COPIES = 8;
 /**
- * Attempts at a consistent database snapshot. Another attempt is needed only if a document was uploaded and deleted
- * during the previous one.
+ * Attempts at a database snapshot whose originals all exist. Another attempt is needed only if a document was uploaded
+ * and deleted during the previous one.
  */
 const MAX_SNAPSHOTS = 10;
 const MAX_LOST_LISTED = 20;
@@ -80,7 +80,9 @@ export function createBackupService(deps: {
     }
   }
 
-  /** Copies all originals before the database snapshot is opened, so that it stays open for a short time only. */
+  /**
+   * Copies all originals before the database snapshot is opened, so that the snapshot stays open for a short time only.
+   */
   async function copyStored(copies: OriginalCopies, note: Note): Promise<void> {
     const progress = createProgressPrinter(note, (count) => `Originals: ${count} copied or already present …`);
     for (let after: string | null = null; ; ) {

@@ -128,9 +128,9 @@ export function createEvaluationStepsService(deps: {
   }
 
   /**
-   * Links an answer or verdict of a run to its stored row, in the transaction that locks this row.
+   * Links an answer or verdict of an evaluation run to its stored row, in the transaction that locks this row.
    * @param lockResult finds or inserts the row and locks it against deletion
-   * @returns false if there is no such row
+   * @returns false if `lockResult` found no row
    */
   async function linkResult(
     of: EvaluationInput,
@@ -319,7 +319,8 @@ function runTexts(
 
     async reply(caseIndex, side) {
       const reply = await repository.findAnswerOf(of, answerName(caseIndex, side));
-      // A reply is judged after it was stored, so it can be missing only after a restore of an older database.
+      // The reply was stored before the request to judge it, so it can be missing only after a restore of an older
+      // database.
       if (reply === undefined) throw appError('eval_incomplete', { detail: 'The stored answer to judge was deleted.' });
       return reply;
     },

@@ -191,7 +191,6 @@ export function createEvaluationsRepository(db: Knex) {
       return EvaluationUnitModel.query(db).where({ orgId, runId }).whereNotNull('cacheKey').resultSize();
     },
 
-    /** @returns false if the row of the verdict is missing or being deleted */
     async lockJudgement(orgId: string, cacheKey: Buffer): Promise<boolean> {
       const stored = JudgementModel.table(db).where({ orgId, cacheKey });
       return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;

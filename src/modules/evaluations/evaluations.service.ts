@@ -29,8 +29,8 @@ import { createEvaluationsRepository } from './evaluations.repository.ts';
  */
 const ADHOC_RETENTION_DAYS = 30;
 /**
- * Evaluation runs that one transaction deletes: few, because each takes along its answers and verdicts that no other
- * run uses.
+ * Evaluation runs that one transaction deletes: few, because it also deletes all answers and verdicts that no other run
+ * uses.
  */
 const DELETION_BATCH_SIZE = 100;
 

@@ -90,11 +90,11 @@ export type EvaluationReport = {
   averages: Record<'prompt' | 'response' | 'overall', Change>;
   ci95: ReportedScores['ci95'];
   axes: ReportedAxisChange[];
-  /** Sorted by score, weakest first. `number` is the position of the golden case in the run, counted from 1. */
+  /** Scores of the golden cases, weakest first. `number` is the position of the case in the run, counted from 1. */
   cases: CaseScoreChange[];
   /**
-   * Mean change over the golden cases that both versions answered, with its 95 % confidence interval; null if they
-   * share none.
+   * Mean score change over the golden cases that both versions answered, with its 95 % confidence interval; null if
+   * they share none.
    */
   paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
   notes: string[];

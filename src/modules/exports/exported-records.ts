@@ -9,8 +9,8 @@ export type ExportedRecordKind = {
   fields: string;
   where?: string;
   /**
-   * SQL column with access keys, of which the admin must hold one. Without `acl` and `holder` every admin gets all
-   * rows.
+   * SQL column with access keys; an admin gets the rows of which they hold a key. Without `acl` and `holder` every
+   * admin gets all rows.
    */
   acl?: string;
   holder?: string;

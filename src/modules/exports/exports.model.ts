@@ -38,8 +38,8 @@ export type RecordCountsByKind = Readonly<Record<string, number>>;
 export type ExportRow = Row<typeof ExportModel>;
 
 /**
- * An export with the columns of its job. These are null, or 0, if the export was restored from a backup without its
- * job.
+ * Row of an export with the columns of its job. The job's columns are null, or 0, if the export was restored from a
+ * backup without its job.
  */
 export const exportWithJobShape = shape({
   ...ExportModel.columns,

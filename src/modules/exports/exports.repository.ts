@@ -245,7 +245,7 @@ export function createExportedRecordsRepository(db: Knex) {
       );
     },
 
-    /** Yields the text of a document in pieces, so that a large one is never in memory as a whole. */
+    /** Yields the text of a document in pieces, so that the whole text is never in memory. */
     async *readText(orgId: string, conversionId: string): AsyncGenerator<string> {
       for (let from = 1; ; from += TEXT_PIECE_CHARS) {
         const found = await firstRow(

@@ -41,7 +41,7 @@ type VolumeRequest = {
   onProgress?: (records: number) => void;
 };
 
-/** A volume that is being written. `end` settles once `content` has been read to its end. */
+/** A volume that is being written. The promise `end` settles once the stream `content` has been read to its end. */
 type StartedVolume = {
   content: Readable;
   end: Promise<{ records: RecordCountsByKind; nextPlace: ExportPosition | null }>;

@@ -68,7 +68,7 @@ export function createJobRequestsService(deps: {
       return summarizeJobTotals(await repository.countByStatus(actor, filters));
     },
 
-    /** Queues a stopped job again. Works while Temporal is unavailable, because the sweeper starts the job later. */
+    /** Queues a stopped job again. Also works while Temporal is down, because the sweeper starts the job later. */
     async retry(actor: Actor, jobId: string): Promise<JobView> {
       const job = await findChangeable(actor, jobId);
       const refusal = refusalToRetry(job);

@@ -43,8 +43,8 @@ const done = shape({ isDone: boolean() });
 const listedJob = shape({ ...JobModel.columns, sortKey: text() });
 
 /**
- * A job with the owner and access keys of its document or chat. These are null if the job has no document or chat, or
- * it is deleted.
+ * A job with the owner and access keys of its document or chat. These columns are null if the job has no document or
+ * chat, or if that is deleted.
  */
 const jobWithTarget = shape({
   ...JobModel.columns,
@@ -90,9 +90,10 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
     where g.document_id = j.document_id and g.job_id = j.id and d.active_generation >= g.generation
   )`,
   delete: 'not exists (select from documents d where d.id = j.document_id)',
-  // If scores are missing, the next message in the chat queues the alignment job again.
+  // If scores of a chat are missing, its next message queues the alignment job again.
   alignment: 'true',
-  // If new vectors are missing, searches still use the old ones, and an operator can start the job again.
+  // If vectors of the new model are missing, searches still use the old vectors, and an operator can start the job
+  // again.
   reembed: 'true',
   anchors: `not exists (
     select from agents a
@@ -110,7 +111,7 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   export: `not exists (
     select from exports e where e.id = (j.start -> 'input' ->> 'exportId')::uuid and e.completed_at is null
   )`,
-  // Matches erasures of users only: the job of an organization is deleted together with the organization.
+  // Only the erasure of a user needs a condition: the job of an organization is deleted together with the organization.
   erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };
 
@@ -292,7 +293,8 @@ export function createJobsRepository(db: Knex) {
     },
 
     /**
-     * Cancels a job, unless work was queued after the start `startId`: that work needs another run and stays queued.
+     * Cancels a job, unless new work was queued after the start `startId`. New work needs another run, so the job stays
+     * queued.
      */
     async cancelUnlessQueuedSince(id: string, startId: string | undefined): Promise<void> {
       const now = db.fn.now();

@@ -8,15 +8,17 @@ import type { Tracing } from '#src/ports/telemetry.ts';
 import type { EndedJob, Job, JobError, JobUpdate, NewJob, OpenJobsFilter, WatchedJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
-/** How long the sweeper leaves a new job to the request that wrote it, which starts the job right after its commit. */
+/**
+ * For this long only the request that queued a job may start it, right after its commit; then the sweeper starts it.
+ */
 const DISPATCH_GRACE_SECONDS = 1;
 /** Time between two attempts of the sweeper to start a job. Starting a job twice has the effect of one start. */
 const DISPATCH_LEASE_SECONDS = 2;
 const DISPATCH_BATCH = 50;
 const ENQUEUE_BATCH = 1_000;
 /**
- * Age at which the sweeper checks an open job again. A run that was closed from outside shows in its job within a
- * minute.
+ * The sweeper compares an open job with its workflow run this often. If a run was closed from outside, its job shows
+ * that within a minute.
  */
 const CHECK_AFTER_SECONDS = 30;
 const CHECK_BATCH = 20;
@@ -58,7 +60,7 @@ export function createJobsService(deps: {
     const { traceparent } = job.start;
     const run = () => orchestrator.start(startOf(job));
     const answer = await (tracing === undefined ? run() : tracing.within(traceparent, run));
-    // Otherwise the run of the last attempt is still closing, and the sweeper tries to start the job again.
+    // If the run of the job's last attempt is still closing, the job stays queued and the sweeper starts it later.
     if (answer === 'started') await jobs.markDispatched(job);
   }
 
@@ -72,7 +74,7 @@ export function createJobsService(deps: {
     await jobs.markDispatched(job);
     if (result !== 'gone') return;
     await reconcile(job);
-    // The parked run has ended meanwhile and cannot resume, so the job starts another attempt.
+    // A parked run that has ended meanwhile cannot resume, so the job starts another attempt.
     await jobs.queueAgain([job.id], { bulk: job.start.bulk ?? false, graceSeconds: 0 });
   }
 
@@ -100,7 +102,8 @@ export function createJobsService(deps: {
         if (!(await jobs.isDone(job))) return jobs.requeue(job);
         return jobs.advance(job.id, { status: 'succeeded' }, { startId });
       case 'cancelled':
-        // A new round signalled the run while it was closing, so the signal was lost and the job needs another run.
+        // A new round signalled the alignment run while it was closing, so the signal was lost and the job needs
+        // another run.
         if (job.kind === 'alignment' && job.status === 'queued') return jobs.requeue(job);
         return jobs.advance(job.id, { status: 'cancelled' }, { startId });
       case 'failed':
@@ -165,7 +168,10 @@ export function createJobsService(deps: {
       return createJobsRepository(trx).listOpenIds(of);
     },
 
-    /** Also locks the job until the end of the transaction, so that no other process starts it meanwhile. */
+    /**
+     * Tells if a job is open, and locks the job until the end of the transaction, so that no other process starts it
+     * meanwhile.
+     */
     async isOpen(trx: Knex, jobId: string): Promise<boolean> {
       return createJobsRepository(trx).isOpen(jobId);
     },
@@ -176,7 +182,7 @@ export function createJobsService(deps: {
 
     /**
      * Records a change that a workflow step reports about its job. Idempotent.
-     * @param of the reporting attempt: if given, a closed job or one on its next attempt stays unchanged
+     * @param of the attempt that reports the change: if given, a closed job or one on a later attempt stays unchanged
      */
     async advance(jobId: string, change: JobUpdate, of?: AttemptOfJob): Promise<void> {
       await jobs.advance(jobId, change, of);

@@ -57,7 +57,7 @@ export function createStoreAuditService(deps: {
   const inspector = createStoreInspector(deps);
 
   /**
-   * Starts a new generation of a document; the active one stays readable.
+   * Starts a new generation of a document; the active generation stays readable.
    * @returns false if the document is deleted or being ingested
    */
   async function reingest({ orgId, id }: DocumentKey): Promise<boolean> {
@@ -179,7 +179,7 @@ export function createStoreInspector(deps: {
       documents.map(({ orgId, id, activeGeneration }) => ({
         orgId,
         documentId: id,
-        // Generation 0 finds no vectors, because generations are numbered from 1.
+        // No generation has the number 0, so the vector store counts no vectors for it.
         generation: activeGeneration ?? 0,
       })),
     );

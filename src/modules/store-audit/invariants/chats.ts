@@ -152,7 +152,7 @@ const wronglyLoggedChats = `
     or l.stable_rounds + l.drift_rounds + l.refusal_rounds <> stored.scored
   )`;
 
-/** Selects every chat, because the search words of each one are computed again for the comparison. */
+/** Selects every chat, because the search words of each chat are computed again and compared with the stored ones. */
 const chatsWithWords = `
   select c.id, c.org_id, exists (
     select from (

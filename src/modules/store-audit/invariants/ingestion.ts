@@ -98,8 +98,8 @@ export const chunksMatchVectors: InvariantCheck = {
 };
 
 /**
- * Finds active chunks without a vector. Their counts are compared before: if all chunks have vectors and the counts are
- * equal, no vector is left over.
+ * Finds active chunks without a vector. The numbers of chunks and vectors are compared separately: if they are equal
+ * and each chunk has a vector, there is no vector without a chunk.
  */
 async function eachChunkWithoutVector(
   { db, vectors }: InvariantDeps,
@@ -111,7 +111,7 @@ async function eachChunkWithoutVector(
       const stored = await vectors.findExisting({ orgId, chunkIds: own.map((chunk) => chunk.id) });
       suspects.push(...own.filter((chunk) => !stored.has(chunk.id)));
     }
-    // The generation may have been replaced and deleted since its chunks were read.
+    // The document may have got another active generation since its chunks were read.
     const stillActive = await rows(db, activeChunk, `${activeChunks} and c.id = any (?::uuid[])`, [
       suspects.map((chunk) => chunk.id),
     ]);

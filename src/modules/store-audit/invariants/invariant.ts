@@ -31,12 +31,12 @@ export type InvariantDeps = {
  * all of them to 0.
  */
 export type GracePeriods = {
-  /** For blobs and vectors that no row refers to: they may be about to be used or deleted. */
+  /** Grace period for unreferenced blobs and vectors, which may be about to be used or deleted. */
   orphanSeconds: number;
-  /** For open jobs whose workflow run is closed: the sweeper closes them within this time. */
+  /** Grace period for open jobs whose workflow run is closed, until the sweeper closes them. */
   reconcileSeconds: number;
   dispatchSeconds: number;
-  /** For data of deleted users and organizations, counted from the day on which its erasure was due. */
+  /** Grace period for data of deleted users and organizations, counted from the day on which its erasure was due. */
   erasureSeconds: number;
 };
 
