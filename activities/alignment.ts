@@ -9,8 +9,8 @@ import type { AlignmentService } from '#src/modules/alignment/alignment.service.
 import { withHeartbeats } from './heartbeats.ts';
 
 /**
- * After this many attempts (some seconds) without the embedding model a round is scored by words alone: the score is shown
- * during the conversation, so an early approximation is worth more than a late exact score.
+ * After this many failed attempts (a few seconds) to use the embedding model, a round is scored by words alone: the
+ * score is shown during the conversation, so an early approximation is worth more than a late exact score.
  */
 const attemptsBeforeDegrading = 3;
 

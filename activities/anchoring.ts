@@ -8,7 +8,10 @@ import type {
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
-/** After this many attempts (some seconds) words are proposed without the chat model; their quality is good as well. */
+/**
+ * After this many failed attempts (a few seconds) to use the chat model, anchor words are proposed without it; their
+ * quality is good as well.
+ */
 const attemptsBeforeDegrading = 4;
 
 export type AnchoringActivities = ReturnType<typeof createAnchoringActivities>;

@@ -20,8 +20,8 @@ import { withHeartbeats } from './heartbeats.ts';
 export type ConnectorActivities = ReturnType<typeof createConnectorActivities>;
 
 /**
- * Activities of `importFromConnector`, `syncConnection`, `importFile` and `queueSync`. All are idempotent: files that were
- * listed or imported before are not fetched again.
+ * Activities of the workflows `importFromConnector`, `syncConnection`, `importFile` and `queueSync`. All are
+ * idempotent: files that were listed or imported before are not fetched again.
  */
 export function createConnectorActivities(deps: {
   importSteps: ImportStepsService;

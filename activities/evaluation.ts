@@ -14,8 +14,8 @@ import { withHeartbeats } from './heartbeats.ts';
 export type EvaluationActivities = ReturnType<typeof createEvaluationActivities>;
 
 /**
- * Activities of `evaluateVersion`, `compareVersions` and `evaluateCase`. All are idempotent: stored replies and judgements
- * are not requested again.
+ * Activities of the workflows `evaluateVersion`, `compareVersions` and `evaluateCase`. All are idempotent: stored
+ * answers and verdicts are not requested again.
  */
 export function createEvaluationActivities({ evaluationSteps }: { evaluationSteps: EvaluationStepsService }) {
   return {

@@ -1,14 +1,17 @@
 import { Context } from '@temporalio/activity';
 
-/** Interval of heartbeats: a third of the shortest heartbeat timeout. */
+/** Interval of an activity's heartbeats: a third of the shortest heartbeat timeout. */
 const BEAT_INTERVAL_MS = 3_000;
 
-/** `signal` aborts on cancellation; `report` stores heartbeat details that the next attempt can read. */
-export type ActivityControls = { signal: AbortSignal; report: (details: unknown) => void };
+/**
+ * Given to an activity: `signal` aborts when the activity is cancelled; `report` stores heartbeat details for its next
+ * attempt.
+ */
+type ActivityControls = { signal: AbortSignal; report: (details: unknown) => void };
 
 /**
- * Runs an activity and sends heartbeats from a timer, which is also how Temporal delivers a cancellation. A heartbeat proves
- * only that the process is alive; timeouts bound an activity that hangs.
+ * Runs an activity and sends its heartbeats from a timer; a cancellation arrives in Temporal's response to a heartbeat.
+ * Heartbeats prove only that the process is alive: an activity that hangs is ended by its start-to-close timeout.
  */
 export async function withHeartbeats<T>(work: (controls: ActivityControls) => Promise<T>): Promise<T> {
   const context = Context.current();

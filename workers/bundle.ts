@@ -5,13 +5,16 @@ import type { DataConverter } from '@temporalio/common';
 import { bundleWorkflowCode, DefaultLogger, type WorkflowBundleOption } from '@temporalio/worker';
 
 const root = join(import.meta.dirname, '..');
-/** Folders whose files can be part of the bundle. The lock file stands for the versions of libraries. */
+/** Folders whose files can be part of the workflow bundle. The lock file stands for the versions of libraries. */
 const sources = ['workflows', 'src/contracts', 'src/domain'];
 const failureConverter = 'src/temporal/failure-converter.ts';
 const lockFile = 'package-lock.json';
 const cache = join(root, 'node_modules/.cache/workflow-bundle');
 
-/** The bundle is cached by the hash of its sources, so that only a change runs the bundler (seconds, 130 MB). */
+/**
+ * Bundles the workflow code. Caches the bundle by the hash of its sources, because the bundler takes seconds and 130
+ * MB.
+ */
 export async function workflowBundle({
   failureConverterPath,
 }: Pick<DataConverter, 'failureConverterPath'> = {}): Promise<WorkflowBundleOption> {
@@ -41,8 +44,10 @@ async function writeCache(path: string, code: string): Promise<void> {
   await rename(unfinished, path);
 }
 
-/** Version of the workflow code: builds from the same sources replay the same histories. */
-export async function workflowsVersion(): Promise<string> {
+/**
+ * Version of the workflow code, a hash of its sources. Workers of the same version can replay each other's histories.
+ */
+export async function workflowCodeVersion(): Promise<string> {
   return (await hashSources()).slice(0, 16);
 }
 

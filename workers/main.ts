@@ -3,15 +3,15 @@ import { startTelemetry } from '#src/container/telemetry.ts';
 import { createContainer } from '#src/container.ts';
 import { metricsResponse, probeResponse, startProbeServer } from '#src/http/server/http-server.ts';
 import { startWorkers } from './run.ts';
-import { findSdkMetrics, installRuntime, measureJobs } from './telemetry.ts';
+import { createSdkMetricsSource, installTemporalRuntime, registerJobGauges } from './telemetry.ts';
 
 async function main(): Promise<void> {
   const config = loadConfig(process.env, 'worker');
-  const sdkMetrics = config.worker === null ? null : await findSdkMetrics();
+  const sdkMetrics = config.worker === null ? null : await createSdkMetricsSource();
   const telemetry = await startTelemetry(config, 'worker', sdkMetrics?.read);
   const container = createContainer(config, 'worker', telemetry);
-  installRuntime(container.logger, sdkMetrics?.bindAddress);
-  measureJobs(container);
+  installTemporalRuntime(container.logger, sdkMetrics?.bindAddress);
+  registerJobGauges(container);
   const workers = startWorkers(container);
   const probes = config.worker && {
     server: await startProbeServer(

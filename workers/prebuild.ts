@@ -1,4 +1,4 @@
-// Builds both workflow bundles for an image: with and without payload encryption.
+// Builds both workflow bundles (with and without payload encryption) when a container image is built.
 import { failureConverterPath } from '#src/temporal/data-converter.ts';
 import { workflowBundle } from './bundle.ts';
 

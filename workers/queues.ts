@@ -13,75 +13,74 @@ import { createStoreAuditActivities } from '#activities/store-audit.ts';
 import type { Container } from '#src/container.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 
-export type QueueWorker = { taskQueue: TaskQueue; activities: object; maxConcurrentActivities: number };
+export type QueueWorkerOptions = { taskQueue: TaskQueue; activities: object; maxConcurrentActivities: number };
 
-export function queueWorkers(container: Container): QueueWorker[] {
+export function createQueueWorkerOptions(container: Container): QueueWorkerOptions[] {
   return [
     {
       taskQueue: taskQueues.ingestion,
       activities: createIngestionActivities(container),
-      // Ingestion mostly waits for parsers, models and Postgres, but each parser may take a core.
+      // Ingestion mostly waits for parsers, models and Postgres, but each parser may take a CPU core.
       maxConcurrentActivities: Math.max(4, 2 * availableParallelism()),
     },
     {
       taskQueue: taskQueues.alignment,
       activities: createAlignmentActivities(container),
-      // Scoring takes milliseconds; the limit bounds concurrent calls to Postgres and the embedder.
+      // Scoring a round takes milliseconds; the limit bounds concurrent calls to Postgres and the embedder.
       maxConcurrentActivities: 16,
     },
     {
       taskQueue: taskQueues.anchoring,
       activities: createAnchoringActivities(container),
-      // Each activity waits for a chat model that also serves waiting users.
+      // Each proposal of anchor words waits for a chat model that also serves users in chats.
       maxConcurrentActivities: 4,
     },
     {
       taskQueue: taskQueues.previews,
       activities: createPreviewActivities(container),
-      // LibreOffice takes a core per file; the second activity reads or stores files meanwhile.
+      // LibreOffice takes a CPU core per file; a second preview reads or stores files meanwhile.
       maxConcurrentActivities: 2,
     },
     {
       // Deletion has its own queue, so that a backlog of ingestions does not delay it.
       taskQueue: taskQueues.deletion,
       activities: createDeletionActivities(container),
-      // The limit bounds concurrent Postgres queries of deletions.
       maxConcurrentActivities: 8,
     },
     {
       taskQueue: taskQueues.reembedding,
       activities: createReembeddingActivities(container),
-      // These activities wait for ingestions, one activity per organization.
+      // Re-embedding runs one activity per organization, which waits for ingestions.
       maxConcurrentActivities: 16,
     },
     {
       taskQueue: taskQueues.erasure,
       activities: createErasureActivities(container),
-      // Erasure is not urgent; few activities leave Postgres to the users.
+      // Erasure is not urgent: few concurrent activities leave the capacity of Postgres to users.
       maxConcurrentActivities: 4,
     },
     {
       taskQueue: taskQueues.exports,
       activities: createExportActivities(container),
-      // An export reads and writes at full speed; two at once let a small export overtake a large one.
+      // An export reads and writes at full speed; two concurrent volumes let a small export overtake a large one.
       maxConcurrentActivities: 2,
     },
     {
       taskQueue: taskQueues.evaluation,
       activities: createEvaluationActivities(container),
-      // Activities wait for models; the call limiter allows 8 calls per organization and model.
+      // Evaluations wait for models; the call limiter allows 8 calls per organization and model.
       maxConcurrentActivities: 64,
     },
     {
       taskQueue: taskQueues.connectors,
       activities: createConnectorActivities(container),
-      // Activities wait for providers, 8 per import, and stream files without holding them in memory.
+      // Imports wait for providers, 8 files per import, and stream files without holding them in memory.
       maxConcurrentActivities: 32,
     },
     {
       taskQueue: taskQueues.storeAudit,
       activities: createStoreAuditActivities(container),
-      // The audit is not urgent and should take few resources.
+      // The store audit is not urgent and should take few resources.
       maxConcurrentActivities: 1,
     },
   ];

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { mapErrors, recordRetriedErrors } from '#activities/interceptors/errors.ts';
+import { mapErrorsToTemporalFailures, recordRetriedErrors } from '#activities/interceptors/errors.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import { observeActivities } from '#activities/interceptors/telemetry.ts';
 import type { Container } from '#src/container.ts';
@@ -14,20 +14,18 @@ import { dataConverter } from '#src/temporal/data-converter.ts';
 import { scheduleStoreAudits } from '#src/temporal/schedules.ts';
 import { deleteStaleTemporaryFolders } from '#src/temporary-folders.ts';
 import { workflowBundle } from './bundle.ts';
-import { type QueueWorker, queueWorkers } from './queues.ts';
-import { daily, dailyInBatches, everyMinute, hourly, inBackground, startSweeper } from './sweeper.ts';
-import { traceSinks } from './telemetry.ts';
-import { promoteFirstVersion, versioningOptions, workerVersion } from './versioning.ts';
+import { createQueueWorkerOptions, type QueueWorkerOptions } from './queues.ts';
+import { runDaily, runDailyInBatches, runEveryMinute, runHourly, runInBackground, startSweeper } from './sweeper.ts';
+import { createTraceSinks } from './telemetry.ts';
+import { promoteFirstWorkerVersion, workerVersion, workerVersioningOptions } from './versioning.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
 export type RunningWorkers = {
-  /** Resolves when all workers poll; rejects if they failed to start. */
   polling: Promise<void>;
-  /** Resolves when all workers have stopped; rejects if one failed. */
   finished: Promise<void>;
   isReady(): boolean;
-  /** Takes no more tasks, and cancels activities that are still running after 20 seconds. */
+  /** Stops taking tasks, and cancels activities that are still running after 20 seconds. */
   shutdown(): Promise<void>;
 };
 
@@ -51,7 +49,10 @@ export function startWorkers(container: Container): RunningWorkers {
   };
 }
 
-/** Starts the sweeper without workers. @returns a function that stops it after the running sweep */
+/**
+ * Starts the sweeper without Temporal workers.
+ * @returns a function that stops it and waits for the running sweep
+ */
 export function startSweeps(container: Container): () => Promise<void> {
   const { jobs, chat, scoringRequests, sessions, documents, embeddings, chunkContexts, ingestion, erasure, vectors } =
     container;
@@ -60,30 +61,30 @@ export function startSweeps(container: Container): () => Promise<void> {
   return startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
-      { name: 'forget events of answers', run: everyMinute(chat.forgetEvents) },
+      { name: 'forget events of answers', run: runEveryMinute(chat.forgetEvents) },
       { name: 'requeue overdue chats', run: scoringRequests.requeueOverdue },
-      { name: 'set up the engine', run: inBackground(everyMinute(temporalSetUp(temporal))) },
+      { name: 'set up the engine', run: runInBackground(runEveryMinute(temporalSetUp(temporal))) },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
-      { name: 'publish changed documents', run: inBackground(documents.publishOutdated) },
-      { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
-      { name: 'forget old answers', run: everyMinute(idempotency.forgetExpired) },
-      { name: 'forget consents that never came', run: everyMinute(consents.deleteExpired) },
-      { name: 'forget sign-ins that never came', run: everyMinute(sso.deleteExpired) },
-      { name: 'forget windows of rate limits', run: everyMinute(rateLimiters.shared.forgetExpired) },
-      { name: 'release originals', run: inBackground(everyMinute(originals.sweepExpired)) },
-      { name: 'delete stray folders', run: inBackground(daily(() => deleteStaleTemporaryFolders(container.tempDir))) },
-      { name: 'delete stray uploads', run: inBackground(hourly(blobs.deleteStrays)) },
-      { name: 'forget unused embeddings', run: dailyInBatches(embeddings.sweepUnused) },
-      { name: 'forget unused situations', run: dailyInBatches(chunkContexts.sweepUnused) },
-      { name: 'forget unused conversions', run: dailyInBatches(ingestion.sweepUnusedConversions) },
-      { name: 'bring schedules in line', run: inBackground(syncs.applyOutdated) },
-      { name: 'renew schedules', run: daily(syncs.renewSchedules) },
-      { name: 'forget old imports', run: dailyInBatches(importSteps.forgetOld) },
-      { name: 'forget evaluations without a draft', run: daily(evaluations.deleteOldAdhocRuns) },
-      { name: 'delete expired exports', run: inBackground(everyMinute(exports.deleteExpired)) },
-      { name: 'erase what came late', run: daily(erasure.eraseLate) },
-      { name: 'maintain the vector store', run: inBackground(daily(vectors.maintain)) },
+      { name: 'publish changed documents', run: runInBackground(documents.publishOutdated) },
+      { name: 'forget expired sessions', run: runDaily(sessions.deleteExpired) },
+      { name: 'forget old answers', run: runEveryMinute(idempotency.forgetExpired) },
+      { name: 'forget consents that never came', run: runEveryMinute(consents.deleteExpired) },
+      { name: 'forget sign-ins that never came', run: runEveryMinute(sso.deleteExpired) },
+      { name: 'forget windows of rate limits', run: runEveryMinute(rateLimiters.shared.forgetExpired) },
+      { name: 'release originals', run: runInBackground(runEveryMinute(originals.sweepExpired)) },
+      { name: 'delete stray folders', run: runInBackground(runDaily(() => deleteStaleTemporaryFolders(container.tempDir))) },
+      { name: 'delete stray uploads', run: runInBackground(runHourly(blobs.deleteStrays)) },
+      { name: 'forget unused embeddings', run: runDailyInBatches(embeddings.sweepUnused) },
+      { name: 'forget unused situations', run: runDailyInBatches(chunkContexts.sweepUnused) },
+      { name: 'forget unused conversions', run: runDailyInBatches(ingestion.sweepUnusedConversions) },
+      { name: 'bring schedules in line', run: runInBackground(syncs.applyOutdated) },
+      { name: 'renew schedules', run: runDaily(syncs.renewSchedules) },
+      { name: 'forget old imports', run: runDailyInBatches(importSteps.forgetOld) },
+      { name: 'forget evaluations without a draft', run: runDaily(evaluations.deleteOldAdhocRuns) },
+      { name: 'delete expired exports', run: runInBackground(runEveryMinute(exports.deleteExpired)) },
+      { name: 'erase what came late', run: runDaily(erasure.eraseLate) },
+      { name: 'maintain the vector store', run: runInBackground(runDaily(vectors.maintain)) },
     ],
     logger,
     (sweep) => container.telemetry.metrics.count('acs_sweep_failures_total', { sweep }),
@@ -127,7 +128,7 @@ async function run(
     const version = await workerVersion(container.config.temporal);
     const workers = await createWorkers({ container, queues, connection, version });
     const ended = runAll(workers, stop);
-    const first = promoteFirstVersion(temporal, version, { stop, logger });
+    const first = promoteFirstWorkerVersion(temporal, version, { stop, logger });
     logger.info({ queues }, 'workers are polling');
     if (container.renderer === null)
       logger.info('neither LibreOffice nor Gotenberg is configured: previews and .ppt files are not supported');
@@ -138,7 +139,10 @@ async function run(
   }
 }
 
-/** Repeated, because a Temporal server that lost its data refuses starts until the search attributes exist. */
+/**
+ * Sets up search attributes and schedules. Runs repeatedly, because a Temporal server that lost its data refuses
+ * workflow starts until the search attributes exist.
+ */
 function temporalSetUp(temporal: TemporalConnection): () => Promise<void> {
   let isUpToDate = false;
   return async () => {
@@ -162,28 +166,28 @@ async function createWorkers(options: {
   const interceptors = [
     observeActivities(telemetry),
     recordRetriedErrors(container.jobs),
-    mapErrors,
+    mapErrorsToTemporalFailures,
     ...(faults.length === 0 ? [] : [injectFaults(faults)]),
   ];
-  const createWorker = (queue: QueueWorker) =>
+  const createWorker = (queue: QueueWorkerOptions) =>
     Worker.create({
       connection,
       namespace: temporal.namespace,
       taskQueue: queue.taskQueue,
       workflowBundle: bundle,
       dataConverter: converter,
-      ...versioningOptions(version, queue.taskQueue),
+      ...workerVersioningOptions(version, queue.taskQueue),
       activities: queue.activities,
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
-      sinks: traceSinks(telemetry),
-      // Heartbeats are throttled little, so that an activity survives the loss of one.
+      sinks: createTraceSinks(telemetry),
+      // Longest time that the SDK holds back a heartbeat: short enough that an activity survives the loss of one.
       maxHeartbeatThrottleInterval: '3 seconds',
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',
     });
   return Promise.all(
-    queueWorkers(container)
+    createQueueWorkerOptions(container)
       .filter(({ taskQueue }) => queues.includes(taskQueue))
       .map(createWorker),
   );
@@ -201,7 +205,6 @@ async function runAll(workers: readonly Worker[], stop: AbortSignal): Promise<vo
   await Promise.all(runs);
 }
 
-/** Returns null if the process is stopped before Temporal is reachable. */
 async function connect({ config, logger, temporal }: Container, stop: AbortSignal): Promise<NativeConnection | null> {
   while (!stop.aborted) {
     try {

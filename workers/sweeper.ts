@@ -5,9 +5,12 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-export type Sweep = { name: string; run: () => Promise<void> };
+type Sweep = { name: string; run: () => Promise<void> };
 
-/** Runs all sweeps once a second. Not a workflow, because sweeps must also run while Temporal is down. */
+/**
+ * Runs all sweeps (periodic maintenance) once a second. Not a workflow, because sweeps must also run while Temporal is
+ * down.
+ */
 export function startSweeper(
   sweeps: readonly Sweep[],
   logger: Logger,
@@ -41,24 +44,26 @@ export function startSweeper(
   };
 }
 
-/** Runs at the start of the process and then once a day; repeats a failed run after an hour. */
-export function daily(run: Sweep['run']): Sweep['run'] {
+/**
+ * Limits a sweep to one run at the start of the process and then one a day. A failed run is repeated after an hour.
+ */
+export function runDaily(run: Sweep['run']): Sweep['run'] {
   return inBatches(DAY_MS, () => run().then(() => null));
 }
 
-export function hourly(run: Sweep['run']): Sweep['run'] {
+export function runHourly(run: Sweep['run']): Sweep['run'] {
   return inBatches(HOUR_MS, () => run().then(() => null));
 }
 
-export function everyMinute(run: Sweep['run']): Sweep['run'] {
+export function runEveryMinute(run: Sweep['run']): Sweep['run'] {
   return inBatches(MINUTE_MS, () => run().then(() => null));
 }
 
 /**
- * Runs long work once a day, one batch per second. `run` gets the cursor that it returned last, and returns null at the
- * end. Starts over an hour after a failed batch.
+ * Splits a long sweep into batches: begins once a day and runs one batch per second. `run` gets the cursor that the
+ * last batch returned, and returns null after the last one. Begins again an hour after a failed batch.
  */
-export function dailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
+export function runDailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
   return inBatches(DAY_MS, run);
 }
 
@@ -81,8 +86,11 @@ function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promi
   };
 }
 
-/** Runs a sweep beside the others, and skips it while it still runs. Its error is thrown at the next call. */
-export function inBackground(run: Sweep['run']): Sweep['run'] {
+/**
+ * Runs a sweep without making the other sweeps wait for it, and skips it while its last run continues. An error of the
+ * run is thrown at the next call.
+ */
+export function runInBackground(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;
   let failure: Error | undefined;
   return async () => {

@@ -9,8 +9,8 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { traceSinkName } from '#src/contracts/workflow-runs.ts';
 import type { TraceSinks } from '../workflows/interceptors/trace.ts';
 
-/** Sends the SDK's log to our log, and leaves signals to `main.ts`, which stops the process in order. */
-export function installRuntime(logger: Logger, metricsAddress?: string): void {
+/** Sends the log of the Temporal SDK to our logger. Leaves signals to `main.ts`, which stops the process in order. */
+export function installTemporalRuntime(logger: Logger, metricsAddress?: string): void {
   Runtime.install({
     shutdownSignals: [],
     logger: new DefaultLogger('WARN', (entry) => writeSdkLog(logger, entry)),
@@ -29,7 +29,7 @@ export function installRuntime(logger: Logger, metricsAddress?: string): void {
   });
 }
 
-/** Logs failures that a user's file caused as info, because an operator cannot do anything about them. */
+/** Logs failures that a user's file caused at level info, because an operator cannot do anything about them. */
 export function writeSdkLog(logger: Logger, { level, message, meta }: LogEntry): void {
   const { error, ...where } = meta ?? {};
   const failure = benignFailure(error);
@@ -38,7 +38,10 @@ export function writeSdkLog(logger: Logger, { level, message, meta }: LogEntry):
   else logger.warn({ ...meta, err: error }, message);
 }
 
-/** Compares fields instead of classes, because an error from the workflow sandbox has its own copy of the classes. */
+/**
+ * Compares fields instead of using `instanceof`, because an error from the workflow sandbox has its own copy of the
+ * classes.
+ */
 function benignFailure(error: unknown): { code: unknown; reason: unknown } | null {
   if (typeof error !== 'object' || error === null) return null;
   if ('category' in error && error.category === ApplicationFailureCategory.BENIGN && 'type' in error) {
@@ -47,13 +50,16 @@ function benignFailure(error: unknown): { code: unknown; reason: unknown } | nul
   return 'cause' in error ? benignFailure(error.cause) : null;
 }
 
-export type SdkMetrics = {
+type SdkMetrics = {
   bindAddress: string;
   read(): Promise<string>;
 };
 
-/** The SDK serves its metrics only on a port: finds a free local one, and reads them for the worker's page. */
-export async function findSdkMetrics(): Promise<SdkMetrics> {
+/**
+ * The Temporal SDK serves its metrics on a port only. Finds a free local port for them, and reads them for the worker's
+ * metrics page.
+ */
+export async function createSdkMetricsSource(): Promise<SdkMetrics> {
   let port = randomPort();
   while (!(await isFree(port))) port = randomPort();
   return {
@@ -65,7 +71,7 @@ export async function findSdkMetrics(): Promise<SdkMetrics> {
   };
 }
 
-/** Stays below the ephemeral ports, because an outgoing connection could take one of those first. */
+/** Chooses a port below the ephemeral range, because an outgoing connection could take an ephemeral port first. */
 function randomPort(): number {
   return randomInt(12_000, 32_768);
 }
@@ -83,8 +89,8 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
-/** Exports the spans of workflow runs. Only runs that belong to a trace call this sink. */
-export function traceSinks({ tracing }: Container['telemetry']): InjectedSinks<TraceSinks> {
+/** Sink that exports the spans of workflow runs. Only runs that belong to a trace call it. */
+export function createTraceSinks({ tracing }: Container['telemetry']): InjectedSinks<TraceSinks> {
   return {
     [traceSinkName]: {
       ended: {
@@ -107,11 +113,17 @@ export function traceSinks({ tracing }: Container['telemetry']): InjectedSinks<T
   };
 }
 
-/** Scrapes within this time share a reading, which costs two SQL statements and about twenty Temporal RPCs. */
+/**
+ * Scrapes of the metrics within this time share one reading, which costs two SQL statements and about twenty Temporal
+ * RPCs.
+ */
 const READ_EVERY_MS = 15_000;
 
-/** Every worker reports the same values for the whole deployment: take the maximum, not the sum. */
-export function measureJobs({ jobs, orchestrator, telemetry }: Container): void {
+/**
+ * Registers gauges about jobs. Every worker reports the same values for the whole deployment: take the maximum, not the
+ * sum.
+ */
+export function registerJobGauges({ jobs, orchestrator, telemetry }: Container): void {
   const { metrics } = telemetry;
   let read: ReturnType<typeof jobs.statistics> | undefined;
   let readAgainMs = 0;

@@ -5,20 +5,21 @@ import type { TemporalConfig } from '#src/config.ts';
 import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { createWorkerVersions } from '#src/temporal/worker-versions.ts';
-import { workflowsVersion } from './bundle.ts';
+import { workflowCodeVersion } from './bundle.ts';
 
 const ASK_INTERVAL_MS = 1_000;
 
-/** Deployment and build id of this process; null if worker versioning is off. */
+/** Deployment name and build id of this worker process; null if worker versioning is off. */
 export async function workerVersion({ deployment }: Pick<TemporalConfig, 'deployment'>) {
   if (deployment === null) return null;
-  return { deploymentName: deployment.name, buildId: deployment.buildId ?? (await workflowsVersion()) };
+  return { deploymentName: deployment.name, buildId: deployment.buildId ?? (await workflowCodeVersion()) };
 }
 
 type WorkerVersion = Awaited<ReturnType<typeof workerVersion>>;
 
 /**
- * PINNED: workers of the old version must stay until its runs end. Both are correct, because code replays older
+ * Versioning behavior of the runs on each queue. PINNED runs end on the worker version that started them, so its
+ * workers must stay until then; AUTO_UPGRADE runs move to new versions. Both are correct, because code replays older
  * histories. Set per queue, because Temporal rejects a behavior in workflow code of unversioned workers.
  */
 const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
@@ -26,21 +27,21 @@ const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
   // makes sure that a whole evaluation runs on one version.
   evaluation: 'PINNED',
   'store-audit': 'PINNED',
-  // Runs of these queues may be parked until an operator acts, for days.
+  // Runs on these queues may be parked for days until an operator acts, too long to keep old workers.
   ingestion: 'AUTO_UPGRADE',
   deletion: 'AUTO_UPGRADE',
   previews: 'AUTO_UPGRADE',
   anchoring: 'AUTO_UPGRADE',
   connectors: 'AUTO_UPGRADE',
   exports: 'AUTO_UPGRADE',
-  // An erasure waits a month; re-embedding a large organization takes days.
+  // An erasure waits a month, and re-embedding a large organization takes days: too long to keep old workers.
   erasure: 'AUTO_UPGRADE',
   reembedding: 'AUTO_UPGRADE',
-  // Runs as long as the chat gets new rounds.
+  // The alignment run of a chat lasts as long as the chat gets new rounds.
   alignment: 'AUTO_UPGRADE',
 };
 
-export function versioningOptions(
+export function workerVersioningOptions(
   version: WorkerVersion,
   taskQueue: TaskQueue,
 ): Pick<WorkerOptions, 'workerDeploymentOptions'> {
@@ -54,8 +55,7 @@ export function versioningOptions(
   };
 }
 
-/** Promotes the first worker version of a new deployment, so that no operator has to. */
-export async function promoteFirstVersion(
+export async function promoteFirstWorkerVersion(
   temporal: TemporalConnection,
   version: WorkerVersion,
   { stop, logger }: { stop: AbortSignal; logger: Logger },

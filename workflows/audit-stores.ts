@@ -10,10 +10,10 @@ import {
   initialAuditProgress,
 } from '#src/domain/documents/audit-report.ts';
 import { recordEndOfRun } from './failure.ts';
-import { comparisonPolicy } from './policies.ts';
+import { storeAuditPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { auditPage } = proxyActivities<StoreAuditActivities>(comparisonPolicy);
+const { auditPage } = proxyActivities<StoreAuditActivities>(storeAuditPolicy);
 
 const stageQuery = defineQuery<AuditProgress>(stageQueryName);
 

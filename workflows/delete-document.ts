@@ -3,25 +3,25 @@ import type { DeletionActivities } from '#activities/deletion.ts';
 import type { DeleteDocumentInput, DeletionProgress, DeletionStage } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
-import { createParking } from './parking.ts';
-import { bulkPolicy, quickPolicy, recordPolicy } from './policies.ts';
+import { createParkableStepRunner } from './parking.ts';
+import { jobUpdatePolicy, quickActivityPolicy, slowActivityPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// A stopped ingestion may be inside a parser, which ends within a minute.
-const { stopIngestion } = proxyActivities<DeletionActivities>(bulkPolicy);
+// Stopping an ingestion may take a minute, because its parser cannot be interrupted.
+const { stopIngestion } = proxyActivities<DeletionActivities>(slowActivityPolicy);
 const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } =
-  proxyActivities<DeletionActivities>(quickPolicy);
+  proxyActivities<DeletionActivities>(quickActivityPolicy);
 const { recordDeletion, recordParkedDeletion, recordResumedDeletion, recordDeletionFailure } =
-  proxyActivities<DeletionActivities>(recordPolicy);
+  proxyActivities<DeletionActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<DeletionProgress>(stageQueryName);
 
-/** Deletes all data of a document that was deleted by a user. Cannot be cancelled. */
+/** Deletes all data of a document that a user has deleted. Cannot be cancelled. */
 export async function deleteDocument(input: DeleteDocumentInput): Promise<void> {
   let progress: DeletionProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
 
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordParkedDeletion({ ...input, error }),
     resumed: () => recordResumedDeletion(input),
   });

@@ -21,16 +21,16 @@ import {
 } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
-import { createParking } from './parking.ts';
-import { bulkPolicy, fewDocumentsPolicy, quickPolicy, recordPolicy } from './policies.ts';
+import { createParkableStepRunner } from './parking.ts';
+import { documentBatchPolicy, jobUpdatePolicy, quickActivityPolicy, slowActivityPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// A stopped run may be inside a parser, which ends within a minute.
-const { stopWork } = proxyActivities<ErasureActivities>(bulkPolicy);
-const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(fewDocumentsPolicy);
-const { forgetLeaver } = proxyActivities<ErasureActivities>(quickPolicy);
+// Stopping the runs may take a minute, because a parser cannot be interrupted.
+const { stopWork } = proxyActivities<ErasureActivities>(slowActivityPolicy);
+const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(documentBatchPolicy);
+const { forgetLeaver } = proxyActivities<ErasureActivities>(quickActivityPolicy);
 const { recordErasure, recordParkedErasure, recordResumedErasure, recordErasureFailure } =
-  proxyActivities<ErasureActivities>(recordPolicy);
+  proxyActivities<ErasureActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<ErasureProgress>(stageQueryName);
 
@@ -38,8 +38,8 @@ const stageQuery = defineQuery<ErasureProgress>(stageQueryName);
 const eventsPerRun = 300;
 
 /**
- * Stops the workflows of a deleted user or organization, waits until the due day and erases the data that no other user
- * can read. Cannot be cancelled.
+ * Stops the workflows of a deleted user or organization, waits until the erasure is due, and erases the data that no
+ * other user can read. Cannot be cancelled.
  */
 export async function eraseContent(input: EraseContentInput): Promise<EraseContentResult> {
   const of = { orgId: input.orgId, userId: input.userId };
@@ -49,7 +49,7 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
   const { byKind } = progress;
   setHandler(stageQuery, () => progress);
 
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordParkedErasure({ ...of, error }),
     resumed: () => recordResumedErasure(of),
   });

@@ -25,16 +25,17 @@ import {
 } from '#src/domain/judging/judgement.ts';
 import { namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
-import { modelQuestionPolicy, quickPolicy, recordPolicy } from './policies.ts';
-import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
+import { jobUpdatePolicy, modelCallPolicy, quickActivityPolicy } from './policies.ts';
+import { appendProgress, searchAttributesForChild, showProgress, showStage } from './visibility.ts';
 
-const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quickPolicy);
-const { answerCase, judgeUnit } = proxyActivities<EvaluationActivities>(modelQuestionPolicy);
-const { recordEvaluationFailure, recordEvaluationCancellation } = proxyActivities<EvaluationActivities>(recordPolicy);
+const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quickActivityPolicy);
+const { answerCase, judgeUnit } = proxyActivities<EvaluationActivities>(modelCallPolicy);
+const { recordEvaluationFailure, recordEvaluationCancellation } =
+  proxyActivities<EvaluationActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<EvaluationProgress>(stageQueryName);
 
-/** Concurrent golden cases: equal to the limit of concurrent model calls per organization and model. */
+/** Golden cases that run concurrently: equal to the limit of concurrent model calls per organization and model. */
 const concurrentCases = 8;
 
 type Work = { units: JudgingUnit[]; mode: EvaluateCaseInput['mode'] };
@@ -52,8 +53,8 @@ export function compareVersions(input: EvaluationInput): Promise<EvaluationSteps
 }
 
 /**
- * Judges the units of the prompts and runs each case as a child workflow, then aggregates the results. A failed unit does
- * not end the others: the result lists the failed units, and a retry repeats only these.
+ * Judges the prompts and runs each golden case as a child workflow, then aggregates the scores. A failed answer or
+ * verdict does not end the others: the result lists the failures, and a retry repeats only these.
  */
 async function runEvaluation(
   input: EvaluationInput,
@@ -140,7 +141,7 @@ function progressLine({
   return `Of ${calls} answers: ${spendingLine(spent)}.${missing}`;
 }
 
-/** Waits for all steps, so that none continues after the end of the run, then throws the first error. */
+/** Waits for all steps before it throws the first error, so that no step continues after the end of the run. */
 async function allOf(steps: readonly Promise<void>[]): Promise<void> {
   const ended = await Promise.allSettled(steps);
   for (const step of ended) if (step.status === 'rejected') throw step.reason;
@@ -169,10 +170,10 @@ async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<Eva
         workflowId: evaluationCaseWorkflowId(runId, caseIndex),
         args: [input],
         staticSummary: `Case ${caseIndex + 1} of ${caseCount}`,
-        typedSearchAttributes: attributesOfChild(),
+        typedSearchAttributes: searchAttributesForChild(),
       });
     } catch (error) {
-      // The child of a terminated attempt has not closed yet.
+      // If the child workflow of a terminated attempt has not closed yet, the start is repeated.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
     }

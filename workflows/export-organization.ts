@@ -16,14 +16,14 @@ import type {
 } from '#src/contracts/exports.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
-import { createParking } from './parking.ts';
-import { quickPolicy, recordPolicy, transferPolicy } from './policies.ts';
+import { createParkableStepRunner } from './parking.ts';
+import { fileTransferPolicy, jobUpdatePolicy, quickActivityPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { countExport, publishExport } = proxyActivities<ExportActivities>(quickPolicy);
-const { writeVolume } = proxyActivities<ExportActivities>(transferPolicy);
+const { countExport, publishExport } = proxyActivities<ExportActivities>(quickActivityPolicy);
+const { writeVolume } = proxyActivities<ExportActivities>(fileTransferPolicy);
 const { recordExport, recordParkedExport, recordResumedExport, recordExportFailure, recordExportCancellation } =
-  proxyActivities<ExportActivities>(recordPolicy);
+  proxyActivities<ExportActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<ExportProgress>(stageQueryName);
 
@@ -36,7 +36,7 @@ export async function exportOrganization(input: ExportOrganizationInput): Promis
   const progress: ExportProgress = input.progress ?? { stage: 'queued', volumes: 0, records: 0, total: 0 };
   setHandler(stageQuery, () => progress);
 
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordParkedExport({ ...of, error }),
     resumed: () => recordResumedExport(of),
   });

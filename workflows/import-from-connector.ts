@@ -26,32 +26,35 @@ import type {
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, failureOf, needsOperator, recordEndOfRun, wasTerminated } from './failure.ts';
-import { createParking } from './parking.ts';
-import { quickPolicy, recordPolicy, remotePagesPolicy, transferPolicy } from './policies.ts';
-import { appendProgress, attributesOfChild, showProgress, showStage } from './visibility.ts';
+import { attemptOfJob, failureOf, needsOperator, recordEndOfRun, wasChildTerminated } from './failure.ts';
+import { createParkableStepRunner } from './parking.ts';
+import { fileTransferPolicy, jobUpdatePolicy, providerListingPolicy, quickActivityPolicy } from './policies.ts';
+import { appendProgress, searchAttributesForChild, showProgress, showStage } from './visibility.ts';
 
-const { beginImport, pendingFiles } = proxyActivities<ConnectorActivities>(quickPolicy);
-const { listFiles, deleteMissing } = proxyActivities<ConnectorActivities>(remotePagesPolicy);
-const { fetchFile } = proxyActivities<ConnectorActivities>(transferPolicy);
-const { finishImport, recordFileFailure, queueSyncOfConnection } = proxyActivities<ConnectorActivities>(quickPolicy);
+const { beginImport, pendingFiles } = proxyActivities<ConnectorActivities>(quickActivityPolicy);
+const { listFiles, deleteMissing } = proxyActivities<ConnectorActivities>(providerListingPolicy);
+const { fetchFile } = proxyActivities<ConnectorActivities>(fileTransferPolicy);
+const { finishImport, recordFileFailure, queueSyncOfConnection } =
+  proxyActivities<ConnectorActivities>(quickActivityPolicy);
 const { recordImportParked, recordImportResumed, recordImportFailure, recordImportCancellation } =
-  proxyActivities<ConnectorActivities>(recordPolicy);
+  proxyActivities<ConnectorActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<ImportProgress>(stageQueryName);
 
 /**
- * Concurrent file downloads: hide the latency of a provider, and stay below the limit that one provider has per
- * account.
+ * Files that are downloaded concurrently: enough to hide the latency of a provider, and below the limit that one
+ * provider has per account.
  */
 const concurrentFiles = 8;
-/** Continues as new after this many events. A batch adds at most nine events per file, so a history stays below 6,000. */
+/**
+ * Continues as new after this many events. A batch adds at most nine events per file, so a history stays below 6,000
+ * events.
+ */
 const eventsPerRun = 500;
 
 const noFiles: ImportCounts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
 const start: ImportProgress = { stage: 'queued', isListed: false, counts: noFiles };
 
-/** Imports the files and folders that a user has selected at a provider. */
 export function importFromConnector(input: ImportRunInput): Promise<ImportCounts> {
   return runImport(input, { isSync: false });
 }
@@ -61,8 +64,9 @@ export function syncConnection(input: ImportRunInput): Promise<ImportCounts> {
 }
 
 /**
- * Lists the files, imports each one as a child workflow, and for a sync deletes documents whose file is gone. A failed file
- * does not end the others. An error that needs an operator parks the run, which then continues where it stopped.
+ * Lists the files, imports each one as a child workflow, and for a sync deletes documents whose file is gone at the
+ * provider. A failed file does not end the others. An error that needs an operator parks the run, which then continues
+ * where it stopped.
  */
 async function runImport(
   { progress = start, ...run }: ImportRunInput,
@@ -70,7 +74,7 @@ async function runImport(
 ): Promise<ImportCounts> {
   setHandler(stageQuery, () => progress);
   const jobId = isSync ? syncWorkflowId(run.connectionId) : importWorkflowId(run.runId);
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordImportParked({ ...run, error }),
     resumed: () => recordImportResumed(run),
   });
@@ -150,7 +154,7 @@ async function runImport(
   }
 }
 
-/** Starts no further file after a failure, and waits for those that are running. */
+/** Imports files concurrently until one fails. Then starts no further file, waits for the running ones and throws. */
 async function runUntilFailure(numbers: readonly number[], work: (n: number) => Promise<void>): Promise<void> {
   const waiting = numbers.values();
   let isStopped = false;
@@ -165,7 +169,7 @@ async function runUntilFailure(numbers: readonly number[], work: (n: number) => 
   };
   const ended = await Promise.allSettled(Array.from({ length: concurrentFiles }, workOn));
   const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
-  // A cancellation, or an error that needs an operator, takes precedence over the errors of other files.
+  // Throws a cancellation first, then an error that needs an operator, then any other error.
   const first = failures.find(isCancellation) ?? failures.find(needsOperator) ?? failures[0];
   if (first !== undefined) throw first;
 }
@@ -180,25 +184,28 @@ async function importOne(
         workflowId: id,
         args: [input],
         staticSummary: name,
-        typedSearchAttributes: attributesOfChild(),
+        typedSearchAttributes: searchAttributesForChild(),
       });
     } catch (error) {
-      if (error instanceof ChildWorkflowFailure && wasTerminated(error)) return skipFile(input, error);
-      // The child of a terminated attempt has not closed yet.
+      if (error instanceof ChildWorkflowFailure && wasChildTerminated(error)) return skipFile(input, error);
+      // If the child workflow of a terminated attempt has not closed yet, the start is repeated.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
     }
   }
 }
 
-/** Counts a file as failed whose run an operator has terminated. */
+/** Counts a file as failed after an operator has terminated its run. */
 async function skipFile(input: ImportRun & { n: number }, error: ChildWorkflowFailure): Promise<ImportFileResult> {
   const message = failureOf(error)?.message ?? 'The run of the file was terminated.';
   await recordFileFailure({ ...input, error: { code: 'run_terminated', message } });
   return { status: 'failed', code: 'run_terminated' };
 }
 
-/** Fetches one file of an import, unless its content is known, and starts its ingestion without waiting for it. */
+/**
+ * Fetches one file of an import, unless its content was imported before, and starts its ingestion without waiting for
+ * its end.
+ */
 export async function importFile(input: ImportFileInput): Promise<ImportFileResult> {
   showProgress('Downloading the file from the provider.');
   try {
@@ -210,7 +217,7 @@ export async function importFile(input: ImportFileInput): Promise<ImportFileResu
   }
 }
 
-/** Started by the schedule of a connection: queues its sync job, unless the sync is unnecessary or already running. */
+/** Runs on the schedule of a connection: queues its sync job, unless the sync is unnecessary or already running. */
 export async function queueSync(input: QueueSyncInput): Promise<QueueSyncResult> {
   const result = await queueSyncOfConnection(input);
   showProgress(result.jobId === null ? `No sync was queued: ${result.reason}` : `Queued as \`${result.jobId}\`.`);

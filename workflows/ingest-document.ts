@@ -20,27 +20,36 @@ import type {
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
-import { createParking } from './parking.ts';
-import { bulkPolicy, modelSlicePolicy, oneAttemptPolicy, quickPolicy, recordPolicy } from './policies.ts';
+import { createParkableStepRunner } from './parking.ts';
+import {
+  jobUpdatePolicy,
+  modelBatchPolicy,
+  quickActivityPolicy,
+  singleAttemptPolicy,
+  slowActivityPolicy,
+} from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { ingestAtOnce } = proxyActivities<IngestionActivities>(oneAttemptPolicy);
-const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulkPolicy);
+const { ingestAtOnce } = proxyActivities<IngestionActivities>(singleAttemptPolicy);
+const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(slowActivityPolicy);
 const { embedWindows, situateChunks, chunkDocument, embedChunks } =
-  proxyActivities<IngestionActivities>(modelSlicePolicy);
-const { activateGeneration } = proxyActivities<IngestionActivities>(quickPolicy);
+  proxyActivities<IngestionActivities>(modelBatchPolicy);
+const { activateGeneration } = proxyActivities<IngestionActivities>(quickActivityPolicy);
 const { recordParked, recordResumed, recordFailure, recordCancellation } =
-  proxyActivities<IngestionActivities>(recordPolicy);
+  proxyActivities<IngestionActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
 
 const start: IngestionProgress = { stage: 'queued', converted: null, chunksTotal: null, timesVectorsMissed: 0 };
-/** A vector store may lose points once in a crash; if it loses them repeatedly, it is broken. */
+/**
+ * Attempts at embedding a document. A vector store may lose points once in a crash; one that loses them repeatedly is
+ * broken.
+ */
 const embeddingAttempts = 3;
 /** Continues as new after this many events (about 50 slices), so that a history stays readable. */
 const eventsPerRun = 300;
 
-/** Makes one generation of a document readable, completely or not at all. */
+/** Ingests one generation of a document, which becomes readable completely or not at all. */
 export async function ingestDocument({
   isSmall = false,
   progress = start,
@@ -48,7 +57,7 @@ export async function ingestDocument({
 }: IngestDocumentRunInput): Promise<IngestDocumentResult> {
   setHandler(stageQuery, () => progress);
 
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordParked({ ...input, error }),
     resumed: () => recordResumed(input),
   });
@@ -61,7 +70,7 @@ export async function ingestDocument({
   async function continueAsNewIfLong(): Promise<void> {
     const { historyLength, continueAsNewSuggested } = workflowInfo();
     const isLong = historyLength > eventsPerRun || continueAsNewSuggested;
-    // Long histories that were recorded before this rule did not continue as new.
+    // Runs that began before this rule have long histories without a continue-as-new, and must replay without it.
     if (!isLong || !patched('new-history')) return;
     await condition(allHandlersFinished);
     await continueAsNew<typeof ingestDocument>({ ...input, progress });
@@ -72,18 +81,23 @@ export async function ingestDocument({
     showStage(stage, details);
   }
 
-  /** One activity per slice, so that tasks of other organizations can run in between. */
+  /**
+   * Runs each slice of the work as an activity of its own, so that tasks of other organizations can run in between.
+   */
   async function inSlices(slice: () => Promise<number>): Promise<void> {
     for (let before = Infinity; ; ) {
       const left = await runStep(slice);
       if (left <= 0) return;
-      // Histories that were recorded before this check repeated slices without progress.
+      // Runs that began before this check have repeated slices without progress, and must replay without it.
       if (left >= before && patched('no-progress')) throw noProgress(progress.stage, before, left);
       before = left;
     }
   }
 
-  /** Ingests a small document in one activity, which costs less. @returns false if the separate steps must follow */
+  /**
+   * Ingests a small document in one activity, which costs less than separate ones.
+   * @returns false if the separate steps must follow
+   */
   async function ingestInOneStep(): Promise<boolean> {
     enter('parse', 'Ingesting the small document in one activity; the job shows the current stage.');
     try {

@@ -1,20 +1,23 @@
 import { ApplicationFailure, condition, defineUpdate, patched, setHandler } from '@temporalio/workflow';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
 import { failureOf, needsOperator, type RunFailure } from './failure.ts';
-import { showParked } from './visibility.ts';
+import { showRunParked } from './visibility.ts';
 
 const retryUpdate = defineUpdate(retryUpdateName);
 const skipUpdate = defineUpdate(skipUpdateName);
 
-/** Runs a step of a workflow, and repeats it after each retry by an operator. */
-export type RunOrPark = <T>(step: () => Promise<T>) => Promise<T>;
+/**
+ * Runs a step of a workflow. Parks the run if only an operator can fix the step's failure, and repeats the step after
+ * each retry.
+ */
+type RunOrPark = <T>(step: () => Promise<T>) => Promise<T>;
 
 /**
- * Parks a run if only an operator can fix the cause of a failure: the update `retry` repeats the failed step, the update
- * `skip` ends the run as failed. Earlier steps are not repeated. Call it once, at the start of a workflow.
+ * Lets a run park while it waits for an operator to fix a failure: the update `retry` repeats the failed step, the
+ * update `skip` ends the run as failed. Earlier steps are not repeated. Call it once, at the start of a workflow.
  * @param record writes into the job that the run is parked or resumed
  */
-export function createParking(record: {
+export function createParkableStepRunner(record: {
   parked: (failure: RunFailure) => Promise<void>;
   resumed: () => Promise<void>;
 }): RunOrPark {
@@ -43,7 +46,7 @@ export function createParking(record: {
 
   async function park(failure: RunFailure): Promise<void> {
     state = 'parked';
-    const unpark = showParked(failure);
+    const unpark = showRunParked(failure);
     try {
       await record.parked(failure);
       await condition(() => isSkipped || state === 'resuming');
@@ -61,7 +64,7 @@ export function createParking(record: {
         return await step();
       } catch (error) {
         const failure = needsOperator(error) ? failureOf(error) : undefined;
-        // Histories that were recorded before runs could be parked fail here.
+        // Runs that began before parking existed failed here, and must replay so.
         if (failure === undefined || !patched('parking')) throw error;
         await park(failure);
       }

@@ -3,21 +3,21 @@ import type { PreviewActivities } from '#activities/previews.ts';
 import type { PreviewDocumentInput, PreviewDocumentResult, PreviewProgress } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
-import { createParking } from './parking.ts';
-import { bulkPolicy, recordPolicy } from './policies.ts';
+import { createParkableStepRunner } from './parking.ts';
+import { jobUpdatePolicy, slowActivityPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// The renderer has its own limit of two minutes.
-const { renderPreview, alignPages } = proxyActivities<PreviewActivities>(bulkPolicy);
+// Rendering needs no shorter timeout, because the renderer stops by itself after two minutes.
+const { renderPreview, alignPages } = proxyActivities<PreviewActivities>(slowActivityPolicy);
 const { recordPreview, recordParkedPreview, recordResumedPreview, recordPreviewFailure, recordPreviewCancellation } =
-  proxyActivities<PreviewActivities>(recordPolicy);
+  proxyActivities<PreviewActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<PreviewProgress>(stageQueryName);
 
 export async function previewDocument(input: PreviewDocumentInput): Promise<PreviewDocumentResult> {
   let progress: PreviewProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordParkedPreview({ ...input, error }),
     resumed: () => recordResumedPreview(input),
   });

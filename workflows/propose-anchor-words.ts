@@ -3,25 +3,25 @@ import type { AnchoringActivities } from '#activities/anchoring.ts';
 import type { AnchoringProgress, ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
-import { createParking } from './parking.ts';
-import { bulkPolicy, recordPolicy } from './policies.ts';
+import { createParkableStepRunner } from './parking.ts';
+import { jobUpdatePolicy, slowActivityPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { proposeWords } = proxyActivities<AnchoringActivities>(bulkPolicy);
+const { proposeWords } = proxyActivities<AnchoringActivities>(slowActivityPolicy);
 const {
   recordAnchoring,
   recordParkedAnchoring,
   recordResumedAnchoring,
   recordAnchoringFailure,
   recordAnchoringCancellation,
-} = proxyActivities<AnchoringActivities>(recordPolicy);
+} = proxyActivities<AnchoringActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<AnchoringProgress>(stageQueryName);
 
 export async function proposeAnchorWords(input: ProposeAnchorWordsInput): Promise<ProposeAnchorWordsResult> {
   let progress: AnchoringProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordParkedAnchoring({ ...input, error }),
     resumed: () => recordResumedAnchoring(input),
   });

@@ -19,12 +19,12 @@ import {
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
-import { createParking } from './parking.ts';
-import { fewDocumentsPolicy, quickPolicy, recordPolicy } from './policies.ts';
+import { createParkableStepRunner } from './parking.ts';
+import { documentBatchPolicy, jobUpdatePolicy, quickActivityPolicy } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { countReembeddings } = proxyActivities<ReembeddingActivities>(quickPolicy);
-const { openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(fewDocumentsPolicy);
+const { countReembeddings } = proxyActivities<ReembeddingActivities>(quickActivityPolicy);
+const { openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(documentBatchPolicy);
 const {
   recordReembeddingPause,
   recordReembedding,
@@ -32,7 +32,7 @@ const {
   recordResumedReembedding,
   recordReembeddingFailure,
   recordReembeddingCancellation,
-} = proxyActivities<ReembeddingActivities>(recordPolicy);
+} = proxyActivities<ReembeddingActivities>(jobUpdatePolicy);
 
 const stageQuery = defineQuery<ReembeddingProgress>(stageQueryName);
 const pauseUpdate = defineUpdate(pauseUpdateName);
@@ -40,15 +40,15 @@ const resumeUpdate = defineUpdate(resumeUpdateName);
 
 /**
  * Documents that are embedded concurrently: enough to keep all workers busy, and few enough that a cancellation leaves
- * little running.
+ * little work running.
  */
 const concurrentDocuments = 20;
 /** Continues as new after this many events, so that a history stays readable. */
 const eventsPerRun = 300;
 
 /**
- * Embeds all documents of an organization with another model, a few at a time. Searches use the old vectors of a document
- * until all new ones are stored; a document that fails keeps the old ones.
+ * Embeds all documents of an organization with another model, a few at a time. Searches use the old vectors of a
+ * document until all new ones are stored; a document that fails keeps the old ones.
  */
 export async function reembedOrganization(input: ReembedOrganizationInput): Promise<ReembedOrganizationResult> {
   const { orgId, model } = input;
@@ -80,7 +80,7 @@ export async function reembedOrganization(input: ReembedOrganizationInput): Prom
     validator: rejectIfPaused(false),
     description: 'Continue with the other documents.',
   });
-  const orPark = createParking({
+  const orPark = createParkableStepRunner({
     parked: (error) => recordParkedReembedding({ orgId, error }),
     resumed: () => recordResumedReembedding({ orgId }),
   });

@@ -13,13 +13,13 @@ import type { AlignmentActivities } from '#activities/alignment.ts';
 import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
-import { optionalPolicy, quickPolicy, recordPolicy } from './policies.ts';
-import { hideFailure, showStage } from './visibility.ts';
+import { jobUpdatePolicy, optionalActivityPolicy, quickActivityPolicy } from './policies.ts';
+import { clearErrorCode, showStage } from './visibility.ts';
 
-const { scoreNextRound } = proxyActivities<AlignmentActivities>(quickPolicy);
+const { scoreNextRound } = proxyActivities<AlignmentActivities>(quickActivityPolicy);
 const { recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
-  proxyActivities<AlignmentActivities>(recordPolicy);
-const { nameChat } = proxyActivities<AlignmentActivities>(optionalPolicy);
+  proxyActivities<AlignmentActivities>(jobUpdatePolicy);
+const { nameChat } = proxyActivities<AlignmentActivities>(optionalActivityPolicy);
 
 const stageQuery = defineQuery<AlignmentProgress>(stageQueryName);
 const nudgeSignal = defineSignal(nudgeSignalName);
@@ -28,9 +28,8 @@ const nudgeSignal = defineSignal(nudgeSignalName);
 const eventsPerRun = 1_500;
 
 /**
- * Scores the unscored rounds of a chat in order, and generates its title concurrently. The rounds without scores are the
- * queue; a nudge signal only makes the run check it again. No signal is lost: Temporal refuses to close a run with
- * unhandled signals.
+ * Scores the unscored rounds of a chat in order, and generates the chat's title concurrently. A nudge signal makes the
+ * run look for unscored rounds again. No signal is lost: Temporal refuses to close a run with unhandled signals.
  */
 export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> {
   let progress: AlignmentProgress = { scoredRounds: 0, lastRound: null };
@@ -43,7 +42,10 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   let isUntitled = false;
   let naming: Promise<void> | undefined;
   let isNaming = false;
-  /** Starts the title once per run. Scoring never waits for it, because a slow model may take as long as for an answer. */
+  /**
+   * Starts generating the chat's title. Scoring never waits for it, because a slow model may take as long for a title
+   * as for an answer.
+   */
   function beginNaming(): void {
     isNaming = true;
     naming = nameChat(input)
@@ -66,9 +68,9 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   }
 
   async function scoreUntilDone(): Promise<void> {
-    // Older histories show the stage only after the first scored round.
+    // Older histories showed no stage before the first scored round.
     if (patched('stage-from-the-start')) showStage('score', 'Looking for unscored rounds.');
-    // Older histories generate the title after the scores.
+    // Older histories generated the chat's title after the scores.
     const namesBeside = patched('name-beside-scores');
     do {
       isNudged = false;
@@ -81,7 +83,11 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     showStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
   }
 
-  /** @returns the error to throw; undefined if a nudge arrived after the failure, so that the run must continue */
+  /**
+   * Records why the run ends.
+   * @returns the error to throw; undefined if a nudge signal arrived after the failure, because the run must continue
+   * then
+   */
   async function recordEnd(error: unknown): Promise<unknown> {
     await naming;
     isNudged = false;
@@ -99,7 +105,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     } catch (error) {
       const end = await recordEnd(error);
       if (end !== undefined) throw end;
-      hideFailure();
+      clearErrorCode();
     }
   }
 }

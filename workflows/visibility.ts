@@ -4,7 +4,6 @@ import type { SearchAttributeName } from '#src/contracts/jobs.ts';
 
 const keyword = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'KEYWORD');
 
-/** Shows the stage of the run in the Temporal UI: as a search attribute and as a line of text. */
 export function showStage(stage: string, details: string): void {
   upsertSearchAttributes([{ key: keyword('Stage'), value: stage }]);
   show(details);
@@ -14,8 +13,7 @@ export function showProgress(details: string): void {
   show(details);
 }
 
-/** @returns the search attributes that a child workflow inherits */
-export function attributesOfChild(): SearchAttributePair[] {
+export function searchAttributesForChild(): SearchAttributePair[] {
   const { typedSearchAttributes } = workflowInfo();
   return (['OrgId', 'ConnectionId', 'JobKind'] as const).flatMap((name) => {
     const value = typedSearchAttributes.get(keyword(name));
@@ -23,13 +21,15 @@ export function attributesOfChild(): SearchAttributePair[] {
   });
 }
 
-export function showFailure(failure: { code: string; message: string }): void {
+export function showRunFailure(failure: { code: string; message: string }): void {
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);
   show(`Failed: **${failure.code}**. ${failure.message}`);
 }
 
-/** Removes the error code from a run that continues, because operators read an open run with a code as parked. */
-export function hideFailure(): void {
+/**
+ * Removes the error code from a run that continues, because operators take an open run with a code for a parked one.
+ */
+export function clearErrorCode(): void {
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: null }]);
 }
 
@@ -37,8 +37,11 @@ export function appendProgress(details: string): void {
   setCurrentDetails(`${getCurrentDetails()}\n\n${details}`);
 }
 
-/** Shows why the run is parked and how to continue. @returns a function that restores the earlier text */
-export function showParked(failure: { code: string; message: string }): () => void {
+/**
+ * Shows in the Temporal UI why the run is parked and how to continue it.
+ * @returns a function that restores the earlier text
+ */
+export function showRunParked(failure: { code: string; message: string }): () => void {
   const details = getCurrentDetails();
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);
   show(
@@ -46,12 +49,15 @@ export function showParked(failure: { code: string; message: string }): () => vo
       'After fixing the cause, the update `retry` repeats this step; the update `skip` ends the run as failed.',
   );
   return () => {
-    hideFailure();
+    clearErrorCode();
     setCurrentDetails(details);
   };
 }
 
-/** Continue-as-new drops the static summary of a run, so it is read from the memo. */
+/**
+ * Shows a text in the Temporal UI, after the summary of the run. Continue-as-new drops the summary, so a continued run
+ * reads it from its memo.
+ */
 function show(details: string): void {
   const { continuedFromExecutionRunId, memo } = workflowInfo();
   const summary = continuedFromExecutionRunId === undefined ? undefined : memo?.summary;

@@ -6,7 +6,7 @@ import type { FailureDetails } from '#src/contracts/workflow-runs.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 
-export function mapErrors(context: Context): ActivityInterceptors {
+export function mapErrorsToTemporalFailures(context: Context): ActivityInterceptors {
   return {
     inbound: {
       async execute(input, next) {
@@ -33,11 +33,12 @@ function toFailure(error: unknown, context: Context): unknown {
       details: [{ errorClass } satisfies FailureDetails],
       // Temporal reads a delay of zero as "no further attempts".
       ...(retryAfterSeconds > 0 && { nextRetryDelay: `${retryAfterSeconds} seconds` }),
-      // Errors in user content, such as a damaged file, are expected; a lost original is not.
+      // Faults in user content, such as a damaged file, are expected and not logged as errors; a lost original is.
       ...(errorClass === 'permanent' && status < 500 && { category: ApplicationFailureCategory.BENIGN }),
     });
   }
-  // The message may contain SQL or document text, which must not be stored in a workflow history.
+  // Logs the error here, because its message may contain SQL or document text, which must not be stored in a workflow
+  // history.
   log.error('activity failed with an unexpected error', { error });
   const name = error instanceof Error ? error.name : typeof error;
   return ApplicationFailure.create({
@@ -47,8 +48,7 @@ function toFailure(error: unknown, context: Context): unknown {
 }
 
 /**
- * Shows in the job why an activity is retried. The id of the job is the workflow id. Errors that end or park the run are
- * recorded by the workflow.
+ * Shows in a job why one of its activities is retried. Errors that end or park the run are recorded by the workflow.
  */
 export function recordRetriedErrors(jobs: Pick<JobsService, 'recordRetriedError'>) {
   return ({ info }: Context): ActivityInterceptors => ({
@@ -60,9 +60,9 @@ export function recordRetriedErrors(jobs: Pick<JobsService, 'recordRetriedError'
           const workflowId = info.workflowExecution?.workflowId;
           if (workflowId !== undefined && error instanceof ApplicationFailure && isRetried(error, info)) {
             const { type, message } = error;
-            // The workflow of a case or file belongs to the job of its parent.
+            // The child workflow of a golden case or imported file has the job of its parent.
             const { workflowId: jobId } = parseJobId(workflowId);
-            // Errors of this update are ignored, because Postgres itself may be unavailable.
+            // A failed update of the job is ignored, because Postgres may be the service that is unavailable.
             await jobs.recordRetriedError(jobId, { code: type ?? 'internal_error', message }).catch(() => undefined);
           }
           throw error;

@@ -9,8 +9,8 @@ import { withHeartbeats } from '../heartbeats.ts';
 const POLL_INTERVAL_MS = 5;
 
 /**
- * Injects faults into activities for tests, such as a killed process or a failing service. Must run inside the error
- * mapping, so that injected errors are mapped like those of an activity.
+ * Injects faults into activities for tests, such as a killed process or a failing service. Must run inside
+ * `mapErrorsToTemporalFailures`, so that injected errors are converted like those of an activity.
  */
 export function injectFaults(faults: readonly InjectedFault[]): (context: Context) => ActivityInterceptors {
   const executions = new Map<string, number>();
@@ -44,7 +44,7 @@ async function inject(fault: InjectedFault | undefined): Promise<void> {
   switch (fault?.kind) {
     case 'kill':
       process.kill(process.pid, 'SIGKILL');
-      // SIGKILL may take a moment, during which the activity must not continue.
+      // The process may live on for a moment after SIGKILL, during which the activity must not continue.
       return new Promise(() => undefined);
     case 'throw':
       throw appError(fault.code, { detail: 'Injected by a test.' });

@@ -6,8 +6,8 @@ import { traceHeaderName } from '#src/contracts/workflow-runs.ts';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
 /**
- * Measures each attempt at an activity, and records a span if its run belongs to a trace. Must run outside the error
- * mapping, so that failures have codes.
+ * Measures each attempt at an activity, and records a span if its run belongs to a trace. Must run outside
+ * `mapErrorsToTemporalFailures`, so that failures have error codes.
  */
 export function observeActivities({ metrics, tracing }: Telemetry) {
   return ({ info }: Context): ActivityInterceptors => ({
@@ -41,7 +41,8 @@ export function observeActivities({ metrics, tracing }: Telemetry) {
 
 function spanOf(info: Context['info'], [input]: readonly unknown[], parent: string) {
   const { activityType, attempt, workflowExecution, taskQueue } = info;
-  // Activity inputs hold ids and counts only; `orgId` and `documentId` mean the same in all of them.
+  // Activity inputs hold ids and counts only. `orgId` and `documentId` mean the same in all of them, so the span can
+  // show them.
   const { orgId, documentId } = Object(input) as { orgId?: string; documentId?: string };
   const workflowId = workflowExecution?.workflowId;
   return {

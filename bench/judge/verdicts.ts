@@ -2,7 +2,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { JudgeTask, PairWinner } from '../../src/domain/judging/judgement.ts';
 import { AppError } from '../../src/errors.ts';
-import { type Judge, judgementKey } from '../../src/modules/evaluations/judge.ts';
+import { type Judge, judgementCacheKey } from '../../src/modules/evaluations/judge.ts';
 import type { ModelUsage } from '../../src/ports/models.ts';
 
 export type Verdict = { key: string; winner: PairWinner; seconds: number; calls: number } & ModelUsage;
@@ -15,7 +15,7 @@ export function openVerdicts(path: string, judge: Judge, model: string) {
 
   /** A failed verdict (null) is not cached, so that the next run judges the pair again. */
   return async (task: JudgeTask): Promise<Verdict | null> => {
-    const key = judgementKey(task, model).toString('hex');
+    const key = judgementCacheKey(task, model).toString('hex');
     const found = known.get(key);
     if (found !== undefined) return found;
     const startedAt = performance.now();

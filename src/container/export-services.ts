@@ -2,7 +2,7 @@ import { deriveKey } from '../derived-key.ts';
 import { createDownloadUrlTokens } from '../modules/documents/document-files.service.ts';
 import { createExportStepsService } from '../modules/exports/export-steps.service.ts';
 import { createExportsService, createOperatorExportsService } from '../modules/exports/exports.service.ts';
-import { createVolumeWriter } from '../modules/exports/volume-writer.ts';
+import { createExportVolumeWriter } from '../modules/exports/volume-writer.ts';
 
 import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';
@@ -11,7 +11,7 @@ import type { SharedServices } from './shared-services.ts';
 export function createExportServices(services: SharedServices & AccountServices & DocumentServices) {
   const { config, db, blobs, originals, accounts, accessChanges, limits, jobs, orchestrator, audit } = services;
   const keepDays = config.exportKeepDays;
-  const volumeWriter = createVolumeWriter({ db, blobs });
+  const volumeWriter = createExportVolumeWriter({ db, blobs });
   const exports = createExportsService({
     db,
     blobs,

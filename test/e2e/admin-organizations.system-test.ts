@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { recordKinds } from '#src/modules/exports/exported-records.ts';
+import { exportedRecordKinds } from '#src/modules/exports/exported-records.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
 import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
@@ -64,7 +64,7 @@ describe('npm run admin, for whole organizations', function () {
     const files = await unpack(archives);
     const manifest = JSON.parse(String(files.get('manifest.json')));
     expect(manifest).include({ scope: 'everything', requested_by: null, org_id: orgId });
-    for (const { name } of recordKinds) {
+    for (const { name } of exportedRecordKinds) {
       expect(recordsOf(files, name).length, name).equal(manifest.records[name] ?? 0);
     }
     const count = async (table: string) => Number((await db(table).where({ orgId }).count({ count: '*' }))[0]?.count);

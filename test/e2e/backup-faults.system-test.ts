@@ -119,12 +119,14 @@ describe('backup and restore under faults', function () {
       return refusal();
     };
     expect(await refusalOf({ migration: '20990101000000_later.ts' })).match(
-      /^The backup is of a newer version of the service: this one has no migration 20990101000000_later\.ts\.$/,
+      /^The backup is from a newer version of the service: this version has no migration 20990101000000_later\.ts\.$/,
     );
     expect(await refusalOf({ postgresMajor: 99 })).match(
       /^The backup was made on Postgres 99; this server is Postgres 18/,
     );
-    expect(await refusalOf({ format: 2 })).match(/manifest\.json cannot be understood: format is of another version/);
+    expect(await refusalOf({ format: 2 })).match(
+      /manifest\.json is not a valid backup manifest: format is of another version/,
+    );
     await rm(manifest);
     expect(await refusal()).match(/^There is no complete backup in /);
     await close();

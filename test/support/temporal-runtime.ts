@@ -1,10 +1,10 @@
 import pino, { type Logger } from 'pino';
-import { installRuntime } from '#workers/telemetry.ts';
+import { installTemporalRuntime } from '#workers/telemetry.ts';
 
 let isInstalled = false;
 
 /** The Temporal SDK allows one runtime per process, so the first test that needs it installs it. */
 export function installRuntimeOnce(logger: Logger = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })): void {
-  if (!isInstalled) installRuntime(logger);
+  if (!isInstalled) installTemporalRuntime(logger);
   isInstalled = true;
 }

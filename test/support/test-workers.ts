@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { v7 as uuidv7 } from 'uuid';
-import { mapErrors } from '#activities/interceptors/errors.ts';
+import { mapErrorsToTemporalFailures } from '#activities/interceptors/errors.ts';
 import { registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 import { testServices } from './services.ts';
@@ -44,7 +44,7 @@ export async function testWorkers(): Promise<TestWorkers> {
         namespace: NAMESPACE,
         workflowBundle: bundle,
         activities,
-        interceptors: { activity: [mapErrors] },
+        interceptors: { activity: [mapErrorsToTemporalFailures] },
         maxHeartbeatThrottleInterval: '1 second',
         ...options,
         taskQueue,

@@ -1,7 +1,7 @@
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
-import { mapErrors } from '#activities/interceptors/errors.ts';
+import { mapErrorsToTemporalFailures } from '#activities/interceptors/errors.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
@@ -71,7 +71,7 @@ describe('a queue of ingestions', () => {
       workflowBundle: await workflowBundle(),
       activities,
       maxConcurrentActivityTaskExecutions: 1,
-      interceptors: { activity: [mapErrors] },
+      interceptors: { activity: [mapErrorsToTemporalFailures] },
     });
   }
 

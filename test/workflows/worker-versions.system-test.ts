@@ -19,7 +19,7 @@ import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
-import { promoteFirstVersion, versioningOptions } from '#workers/versioning.ts';
+import { promoteFirstWorkerVersion, workerVersioningOptions } from '#workers/versioning.ts';
 import { temporalProgram } from '../../scripts/launchers/temporal.ts';
 
 describe('worker versions', () => {
@@ -28,7 +28,7 @@ describe('worker versions', () => {
   const deploymentName = `test-${uuidv7()}`;
   const of = (version: { deploymentName: string; buildId: string }, queue: TaskQueue) => ({
     taskQueue: `${version.deploymentName}-${queue}`,
-    ...versioningOptions(version, queue),
+    ...workerVersioningOptions(version, queue),
   });
 
   before(async () => {
@@ -66,7 +66,7 @@ describe('worker versions', () => {
     const version = { deploymentName: deployment, buildId };
     const stopping = new AbortController();
     const work = async () => {
-      const first = promoteFirstVersion(connection, version, {
+      const first = promoteFirstWorkerVersion(connection, version, {
         stop: stopping.signal,
         logger: pino({ level: 'silent' }),
       });

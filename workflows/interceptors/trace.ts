@@ -18,12 +18,15 @@ import {
 } from '#src/contracts/workflow-runs.ts';
 import { failureOf } from '../failure.ts';
 
-/** The worker implements the sink, because workflows cannot export spans. */
+/** The worker implements this sink, because workflow code cannot export spans. */
 export type TraceSinks = Sinks & { [traceSinkName]: { ended(span: RunSpan): void } };
 
 const sinks = proxySinks<TraceSinks>();
 
-/** Propagates the trace of a run's starter to its activities and child workflows. Does nothing for runs without a trace. */
+/**
+ * Passes the trace of the request that started a run on to its activities and child workflows. Does nothing for runs
+ * without a trace.
+ */
 export const interceptors: WorkflowInterceptorsFactory = () => {
   let trace: string | undefined;
   const withTrace = <Input extends { headers: Headers }>(input: Input): Input => {
@@ -56,8 +59,8 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
             return result;
           } catch (error) {
             if (error instanceof ContinueAsNew) end();
-            // An error that is no Temporal failure comes from workflow code: it fails the workflow task, and the run
-            // stays open.
+            // An error that is no `TemporalFailure` comes from workflow code: the run stays open, so its span does not
+            // end.
             else if (error instanceof TemporalFailure) end(wordFor(error));
             throw error;
           }

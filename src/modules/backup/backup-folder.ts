@@ -5,9 +5,9 @@ import { z } from 'zod';
 import {
   createOriginalCopies,
   createProgressPrinter,
+  fsyncPath,
   hashFile,
   readOriginalsList,
-  syncPath,
 } from './original-copies.ts';
 
 const FORMAT = 1;
@@ -27,14 +27,14 @@ const manifestSchema = z.object({
   rows: z.record(z.string(), count),
   database: writtenFile,
   originals: writtenFile.extend({ count, bytes: count }),
-  /** Originals that the store had lost or damaged before the backup. */
+  /** Number of originals that the blob store had lost or damaged before the backup. */
   missingOriginals: count,
 });
 
 export type BackupManifest = z.infer<typeof manifestSchema>;
-export const backupFormat = FORMAT;
+export const backupFormatVersion = FORMAT;
 
-export function backupFiles(backup: string): { manifest: string; database: string; originals: string } {
+export function backupFilePaths(backup: string): { manifest: string; database: string; originals: string } {
   return {
     manifest: join(backup, MANIFEST),
     database: join(backup, 'database.dump'),
@@ -43,7 +43,7 @@ export function backupFiles(backup: string): { manifest: string; database: strin
 }
 
 async function readManifest(backup: string): Promise<BackupManifest | null> {
-  const { manifest: path } = backupFiles(backup);
+  const { manifest: path } = backupFilePaths(backup);
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR'].includes(String(error.code))) return null;
     throw error;
@@ -53,7 +53,7 @@ async function readManifest(backup: string): Promise<BackupManifest | null> {
   if (read.success) return read.data;
   const [issue] = read.error.issues;
   throw new Error(
-    `${path} cannot be understood: ${[issue?.path.join('.'), issue?.message].filter(Boolean).join(' ')}.`,
+    `${path} is not a valid backup manifest: ${[issue?.path.join('.'), issue?.message].filter(Boolean).join(' ')}.`,
   );
 }
 
@@ -68,21 +68,22 @@ function parse(text: string): unknown {
 const unfinishedPrefix = 'unfinished-';
 const backupName = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$/;
 
-/** A complete backup, and the folder whose backups share their originals. */
-export type FoundBackup = { path: string; folder: string; manifest: BackupManifest };
+/** A complete backup in `path`. `folder` also holds other backups, and the originals that all of them share. */
+export type CompleteBackup = { path: string; folder: string; manifest: BackupManifest };
 
 /**
- * Reserves a folder of backups for one installation, because each backup deletes originals that none of its installation's
- * backups lists. Throws if the folder belongs to another installation.
+ * Reserves a folder for the backups of one installation, because each backup deletes copied originals that none of this
+ * installation's backups lists. Throws if the folder belongs to another installation.
  */
 export async function claimBackupFolder(folder: string, installation: string): Promise<void> {
   const path = join(folder, 'installation');
   if ((await readOwner(path)) === null) {
-    // The file with the id of the installation is renamed once complete: a killed process must not leave an empty one.
+    // The file with the installation's id is written under another name and renamed: a killed process must not leave an
+    // empty file.
     const draft = join(folder, `${unfinishedPrefix}${randomUUID()}`);
     await writeFile(draft, installation, { mode: 0o600, flush: true });
     await rename(draft, path);
-    await syncPath(folder);
+    await fsyncPath(folder);
   }
   const owner = await readOwner(path);
   if (owner !== installation) {
@@ -97,22 +98,25 @@ async function readOwner(path: string): Promise<string | null> {
   });
 }
 
-export async function beginBackup(folder: string): Promise<string> {
+export async function createUnfinishedBackup(folder: string): Promise<string> {
   const draft = join(folder, `${unfinishedPrefix}${randomUUID()}`);
   await mkdir(draft, { mode: 0o700 });
   return draft;
 }
 
-/** Writes the manifest and renames the folder. @returns the path of the backup */
+/**
+ * Completes a backup: writes its manifest and gives its folder the final name.
+ * @returns the path of the backup
+ */
 export async function finishBackup(draft: string, manifest: BackupManifest): Promise<string> {
-  const file = await open(backupFiles(draft).manifest, 'wx', 0o600);
+  const file = await open(backupFilePaths(draft).manifest, 'wx', 0o600);
   await file.writeFile(`${JSON.stringify(manifest, null, 2)}\n`);
   await file.sync();
   await file.close();
-  await syncPath(draft);
+  await fsyncPath(draft);
   const path = join(dirname(draft), manifest.takenAt.replaceAll(':', '-'));
   await rename(draft, path);
-  await syncPath(dirname(draft));
+  await fsyncPath(dirname(draft));
   return path;
 }
 
@@ -138,8 +142,8 @@ export async function deleteBackup(path: string): Promise<void> {
   await rm(draft, { recursive: true, force: true });
 }
 
-/** @param from a backup, or a folder of backups, which stands for the newest one */
-export async function findBackup(from: string): Promise<FoundBackup> {
+/** Finds the backup in the folder `from`, or the newest one if `from` is a folder of backups. */
+export async function findBackup(from: string): Promise<CompleteBackup> {
   for (const path of [resolve(from), (await listBackups(resolve(from))).at(-1)]) {
     const manifest = path === undefined ? null : await readManifest(path);
     if (path !== undefined && manifest !== null) return { path, folder: dirname(path), manifest };
@@ -149,8 +153,8 @@ export async function findBackup(from: string): Promise<FoundBackup> {
 
 const MAX_FAULTS_LISTED = 20;
 
-export async function checkBackup({ path, folder, manifest }: FoundBackup, note: (line: string) => void) {
-  const files = backupFiles(path);
+export async function findBackupDamage({ path, folder, manifest }: CompleteBackup, note: (line: string) => void) {
+  const files = backupFilePaths(path);
   const faults: string[] = [];
 
   async function compare(file: string, written: { sizeBytes: number; sha256: string }): Promise<boolean> {
@@ -165,7 +169,6 @@ export async function checkBackup({ path, folder, manifest }: FoundBackup, note:
   }
 
   await compare(files.database, manifest.database);
-  // Without the correct list the originals cannot be checked.
   if (!(await compare(files.originals, manifest.originals))) return faults;
   const copies = createOriginalCopies(folder);
   const progress = createProgressPrinter(

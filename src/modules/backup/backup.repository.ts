@@ -34,7 +34,7 @@ const restore = shape({ backup: text() });
 
 export function createBackupRepository(db: Knex) {
   return {
-    /** Removes the timeouts of this transaction, which must stay open while its snapshot is copied. */
+    /** Removes the timeouts of this transaction, because copying its database snapshot may take long. */
     async disableTimeouts(): Promise<void> {
       await db.raw('set local statement_timeout = 0');
       await db.raw('set local idle_in_transaction_session_timeout = 0');
@@ -56,7 +56,6 @@ export function createBackupRepository(db: Knex) {
 
     knownMigrations: migrationNames,
 
-    /** Lists the tables of schema `public`, without those of extensions. */
     async listTables(): Promise<string[]> {
       const tables = await rows(
         db,
@@ -73,7 +72,10 @@ export function createBackupRepository(db: Knex) {
       return (await oneRow(db, total, 'select count(*) as count from ??', [table])).count;
     },
 
-    /** Identifies an installation by the time of its first migration. Restored copies have the same id. */
+    /**
+     * Identifies an installation by the time of its first migration. A restored copy of the installation has the same
+     * id.
+     */
     async installation(): Promise<string | null> {
       const first = await firstRow(db, migrated, 'select migration_time from knex_migrations order by id limit 1');
       return first?.migrationTime.toISOString() ?? null;
@@ -81,7 +83,7 @@ export function createBackupRepository(db: Knex) {
 
     async findExportVolumes(keys: readonly string[]): Promise<Set<string>> {
       const table = await oneRow(db, relation, "select to_regclass('public.export_volumes')::text as name");
-      // The table is missing if the backup runs before the migrations of this version.
+      // The table `export_volumes` is missing if the database has not been migrated to this version yet.
       if (table.name === null) return new Set();
       const volumes = await ExportVolumeModel.table(db)
         .whereIn('blobKey', [...keys])
@@ -89,7 +91,10 @@ export function createBackupRepository(db: Knex) {
       return new Set(volumes.map(({ blobKey }) => blobKey));
     },
 
-    /** Yields the keys of all originals that rows refer to, sorted. Call it in a transaction. Claims do not count. */
+    /**
+     * Yields the sorted blob keys of all originals that documents, their generations or previews refer to. Call it in a
+     * transaction, because it opens a cursor. Keys in `blob_claims` are left out.
+     */
     async *listOriginals(): AsyncGenerator<string[]> {
       await db.raw(
         `declare originals no scroll cursor for
@@ -110,7 +115,10 @@ export function createBackupRepository(db: Knex) {
       await db.raw('close originals');
     },
 
-    /** Lists connected processes that would write to the database: API, worker, or an earlier restore that still runs. */
+    /**
+     * Lists connected processes that may write to the database: the API, a worker, or an earlier restore that still
+     * runs.
+     */
     async listWriters(): Promise<string[]> {
       const writers = await rows(
         db,
@@ -137,7 +145,7 @@ export function createBackupRepository(db: Knex) {
   };
 }
 
-/** Table that exists while a restore is unfinished; not part of backups. */
+/** Name of the table that exists while a restore is unfinished. Backups leave it out. */
 export const restoreMarkerTable = 'backup_restore';
 
 const activeGeneration = shape({

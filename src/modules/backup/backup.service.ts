@@ -7,28 +7,30 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import { type BackupRepository, createBackupRepository, restoreMarkerTable } from './backup.repository.ts';
 import {
   type BackupManifest,
-  backupFiles,
-  backupFormat,
-  beginBackup,
-  checkBackup,
+  backupFilePaths,
+  backupFormatVersion,
+  type CompleteBackup,
   claimBackupFolder,
+  createUnfinishedBackup,
   deleteBackup,
   deleteUnfinishedBackups,
-  type FoundBackup,
   findBackup,
+  findBackupDamage,
   finishBackup,
   listBackups,
 } from './backup-folder.ts';
 import {
+  type CopiedOriginal,
   createOriginalCopies,
   createProgressPrinter,
+  forEachInBatches,
   hashFile,
-  inBatches,
   type OriginalCopies,
-  type OriginalCopy,
 } from './original-copies.ts';
 
-/** Tables whose rows are not backed up: short-lived state, and sessions, which may have been revoked since the backup. */
+/**
+ * Tables whose rows are not backed up: short-lived state, and sessions, because they may be revoked after the backup.
+ */
 const tablesWithoutRows: readonly string[] = [
   ...['refresh_tokens', 'refresh_token_families', 'oauth_states', 'sign_in_states'],
   ...['idempotency_keys', 'rate_limits', 'model_calls', 'model_pauses', 'blob_claims'],
@@ -36,12 +38,12 @@ const tablesWithoutRows: readonly string[] = [
   ...['exports', 'export_volumes'],
 ];
 
-/** Blobs per page of the list: the file store reads a whole folder for each page. */
+/** Blobs per listed page: many, because the file store reads a whole folder for each page. */
 const BLOBS_PER_PAGE = 5_000;
 const CONCURRENT_COPIES = 8;
 /**
- * Snapshots of the database per backup: another one is needed only if a document was uploaded and deleted during the
- * previous one.
+ * Attempts at a database snapshot whose originals all exist. Another attempt is needed only if a document was uploaded
+ * and deleted during the previous one.
  */
 const MAX_SNAPSHOTS = 10;
 const MAX_LOST_LISTED = 20;
@@ -63,8 +65,11 @@ export function createBackupService(deps: {
   const { db, blobs, dumps, withoutOthers, vectorStore } = deps;
   const repository = createBackupRepository(db);
 
-  /** @returns null if the store has lost the original or has other content under its key */
-  async function copyOriginal(copies: OriginalCopies, key: string): Promise<OriginalCopy | null> {
+  /**
+   * Copies an original from the blob store unless the backup folder has it.
+   * @returns null if the store has lost the original or has other content under its key
+   */
+  async function copyOriginal(copies: OriginalCopies, key: string): Promise<CopiedOriginal | null> {
     const existing = await copies.find(key);
     if (existing !== null) return existing;
     try {
@@ -75,14 +80,16 @@ export function createBackupService(deps: {
     }
   }
 
-  /** Copies all stored originals before the snapshot, so that the snapshot is open for a short time only. */
+  /**
+   * Copies all originals before the database snapshot is opened, so that the snapshot stays open for a short time only.
+   */
   async function copyStored(copies: OriginalCopies, note: Note): Promise<void> {
     const progress = createProgressPrinter(note, (count) => `Originals: ${count} copied or already present …`);
     for (let after: string | null = null; ; ) {
       const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
       const exported = await repository.findExportVolumes(page.map(({ key }) => key));
       const ours = page.filter(({ key }) => organizationOf(key) !== null && !exported.has(key));
-      await inBatches(ours, CONCURRENT_COPIES, async ({ key }) => {
+      await forEachInBatches(ours, CONCURRENT_COPIES, async ({ key }) => {
         await copyOriginal(copies, key);
         progress.add(1);
       });
@@ -91,7 +98,10 @@ export function createBackupService(deps: {
     }
   }
 
-  /** Copies originals that were added since, and writes the list of all originals of the snapshot. */
+  /**
+   * Copies the originals that were uploaded since `copyStored` ran, and writes the list of all originals that the
+   * snapshot refers to.
+   */
   async function listOriginals(
     snapshot: BackupRepository,
     copies: OriginalCopies,
@@ -101,8 +111,8 @@ export function createBackupService(deps: {
     const list = await open(path, 'w', 0o600);
     try {
       for await (const keys of snapshot.listOriginals()) {
-        const found = new Map<string, OriginalCopy>();
-        await inBatches(keys, CONCURRENT_COPIES, async (key) => {
+        const found = new Map<string, CopiedOriginal>();
+        await forEachInBatches(keys, CONCURRENT_COPIES, async (key) => {
           const copy = await copyOriginal(copies, key);
           if (copy === null) listed.lost.push(key);
           else found.set(key, copy);
@@ -120,9 +130,9 @@ export function createBackupService(deps: {
   }
 
   /**
-   * Writes a snapshot of the database with all originals that it refers to.
-   * @param known originals that the previous snapshot missed as well: the store has lost them
-   * @returns the missing originals if there are others; then the database was not written
+   * Writes a database snapshot and the list of the originals that it refers to.
+   * @param known blob keys that the previous attempt missed as well, so the store has lost them
+   * @returns the missing originals if they include any not in `known`; the database was not written then
    */
   async function writeSnapshot(
     draft: string,
@@ -130,7 +140,7 @@ export function createBackupService(deps: {
     known: ReadonlySet<string>,
     note: Note,
   ): Promise<WrittenSnapshot | { lost: string[] }> {
-    const files = backupFiles(draft);
+    const files = backupFilePaths(draft);
     const work = async (trx: Knex): Promise<WrittenSnapshot | { lost: string[] }> => {
       const reader = createBackupRepository(trx);
       await reader.disableTimeouts();
@@ -164,11 +174,11 @@ export function createBackupService(deps: {
     return db.transaction(work, { isolationLevel: 'repeatable read', readOnly: true });
   }
 
-  async function write(folder: string, note: Note): Promise<FoundBackup> {
+  async function write(folder: string, note: Note): Promise<CompleteBackup> {
     const copies = createOriginalCopies(folder);
     await copies.deletePartial();
     await deleteUnfinishedBackups(folder);
-    const draft = await beginBackup(folder);
+    const draft = await createUnfinishedBackup(folder);
     note('Originals …');
     await copyStored(copies, note);
     let known = new Set<string>();
@@ -181,9 +191,9 @@ export function createBackupService(deps: {
       await copies.sync();
       await copies.deletePartial();
       const { count, bytes, ...about } = written;
-      const files = backupFiles(draft);
+      const files = backupFilePaths(draft);
       const manifest: BackupManifest = {
-        format: backupFormat,
+        format: backupFormatVersion,
         ...about,
         completedAt: new Date().toISOString(),
         vectorStore,
@@ -199,15 +209,15 @@ export function createBackupService(deps: {
 
   return {
     /**
-     * Writes a backup with the original of every row, whatever is uploaded and deleted meanwhile. Originals that other
-     * backups of the folder have are not copied again.
-     * @param options.keep number of backups that the folder keeps, including this one; null keeps all
+     * Writes a backup in which every row has its original, even if documents are uploaded and deleted meanwhile.
+     * Originals that another backup in the folder has are not copied again.
+     * @param options.keep number of backups that stay in the folder, including this one; null keeps all
      */
-    async backUp(options: { folder: string; keep: number | null; note: Note }): Promise<FoundBackup> {
+    async backUp(options: { folder: string; keep: number | null; note: Note }): Promise<CompleteBackup> {
       const { folder, keep, note } = options;
       return withoutOthers(async () => {
         if ((await repository.findRestore()) !== null) {
-          throw new Error('A restore of this database is unfinished: complete it with the same command first.');
+          throw new Error('A restore of this database is unfinished: repeat the restore to complete it, then back up.');
         }
         const installation = await repository.installation();
         if (installation === null) throw new Error('The database has no migrations: there is nothing to back up.');
@@ -215,15 +225,15 @@ export function createBackupService(deps: {
         const backup = await write(folder, note);
         const older = (await listBackups(folder)).slice(0, keep === null ? 0 : -keep);
         for (const path of older) await deleteBackup(path);
-        const lists = (await listBackups(folder)).map((path) => backupFiles(path).originals);
+        const lists = (await listBackups(folder)).map((path) => backupFilePaths(path).originals);
         await createOriginalCopies(folder).deleteUnlisted(lists);
         return backup;
       });
     },
 
-    async check(from: string, note: Note): Promise<FoundBackup & { faults: string[] }> {
+    async check(from: string, note: Note): Promise<CompleteBackup & { faults: string[] }> {
       const backup = await findBackup(from);
-      return { ...backup, faults: await checkBackup(backup, note) };
+      return { ...backup, faults: await findBackupDamage(backup, note) };
     },
   };
 }

@@ -11,13 +11,13 @@ import { organizationOf } from '#src/domain/documents/blob-keys.ts';
 const OWNER_ONLY = 0o700;
 const PROGRESS_INTERVAL_MS = 5_000;
 
-export type OriginalCopy = { key: string; sizeBytes: number; sha256: string };
+export type CopiedOriginal = { key: string; sizeBytes: number; sha256: string };
 
 const copySchema = z.object({ key: z.string(), sizeBytes: z.int().min(0), sha256: z.string() });
 
 /**
- * The originals of all backups of a folder, each stored once under its blob key. The blob store never changes an object, so a
- * copied original is never copied again.
+ * Copies of the originals of all backups in a folder, each stored once under its blob key. A copy never needs an
+ * update, because the blob store never changes an object.
  */
 export function createOriginalCopies(folder: string) {
   const objects = join(folder, 'originals');
@@ -32,16 +32,19 @@ export function createOriginalCopies(folder: string) {
 
     deletePartial: () => rm(incoming, { recursive: true, force: true }),
 
-    async find(key: string): Promise<OriginalCopy | null> {
+    async find(key: string): Promise<CopiedOriginal | null> {
       const found = await stat(pathOf(key)).catch(unlessMissing);
       if (found === undefined) return null;
-      // Older keys end with a UUID instead of the hash, so the file itself is hashed.
+      // Older blob keys end with a UUID instead of the content's hash, so the copy itself is hashed.
       const sha256 = sha256Of(key) ?? (await hashFile(pathOf(key))).sha256;
       return { key, sizeBytes: found.size, sha256 };
     },
 
-    /** Stores a copy; renames it once it is complete on disk. @returns null if the content does not match its key */
-    async add(key: string, content: Readable): Promise<OriginalCopy | null> {
+    /**
+     * Copies an original into the backup folder, and gives the copy its name once it is complete on disk.
+     * @returns null if the content does not match the hash in `key`
+     */
+    async add(key: string, content: Readable): Promise<CopiedOriginal | null> {
       const path = join(incoming, randomUUID());
       await mkdir(incoming, { recursive: true, mode: OWNER_ONLY });
       try {
@@ -59,7 +62,11 @@ export function createOriginalCopies(folder: string) {
 
     open: async (key: string): Promise<Readable> => createReadStream(pathOf(key)),
 
-    /** Deletes copies that no list contains. @param lists paths of lists, sorted by key. @returns the number of deleted copies */
+    /**
+     * Deletes copies that no backup lists.
+     * @param lists paths of the backups' lists of originals, which are sorted by key
+     * @returns the number of deleted copies
+     */
     async deleteUnlisted(lists: readonly string[]): Promise<number> {
       const readers = lists.map((path) => createListReader(path));
       let deleted = 0;
@@ -79,17 +86,17 @@ export function createOriginalCopies(folder: string) {
       return deleted;
     },
 
-    /** Syncs the directories, because a new name survives a power loss only then. */
+    /** Syncs the folders of the copies to disk, because otherwise a power loss could undo the renaming of a copy. */
     async sync(): Promise<void> {
       const organizations = (await namesIn(objects)).map((name) => join(objects, name));
-      for (const path of [...organizations, objects, folder]) await syncPath(path);
+      for (const path of [...organizations, objects, folder]) await fsyncPath(path);
     },
   };
 }
 
 export type OriginalCopies = ReturnType<typeof createOriginalCopies>;
 
-export async function* readOriginalsList(path: string): AsyncGenerator<OriginalCopy> {
+export async function* readOriginalsList(path: string): AsyncGenerator<CopiedOriginal> {
   const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY });
   for await (const line of lines) yield copySchema.parse(JSON.parse(line));
 }
@@ -104,7 +111,7 @@ export async function hashFile(path: string): Promise<{ sizeBytes: number; sha25
   return { sizeBytes, sha256: hash.digest('hex') };
 }
 
-export async function syncPath(path: string): Promise<void> {
+export async function fsyncPath(path: string): Promise<void> {
   const handle = await open(path).catch(unlessMissing);
   await handle?.sync();
   await handle?.close();
@@ -125,10 +132,13 @@ function createMeter() {
   };
 }
 
-/** Looks up keys in a sorted list, reading it once. `has` must be called with ascending keys. */
+/**
+ * Looks up blob keys in the list of a backup, which is sorted and read only once. `has` must be called with ascending
+ * keys.
+ */
 function createListReader(path: string) {
   const copies = readOriginalsList(path);
-  let current: OriginalCopy | null = null;
+  let current: CopiedOriginal | null = null;
   let isOver = false;
   return {
     async has(key: string): Promise<boolean> {
@@ -168,8 +178,7 @@ export function createProgressPrinter(note: (line: string) => void, line: (count
   };
 }
 
-/** Works on items in batches; the items of a batch run concurrently. */
-export async function inBatches<Item>(
+export async function forEachInBatches<Item>(
   items: readonly Item[],
   batchSize: number,
   work: (item: Item) => Promise<void>,

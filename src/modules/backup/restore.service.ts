@@ -5,12 +5,18 @@ import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import { createBackupRepository, createVectorRebuildRepository } from './backup.repository.ts';
-import { type BackupManifest, backupFiles, checkBackup, type FoundBackup, findBackup } from './backup-folder.ts';
 import {
+  type BackupManifest,
+  backupFilePaths,
+  type CompleteBackup,
+  findBackup,
+  findBackupDamage,
+} from './backup-folder.ts';
+import {
+  type CopiedOriginal,
   createOriginalCopies,
   createProgressPrinter,
-  inBatches,
-  type OriginalCopy,
+  forEachInBatches,
   readOriginalsList,
 } from './original-copies.ts';
 
@@ -21,13 +27,16 @@ const CHUNKS_PER_PAGE = 500;
 
 type Note = (line: string) => void;
 
-export type RestoreReport = FoundBackup & {
-  /** Generations whose vectors were written from stored embeddings, and those that lack embeddings. */
+export type RestoreReport = CompleteBackup & {
+  /**
+   * Numbers of generations whose vectors were rebuilt from stored embeddings, and of those whose stored embeddings are
+   * incomplete.
+   */
   vectors: { rebuilt: number; incomplete: number };
   unreadableCredentials: number;
 };
 
-/** Restores an installation from a backup. An interrupted restore continues when it is repeated. */
+/** Restores an installation from a backup. Repeating an interrupted restore continues it. */
 export function createRestoreService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'exists' | 'stage' | 'promote' | 'unstage'>;
@@ -41,8 +50,11 @@ export function createRestoreService(deps: {
   const { db, blobs, dumps, credentials, withoutOthers, migrate } = deps;
   const repository = createBackupRepository(db);
 
-  /** Throws if the database is in use or has tables. @returns true if the restore of this backup was started before */
-  async function requireEmpty({ manifest }: FoundBackup): Promise<boolean> {
+  /**
+   * Throws if the database is in use or has tables.
+   * @returns true if an earlier restore of the same backup was interrupted, so that this one continues it
+   */
+  async function requireEmpty({ manifest }: CompleteBackup): Promise<boolean> {
     const writers = await repository.listWriters();
     if (writers.length > 0) {
       throw new Error(`The database is in use (${writers.join(', ')}): stop these processes first.`);
@@ -51,7 +63,7 @@ export function createRestoreService(deps: {
     if (started === manifest.takenAt) return true;
     if (started !== null) {
       throw new Error(
-        `The restore of another backup (${started}) is unfinished in this database: complete it, or empty the database.`,
+        `The restore of another backup (taken at ${started}) is unfinished in this database: complete that restore, or empty the database.`,
       );
     }
     const tables = await repository.listTables();
@@ -65,7 +77,7 @@ export function createRestoreService(deps: {
 
   async function requireSupported({ migration, postgresMajor }: BackupManifest): Promise<void> {
     if (!repository.knownMigrations().includes(migration)) {
-      throw new Error(`The backup is of a newer version of the service: this one has no migration ${migration}.`);
+      throw new Error(`The backup is from a newer version of the service: this version has no migration ${migration}.`);
     }
     const server = await repository.serverMajor();
     if (server >= postgresMajor) return;
@@ -74,43 +86,43 @@ export function createRestoreService(deps: {
     );
   }
 
-  async function requireUndamaged(backup: FoundBackup, note: Note): Promise<void> {
+  async function requireUndamaged(backup: CompleteBackup, note: Note): Promise<void> {
     note('Checking the backup …');
-    const faults = await checkBackup(backup, note);
+    const faults = await findBackupDamage(backup, note);
     if (faults.length === 0) return;
     for (const fault of faults) note(fault);
     throw new Error(`The backup is damaged: nothing was restored. ${faults[0]}`);
   }
 
-  async function restoreOriginals({ path, folder, manifest }: FoundBackup, note: Note): Promise<void> {
+  async function restoreOriginals({ path, folder, manifest }: CompleteBackup, note: Note): Promise<void> {
     note('Originals …');
     const copies = createOriginalCopies(folder);
     const progress = createProgressPrinter(note, (count) => `Originals: ${count} of ${manifest.originals.count} …`);
-    const restoreOne = async ({ key, sizeBytes, sha256 }: OriginalCopy) => {
+    const restoreOne = async ({ key, sizeBytes, sha256 }: CopiedOriginal) => {
       progress.add(1);
       if (await blobs.exists(key)) return;
       const staged = await blobs.stage({ content: await copies.open(key), limitBytes: sizeBytes });
       if (staged.sha256 !== sha256) {
         await blobs.unstage(staged.stagingKey);
-        throw new Error(`${copies.pathOf(key)} has changed since it was checked.`);
+        throw new Error(`The copied original ${copies.pathOf(key)} has changed since the backup was checked.`);
       }
       await blobs.promote(staged.stagingKey, key);
     };
-    let waiting: OriginalCopy[] = [];
-    for await (const copy of readOriginalsList(backupFiles(path).originals)) {
+    let waiting: CopiedOriginal[] = [];
+    for await (const copy of readOriginalsList(backupFilePaths(path).originals)) {
       waiting.push(copy);
       if (waiting.length < COPIES_PER_BATCH) continue;
-      await inBatches(waiting, CONCURRENT_COPIES, restoreOne);
+      await forEachInBatches(waiting, CONCURRENT_COPIES, restoreOne);
       waiting = [];
     }
-    await inBatches(waiting, CONCURRENT_COPIES, restoreOne);
+    await forEachInBatches(waiting, CONCURRENT_COPIES, restoreOne);
   }
 
-  async function restoreDatabase({ path, manifest }: FoundBackup, note: Note): Promise<void> {
+  async function restoreDatabase({ path, manifest }: CompleteBackup, note: Note): Promise<void> {
     note('The database …');
-    // An interrupted restore has restored the database completely, and may have migrated it since.
+    // If `knex_migrations` exists, an interrupted attempt has restored the whole database, and may have migrated it.
     if ((await repository.listTables()).includes('knex_migrations')) return;
-    await dumps.restore({ path: backupFiles(path).database, writtenByMajor: manifest.postgresMajor });
+    await dumps.restore({ path: backupFilePaths(path).database, writtenByMajor: manifest.postgresMajor });
     await db.transaction(async (trx) => {
       const reader = createBackupRepository(trx);
       await reader.disableTimeouts();
@@ -145,9 +157,10 @@ export function createRestoreService(deps: {
 }
 
 /**
- * Writes missing vectors of active generations into the vector store, from the embeddings in Postgres. No other process may
- * write vectors meanwhile.
- * @returns the number of rebuilt generations, and of those that lack embeddings: they need `audit-stores --repair`
+ * Writes missing vectors of active generations into the vector store, from the embeddings in Postgres. No other process
+ * may write vectors meanwhile.
+ * @returns the number of rebuilt generations, and of those with incomplete embeddings, which need `audit-stores
+ * --repair`
  */
 async function rebuildVectors(
   deps: {

@@ -21,20 +21,20 @@ const late = shape({ orgId: uuid(), userId: uuid(), dueAt: timestamp() });
 export type ErasableDocument = Row<typeof erasableDocument>;
 
 /**
- * SQL condition for the rows `t` of the erased user: documents by ACL, folders by the owner of the tree, other rows by
- * creator.
+ * SQL condition that a row `t` belongs to the erased user: a document by its ACL, a folder by the owner of its tree,
+ * any other row by its creator.
  */
 function belongsTo(table: string, userId: string): string {
   if (table === 'documents') return `t.acl @> array['user:' || ${userId}]`;
   return table === 'folders' ? `t.owner_id = ${userId}` : `t.created_by = ${userId}`;
 }
 
-/** Tables that the erasure checks again at its end, because a request in progress may have written to them. */
+/** Tables that an erasure checks again before it ends, because requests in progress may have written new rows. */
 const contentTables = ['documents', 'chats', 'drafts', 'folders'] as const;
 
 /**
- * Erases the data of a deleted user or organization. All SQL statements check that the user or organization is deleted,
- * so a run finds nothing after the database was restored to an earlier state.
+ * Erases the data of a deleted user or organization. Every SQL statement checks that the user or organization is still
+ * deleted, so that nothing is erased after a restore of an older database.
  */
 export function createErasureRepository(db: Knex) {
   function isErasable({ userId }: ErasureSubject, table: string): string {
@@ -59,7 +59,7 @@ export function createErasureRepository(db: Knex) {
     const hasChats = 'exists (select from chats c where c.org_id = t.org_id and c.agent_id = t.id)';
     const condition = `${isErasable(of, 'agents')} and not ${hasChats}`;
     const deleted = await deleteSome(of, 'agents', { condition });
-    // An agent with shared chats stays as a deleted agent without a prompt.
+    // An agent that still has chats stays as a deleted agent with an empty prompt.
     const emptied = await AgentModel.query(db)
       .alias('t')
       .whereRaw(`${isErasable(of, 'agents')} and (t.deleted_at is null or t.agent_prompt <> '')`, of)
@@ -78,13 +78,13 @@ export function createErasureRepository(db: Knex) {
     if (kept > 0) return kept;
     const links = { key: 'document_id, folder_id', condition: `t.folder_id in ${folders}`, limit: SMALL_ROWS_AT_ONCE };
     const unlinked = await deleteSome(of, 'folder_links', links);
-    // Folders refer to their parents, so one statement deletes all folders.
+    // Folders refer to their parents in the same table, so one statement must delete all of them.
     return unlinked > 0 ? unlinked : FolderModel.table(db).whereRaw(`id in ${folders}`, of).delete();
   }
 
   /**
-   * Documents that other users can read stay in their other folders, or move to the personal root folder of their
-   * creator.
+   * Removes documents that other users can read from the erased folders. Such documents stay in their other folders, or
+   * move to the personal root folder of their creator.
    */
   function unlinkShared(of: ErasureSubject, folders: string): Promise<number> {
     return db.transaction(async (trx) => {
@@ -174,7 +174,7 @@ export function createErasureRepository(db: Knex) {
       return runs.map(({ id }) => id);
     },
 
-    /** Returns false if the database was restored to a state before the deletion of the user or organization. */
+    /** Returns false if a restore of an older database has undone the deletion of the user or organization. */
     async isGone({ orgId, userId }: ErasureSubject): Promise<boolean> {
       const left =
         userId === null ? OrganizationModel.query(db).where({ id: orgId }) : UserModel.query(db).where({ id: userId });
@@ -206,7 +206,10 @@ export function createErasureRepository(db: Knex) {
       );
     },
 
-    /** Lists documents whose deletion was requested; `isStopped` if the deletion job has finished or is missing. */
+    /**
+     * Lists documents that are being deleted. `isStopped` is true if the deletion job of the document has ended or is
+     * missing.
+     */
     listDeletions(of: ErasureSubject) {
       const isTheirs = of.userId === null ? 'true' : `(d.created_by = :userId or j.request_id = 'erase-' || :userId)`;
       return rows(
@@ -226,7 +229,8 @@ export function createErasureRepository(db: Knex) {
     },
 
     /**
-     * Keeps only the display name of a deleted user, which shared content shows. Returns false if this was done before.
+     * Erases the personal data of a deleted user except the display name, which shared content shows. Returns false if
+     * that was done before.
      */
     async forgetUser(userId: string): Promise<boolean> {
       const forgotten = await UserModel.query(db)
@@ -245,7 +249,7 @@ export function createErasureRepository(db: Knex) {
     },
 
     /**
-     * Erases the name and the members of a deleted organization, and keeps its row. Returns false if this was done
+     * Erases the name and the members of a deleted organization, and keeps its row. Returns false if that was done
      * before.
      */
     async forgetOrganization(orgId: string): Promise<boolean> {

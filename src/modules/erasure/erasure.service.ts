@@ -23,8 +23,8 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createErasureRepository, type ErasableDocument } from './erasure.repository.ts';
 
 /**
- * Document deletions that an erasure runs in parallel: enough to keep workers busy, with capacity left for deletions
- * that users wait for.
+ * Documents that an erasure deletes in parallel: enough to keep workers busy, with capacity left for deletions that
+ * users wait for.
  */
 const DELETIONS_AT_ONCE = 20;
 const SLICE_MS = 30_000;
@@ -36,8 +36,8 @@ const idOf = ({ orgId, userId }: ErasureSubject): string => erasureWorkflowId(us
 export type ErasureService = ReturnType<typeof createErasureService>;
 
 /**
- * The steps of the workflow `eraseContent`. Each step deletes in batches what the database still contains, so it can be
- * repeated.
+ * The steps of the workflow `eraseContent`. Each step deletes in batches whatever is still in the database, so it can
+ * be repeated.
  */
 export function createErasureService(deps: {
   db: Knex;
@@ -57,7 +57,10 @@ export function createErasureService(deps: {
     await jobs.advance(idOf(of), { status: 'running', stage, ...progress });
   }
 
-  /** Gives org admins the rights to see and retry the deletion job of a document. */
+  /**
+   * Deletes a document in the name of its creator, with an access key that lets org admins see and retry the deletion
+   * job.
+   */
   const requestOf = (of: ErasureSubject, { createdBy }: ErasableDocument): DeletionRequest => ({
     createdBy,
     acl: [adminsKey(of.orgId)],
@@ -97,8 +100,8 @@ export function createErasureService(deps: {
     enqueue,
 
     /**
-     * Cancels the workflow runs that only deleted users can see and waits until they end. Revokes and deletes
-     * connections with their schedules, and deletes exports.
+     * Stops the background work of a deleted user or organization: cancels its workflow runs and waits until they end,
+     * revokes and deletes its connections with their schedules, and deletes its exports.
      */
     async stopWork(of: ErasureSubject, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
@@ -109,7 +112,8 @@ export function createErasureService(deps: {
           await delay(POLL_INTERVAL_MS, undefined, { signal });
         }
       }
-      // A job that never started, or whose workflow run was terminated, does not record its own end.
+      // A job that was never started, or whose workflow run was terminated, is still open: its run cannot record the
+      // end.
       for (const workflowId of await repository.listOpenRuns(of)) {
         await jobs.advance(workflowId, { status: 'cancelled' });
       }
@@ -120,7 +124,10 @@ export function createErasureService(deps: {
       await enter(of, 'wait');
     },
 
-    /** Deletes documents, up to 20 at a time. Throws `erasure_incomplete` if the deletion of a document fails. */
+    /**
+     * Deletes documents of the user or organization, up to 20 at a time. Throws `erasure_incomplete` if the deletion of
+     * a document fails.
+     */
     async eraseDocuments({ erased, ...of }: EraseSliceInput, signal: AbortSignal): Promise<EraseSliceResult> {
       await enter(of, 'documents', erased);
       const endMs = performance.now() + SLICE_MS;
@@ -162,8 +169,8 @@ export function createErasureService(deps: {
     },
 
     /**
-     * Erases the personal data of the user, or the organization with its members, and records the counts in the audit
-     * log. `isMore` is true if new content was stored in the meantime.
+     * Last step of an erasure: erases the personal data of the user, or the organization with its members, and records
+     * the counts in the audit log. Erases nothing and returns `isMore` if new content was stored meanwhile.
      */
     async forget({ byKind, ...of }: FinishErasureInput): Promise<{ isMore: boolean }> {
       await enter(of, 'forget');
@@ -199,7 +206,8 @@ export function createErasureService(deps: {
     },
 
     /**
-     * A step of the sweeper: erases content that a request in progress stored after the erasure of its user had ended.
+     * Sweep that repeats the erasure of users for whom a request in progress stored content after their erasure had
+     * ended.
      */
     async eraseLate(): Promise<void> {
       for (const { orgId, userId, dueAt } of await repository.listLate(LATE_AT_ONCE)) {

@@ -34,18 +34,22 @@ import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, ModelCallLimiter, ModelMessage, ModelReply, ModelUsage } from '#src/ports/models.ts';
-import { type EvaluatedText, type EvaluationRun, evalScoresOfRun, type RunTerms } from './evaluations.model.ts';
+import { type EvaluatedPrompt, type EvaluationRun, evalScoresOfRun, type SpecificationWithoutCases } from './evaluations.model.ts';
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
-import { type Judge, judgementKey } from './judge.ts';
+import { type Judge, judgementCacheKey } from './judge.ts';
 
 /**
- * Failures after which an evaluation unit counts as failed. A pause that the model provider requests is not a failure.
+ * An answer or verdict of an evaluation counts as failed after this many transient failures. Errors with `Retry-After`
+ * do not count.
  */
 const MAX_FAILURES = 5;
-/** Longest time from the first pause that the model provider requests for a unit until the unit counts as failed. */
+/**
+ * An answer or verdict counts as failed if the model provider still sends `Retry-After` this long after it did so
+ * first.
+ */
 const MAX_PAUSED_SECONDS = 3_600;
 
-/** A local model answers one call at a time, and chats need it too. */
+/** Evaluations call a local model one at a time, because it serves one request at a time and chats need it too. */
 const LOCAL_CALLS_AT_ONCE = 1;
 
 /** Upper bound of the tokens that a provider's chat template adds to a message. */
@@ -65,8 +69,8 @@ type CaseQuestion = {
 export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsService>;
 
 /**
- * The steps of an evaluation run, one method per activity. A step reuses stored results instead of calling a model
- * again.
+ * The steps of an evaluation run, one method per Temporal activity. A step reuses stored answers and verdicts instead
+ * of calling a model again.
  */
 export function createEvaluationStepsService(deps: {
   db: Knex;
@@ -87,7 +91,7 @@ export function createEvaluationStepsService(deps: {
     return run;
   }
 
-  async function requireTerms(of: EvaluationInput): Promise<RunTerms> {
+  async function requireTerms(of: EvaluationInput): Promise<SpecificationWithoutCases> {
     const terms = await repository.findTerms(of);
     if (terms === undefined) throw runDeleted();
     refuseOlderRubric(terms);
@@ -95,8 +99,8 @@ export function createEvaluationStepsService(deps: {
   }
 
   /**
-   * Limits concurrent model calls per organization and model across all processes.
-   * @param usage adds up the tokens of all calls, even if a later call fails
+   * Wraps the chat model so that concurrent calls are limited per organization and model, across all processes.
+   * @param usage the tokens of each successful call are added to it
    */
   const limitedModel = (orgId: string, usage: ModelUsage): Pick<ChatModel, 'complete'> => ({
     complete: async (request) => {
@@ -119,9 +123,9 @@ export function createEvaluationStepsService(deps: {
   }
 
   /**
-   * Links an evaluation unit to its stored result, in one transaction with the lock on that result.
-   * @param lockResult stores or finds the result and keeps it from being deleted
-   * @returns false if there is no result
+   * Links an answer or verdict of an evaluation run to its stored row, in the transaction that locks this row.
+   * @param lockResult finds or inserts the row and locks it against deletion
+   * @returns false if `lockResult` found no row
    */
   async function linkResult(
     of: EvaluationInput,
@@ -142,8 +146,8 @@ export function createEvaluationStepsService(deps: {
   }
 
   /**
-   * A permanent error fails only the evaluation unit. A transient error is thrown, so that Temporal retries the
-   * activity.
+   * Produces one answer or verdict of a run. A permanent error is returned as a failure of this one only; a transient
+   * error is thrown, so that Temporal retries the activity.
    */
   async function runUnit(
     { unit, model, ...of }: EvaluationInput & { unit: string; model: string },
@@ -188,8 +192,8 @@ export function createEvaluationStepsService(deps: {
 
   return {
     /**
-     * Begins an attempt of the run. Like every evaluation step, throws `version_not_found` if the run or its version
-     * was deleted.
+     * Begins an attempt at an evaluation run. Throws `version_not_found`, like every step here, if the run or its draft
+     * version was deleted.
      */
     async plan(of: EvaluationInput): Promise<EvaluationPlan> {
       const { specification, estimatedCalls } = await requireRun(of);
@@ -231,7 +235,7 @@ export function createEvaluationStepsService(deps: {
       const model = terms.evaluatorModel;
       return runUnit({ ...of, unit: name, model }, signal, async (chatModel) => {
         const task = await taskOf(runTexts(repository, of, terms), unit);
-        const cacheKey = judgementKey(task, model);
+        const cacheKey = judgementCacheKey(task, model);
         if (await linkResult(of, name, cacheKey, (stored) => stored.lockJudgement(orgId, cacheKey))) return 'found';
         const { judgement, usage } = await deps.createJudge(chatModel)(task, { model, signal });
         const verdict = { cacheKey, model, verdict: judgement, ...usage };
@@ -240,7 +244,9 @@ export function createEvaluationStepsService(deps: {
       });
     },
 
-    /** Stores the average scores. Throws `eval_incomplete` after the commit if verdicts or answers are missing. */
+    /**
+     * Stores the average scores of a run. Throws `eval_incomplete` after the commit if verdicts or answers are missing.
+     */
     async score({ failed, attempt, startId, ...of }: ScoreEvaluationInput): Promise<void> {
       await jobs.advance(of.runId, { status: 'running', stage: 'score' });
       const run = await requireRun(of);
@@ -277,11 +283,15 @@ export function createEvaluationStepsService(deps: {
 
 type RunTexts = {
   caseText(caseIndex: number): Promise<CaseText>;
-  prompt(side: ComparedSide): Promise<EvaluatedText>;
+  prompt(side: ComparedSide): Promise<EvaluatedPrompt>;
   reply(caseIndex: number, side: ComparedSide): Promise<string>;
 };
 
-function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specification: RunTerms): RunTexts {
+function runTexts(
+  repository: EvaluationsRepository,
+  of: EvaluationInput,
+  specification: SpecificationWithoutCases,
+): RunTexts {
   return {
     async caseText(caseIndex) {
       const found = await repository.findCase(of, caseIndex);
@@ -292,7 +302,8 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
 
     async prompt(side) {
       const { subject } = specification;
-      // A prompt without a draft is judged but never answers cases, so its sampling settings are placeholders.
+      // A prompt without a draft is judged but never answers golden cases, so its temperature and token limit are
+      // placeholders.
       if (subject.kind === 'prompt') return { ...subject, tags: [...subject.tags], temperature: 0, maxTokens: 1 };
       const versionId =
         side === 'baseline' && specification.kind === 'compare' ? specification.baselineVersionId : subject.versionId;
@@ -303,7 +314,8 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
 
     async reply(caseIndex, side) {
       const reply = await repository.findAnswerOf(of, answerName(caseIndex, side));
-      // An answer can be missing only after the database was restored from an older backup.
+      // The reply was stored before the request to judge it, so it can be missing only after a restore of an older
+      // database.
       if (reply === undefined) throw appError('eval_incomplete', { detail: 'The stored answer to judge was deleted.' });
       return reply;
     },
@@ -311,7 +323,7 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
 }
 
 async function questionOf(
-  specification: RunTerms,
+  specification: SpecificationWithoutCases,
   texts: RunTexts,
   { caseIndex, side }: { caseIndex: number; side: ComparedSide },
 ): Promise<CaseQuestion> {
@@ -355,8 +367,8 @@ function answerKey({ persona, input, model, temperature, maxTokens, draw }: Case
 
 const attemptOf = ({ attempt, startId }: JobAttempt): JobAttempt => ({ attempt, startId });
 
-/** After a release with another rubric, an older run must not mix verdicts of both rubrics. */
-function refuseOlderRubric({ rubricVersion: versionOfRun }: RunTerms): void {
+/** A run that was created before a release with another rubric must not mix verdicts of both rubrics. */
+function refuseOlderRubric({ rubricVersion: versionOfRun }: SpecificationWithoutCases): void {
   if (versionOfRun === rubricVersion) return;
   throw appError('eval_incomplete', {
     detail: `The evaluation began with rubric version ${versionOfRun}; the current version is ${rubricVersion}. Request a new evaluation.`,

@@ -91,19 +91,21 @@ export class JudgementModel extends model(
 
 export type EvaluationRun = Row<typeof EvaluationRunModel>;
 
-/** An evaluation's specification without its cases, whose texts may be megabytes. */
-export type RunTerms = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
+/** The specification of an evaluation run without its golden cases, whose texts may be megabytes. */
+export type SpecificationWithoutCases = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
 
 export type StoredJudgement = Omit<Row<typeof JudgementModel>, 'orgId' | 'createdAt'>;
 export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | 'createdAt'>;
 
-export type EvaluatedText = PromptText & { temperature: number; maxTokens: number };
+export type EvaluatedPrompt = PromptText & { temperature: number; maxTokens: number };
 
 export function isCompleteRun(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
   return run.finishedAt !== null && run.failedUnits.length === 0;
 }
 
-/** Computes the scores to store with the version. Returns null for a comparison and for a run without results. */
+/**
+ * Computes the scores to store with the draft version. Returns null for a comparison and for a run without results.
+ */
 export function evalScoresOfRun(
   run: Pick<EvaluationRun, 'specification' | 'results' | 'failedUnits' | 'finishedAt'>,
   parent: { cases: readonly AnsweredCase[] } | null,

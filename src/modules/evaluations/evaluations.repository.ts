@@ -7,7 +7,7 @@ import type { EvalStatus } from '#src/domain/judging/outcome.ts';
 import { DraftModel, DraftVersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import {
-  type EvaluatedText,
+  type EvaluatedPrompt,
   EvaluationDayModel,
   type EvaluationRun,
   EvaluationRunModel,
@@ -15,7 +15,7 @@ import {
   type GeneratedAnswer,
   GeneratedAnswerModel,
   JudgementModel,
-  type RunTerms,
+  type SpecificationWithoutCases,
   type StoredJudgement,
 } from './evaluations.model.ts';
 import { type ReportedScores, readEvaluationScores } from './report.ts';
@@ -24,7 +24,7 @@ type NewRun = Omit<EvaluationRun, 'createdAt' | 'finishedAt' | 'results' | 'fail
 type RunKey = { orgId: string; runId: string };
 type VersionKey = { orgId: string; draftId: string; id: string };
 
-const runTerms = shape({ terms: json<RunTerms>() });
+const runTerms = shape({ terms: json<SpecificationWithoutCases>() });
 const runCase = shape({ case: json<CaseText>().nullable() });
 const failureCount = pick(EvaluationUnitModel, 'failures');
 const pauseLength = shape({ seconds: double() });
@@ -52,8 +52,8 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     /**
-     * Counts today's evaluated cases. The caller holds the organization's lock, so that concurrent requests cannot
-     * exceed the daily case limit together.
+     * Counts the golden cases that the organization has evaluated today. The caller holds the organization's lock, so
+     * that concurrent requests cannot exceed the daily limit.
      */
     async countCasesOfToday(orgId: string): Promise<number> {
       const row = await EvaluationDayModel.table(db)
@@ -73,7 +73,7 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     /**
-     * Deletes at most `limit` evaluation runs that have neither a draft nor an open job.
+     * Deletes at most `limit` evaluation runs that are older than `days` and have neither a draft nor an open job.
      * @returns the number of deleted runs
      */
     async deleteAdhocOlderThan(days: number, limit: number): Promise<number> {
@@ -98,8 +98,8 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     /**
-     * Links a draft version to its evaluation run. Increments the row version of the draft too, since a client asked
-     * for this change.
+     * Links a draft version to its evaluation run. Also increments the row version of the draft, because a client
+     * requested the evaluation.
      */
     async setVersionRun(
       { orgId, draftId, id }: VersionKey,
@@ -109,12 +109,15 @@ export function createEvaluationsRepository(db: Knex) {
       await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);
     },
 
-    /** While the lock on an evaluation run is held, the run, its version and its draft cannot be deleted. */
+    /**
+     * Locks an evaluation run until the end of the transaction, so that the run, its version and its draft cannot be
+     * deleted.
+     */
     async lockRun(of: RunKey): Promise<Pick<EvaluationRun, 'estimatedCalls'> | undefined> {
       return runs(of).forNoKeyUpdate().first('estimatedCalls');
     },
 
-    async findTerms(of: RunKey): Promise<RunTerms | undefined> {
+    async findTerms(of: RunKey): Promise<SpecificationWithoutCases | undefined> {
       const terms = db.raw(`specification - 'cases' as terms`);
       return (await firstRow(db, runTerms, runs(of).select(terms)))?.terms;
     },
@@ -125,14 +128,14 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     /**
-     * Locks the draft before scores are stored; must be the first lock of that transaction. Waits for a change or
-     * deletion of the draft.
+     * Locks the draft whose version gets scores, after waiting for a concurrent change or deletion of it. Call it
+     * before any other lock of the transaction.
      */
     async lockDraft(orgId: string, draftId: string): Promise<void> {
       await DraftModel.table(db).where({ orgId, id: draftId }).forShare().first('id');
     },
 
-    async findText(orgId: string, versionId: string): Promise<EvaluatedText | undefined> {
+    async findText(orgId: string, versionId: string): Promise<EvaluatedPrompt | undefined> {
       return DraftVersionModel.table(db)
         .where({ orgId, id: versionId })
         .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');
@@ -142,7 +145,10 @@ export function createEvaluationsRepository(db: Knex) {
       await EvaluationUnitModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
     },
 
-    /** @returns the number of failures of the evaluation unit so far; undefined if the run was deleted */
+    /**
+     * Counts a failure of an answer or verdict of a run.
+     * @returns its number of failures; undefined if the run was deleted
+     */
     async countFailure({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await firstRow(
         db,
@@ -156,7 +162,10 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.failures;
     },
 
-    /** @returns seconds since the first pause of the evaluation unit; undefined if the run was deleted */
+    /**
+     * Records that the model provider paused an answer or verdict of a run.
+     * @returns seconds since its first pause; undefined if the run was deleted
+     */
     async countPause({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await firstRow(
         db,
@@ -171,8 +180,8 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     /**
-     * Links an evaluation unit to its stored result. The caller holds the run's lock.
-     * @returns the number of finished units
+     * Links an answer or verdict of a run to its stored row. The caller holds the lock on the run.
+     * @returns how many answers and verdicts of the run are finished
      */
     async linkResult({ orgId, runId }: RunKey, unit: string, cacheKey: Buffer): Promise<number> {
       await EvaluationUnitModel.query(db)
@@ -182,16 +191,12 @@ export function createEvaluationsRepository(db: Knex) {
       return EvaluationUnitModel.query(db).where({ orgId, runId }).whereNotNull('cacheKey').resultSize();
     },
 
-    /**
-     * Locks the row of a verdict until the transaction ends.
-     * @returns false if the row is missing or being deleted
-     */
     async lockJudgement(orgId: string, cacheKey: Buffer): Promise<boolean> {
       const stored = JudgementModel.table(db).where({ orgId, cacheKey });
       return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;
     },
 
-    /** Stores a verdict. An existing verdict stays; the update locks it until the transaction ends. */
+    /** Stores a verdict unless it exists. Either way its row is locked until the transaction ends. */
     async insertJudgement(orgId: string, judgement: StoredJudgement): Promise<void> {
       await JudgementModel.query(db)
         .insert({ ...judgement, orgId })
@@ -240,8 +245,8 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     /**
-     * Finds the scores of the parent version, including those that a client sent with the commit. Returns null if the
-     * parent has no readable scores.
+     * Finds the scores of a version's parent, which may be scores that a client sent with its commit. Returns null if
+     * they are missing or malformed.
      */
     async findParentScores(orgId: string, versionId: string): Promise<ReportedScores | null> {
       const parents = db('draftVersions as v')

@@ -2,19 +2,19 @@ import { ok } from '#src/http/response/answers.ts';
 import { type Route, type RouteContext, route } from '#src/http/routing/route.ts';
 import {
   caseResultSchema,
-  compareBody,
+  compareVersionsBody,
   comparisonResultSchema,
-  evaluateBody,
   evaluateCaseBody,
   evaluatePromptAdhocBody,
   evaluatePromptBody,
+  evaluateVersionBody,
   evaluationResultSchema,
   toCaseResultDto,
-  toCaseText,
   toComparisonResultDto,
   toEvaluationResultDto,
+  toGoldenCaseText,
 } from './evaluations.schema.ts';
-import type { EvaluationsService, JudgingOptions } from './evaluations.service.ts';
+import type { EvaluationOptions, EvaluationsService } from './evaluations.service.ts';
 
 const waitErrors = [
   'unknown_model',
@@ -37,7 +37,7 @@ export function evaluationsRoutes(
   const optionsOf = (
     { waitSeconds, wantsFresh, signal }: Context,
     { evaluator_model }: { evaluator_model?: string | undefined },
-  ): JudgingOptions => ({
+  ): EvaluationOptions => ({
     evaluatorModel: evaluator_model,
     isFresh: wantsFresh,
     waitSeconds: waitSeconds ?? evalWaitSeconds,
@@ -52,13 +52,13 @@ export function evaluationsRoutes(
       tag: 'agent-eval',
       summary: 'Have the prompt of a version judged, and what it answers to cases',
       access: 'user',
-      body: evaluateBody,
+      body: evaluateVersionBody,
       bodyLimitBytes,
       responses: { 200: { description: 'The scores', schema: evaluationResultSchema } },
       errors: versionErrors,
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, rubric } = body;
-        const of = { draftId, versionId, rubric, judgesPrompt: true, cases: body.cases.map(toCaseText) };
+        const of = { draftId, versionId, rubric, judgesPrompt: true, cases: body.cases.map(toGoldenCaseText) };
         return ok(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, optionsOf(context, body))));
       },
     }),
@@ -107,7 +107,7 @@ export function evaluationsRoutes(
       errors: versionErrors,
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, rubric } = body;
-        const of = { draftId, versionId, rubric, caseText: toCaseText(body.case) };
+        const of = { draftId, versionId, rubric, caseText: toGoldenCaseText(body.case) };
         return ok(toCaseResultDto(await evaluations.evaluateCase(actor, of, optionsOf(context, body))));
       },
     }),
@@ -118,13 +118,13 @@ export function evaluationsRoutes(
       tag: 'agent-eval',
       summary: 'Have a version compared with another of its draft, its parent when not said',
       access: 'user',
-      body: compareBody,
+      body: compareVersionsBody,
       bodyLimitBytes,
       responses: { 200: { description: 'Who wins where', schema: comparisonResultSchema } },
       errors: [...versionErrors, 'no_baseline'],
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, baseline_version_id: baselineVersionId } = body;
-        const of = { draftId, versionId, baselineVersionId, cases: body.cases.map(toCaseText) };
+        const of = { draftId, versionId, baselineVersionId, cases: body.cases.map(toGoldenCaseText) };
         return ok(toComparisonResultDto(await evaluations.compare(actor, of, optionsOf(context, body))));
       },
     }),

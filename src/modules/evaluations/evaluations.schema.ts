@@ -3,9 +3,9 @@ import type { CaseText } from '#src/domain/judging/judgement.ts';
 import type { AxisScore, CaseResult } from '#src/domain/judging/outcome.ts';
 import { isReference, maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
-import type { ComparedVersions, EvaluatedRun } from './evaluations.service.ts';
+import type { EvaluationRunWithResults, VersionComparison } from './evaluations.service.ts';
 
-/** Golden cases that exceed this length are rejected: models and judges cannot read them. */
+/** Longer golden cases are rejected, because models and judges cannot read them. */
 const maxCaseCharacters = 200_000;
 
 const evaluationCase = z.strictObject({
@@ -25,7 +25,7 @@ const judging = {
 const ofVersion = { draft_id: idField, version_id: idField };
 const cases = z.array(evaluationCase).max(maxCases).default([]);
 
-export const evaluateBody = z.strictObject({ ...ofVersion, ...judging, cases });
+export const evaluateVersionBody = z.strictObject({ ...ofVersion, ...judging, cases });
 export const evaluatePromptBody = z.strictObject({ ...ofVersion, ...judging });
 export const evaluatePromptAdhocBody = z.strictObject({
   agent_prompt: z.string().min(1).max(100_000),
@@ -34,15 +34,15 @@ export const evaluatePromptAdhocBody = z.strictObject({
   ...judging,
 });
 export const evaluateCaseBody = z.strictObject({ ...ofVersion, ...judging, case: evaluationCase });
-export const compareBody = z.strictObject({
+export const compareVersionsBody = z.strictObject({
   ...ofVersion,
   baseline_version_id: idField.optional().describe('The parent when not given.'),
   evaluator_model: judging.evaluator_model,
   cases,
 });
 
-/** A blank reference answer becomes null, so that blank and missing references give the same run. */
-export function toCaseText({ input, expected }: z.output<typeof evaluationCase>): CaseText {
+/** Turns a blank reference answer into null, so that a blank and a missing one lead to the same evaluation run. */
+export function toGoldenCaseText({ input, expected }: z.output<typeof evaluationCase>): CaseText {
   return { input, expected: isReference(expected) ? expected : null };
 }
 
@@ -122,7 +122,7 @@ export const comparisonResultSchema = z
   })
   .meta({ id: 'ComparisonResult' });
 
-export function toAxisScoreDto({ axis, label, score, rationale, weakness, severity, sd }: AxisScore) {
+function toAxisScoreDto({ axis, label, score, rationale, weakness, severity, sd }: AxisScore) {
   return {
     ...{ axis, label, score, rationale, weakness },
     ...(severity !== undefined && { severity }),
@@ -140,7 +140,10 @@ export function toCaseResultDto(result: CaseResult): z.infer<typeof caseResultSc
   };
 }
 
-export function toEvaluationResultDto({ run, results }: EvaluatedRun): z.infer<typeof evaluationResultSchema> {
+export function toEvaluationResultDto({
+  run,
+  results,
+}: EvaluationRunWithResults): z.infer<typeof evaluationResultSchema> {
   const { specification } = run;
   return {
     agent_id: run.draftId,
@@ -158,7 +161,7 @@ export function toEvaluationResultDto({ run, results }: EvaluatedRun): z.infer<t
 export function toComparisonResultDto({
   specification,
   results,
-}: ComparedVersions): z.infer<typeof comparisonResultSchema> {
+}: VersionComparison): z.infer<typeof comparisonResultSchema> {
   const { summary, statistics } = results;
   return {
     version_id: specification.subject.versionId,

@@ -23,33 +23,36 @@ import type { TierLimitsService, TierQuota } from '#src/modules/organization/tie
 import { type EvaluationRun, isCompleteRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
-/** Days in which a repeated request finds the results of a prompt without a draft. */
+/**
+ * Evaluation runs of prompts that belong to no draft are deleted after this many days. Until then an equal request gets
+ * their results.
+ */
 const ADHOC_RETENTION_DAYS = 30;
 /**
- * Limits the size of a deletion's transaction: an evaluation run is deleted with its units and with results that no
- * other run uses.
+ * Evaluation runs that one transaction deletes: few, because it also deletes all answers and verdicts that no other run
+ * uses.
  */
 const DELETION_BATCH_SIZE = 100;
 
-export type JudgingOptions = {
+export type EvaluationOptions = {
   evaluatorModel?: string | undefined;
-  /** Generates the answers to the cases again instead of reusing stored answers. */
+  /** True to generate the answers to golden cases again instead of reusing stored answers. */
   isFresh: boolean;
   waitSeconds: number;
   signal: AbortSignal;
 };
 
-export type VersionRef = { draftId: string; versionId: string };
+export type DraftVersionIds = { draftId: string; versionId: string };
 
-export type EvaluatedRun = { run: EvaluationRun; results: EvaluationResults };
-export type ComparedVersions = { specification: ComparedSpecification; results: ComparisonResults };
+export type EvaluationRunWithResults = { run: EvaluationRun; results: EvaluationResults };
+export type VersionComparison = { specification: ComparedSpecification; results: ComparisonResults };
 
 export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
 /**
- * Evaluations whose client waits for the results. The methods throw `unknown_model`, `evaluation_case_limit_reached`,
- * `eval_timeout` if the run does not end in time, and `eval_incomplete` if a verdict is missing. Methods about a draft
- * version also throw `draft_not_found`, `version_not_found` and `forbidden`.
+ * Runs evaluations for requests that wait for the results. All methods throw `unknown_model`,
+ * `evaluation_case_limit_reached`, `eval_timeout` if the run does not end in time, and `eval_incomplete` if a verdict
+ * is missing. Methods about a draft version also throw `draft_not_found`, `version_not_found` and `forbidden`.
  */
 export function createEvaluationsService(deps: {
   db: Knex;
@@ -65,7 +68,7 @@ export function createEvaluationsService(deps: {
 
   async function run(
     actor: RequestActor,
-    options: JudgingOptions,
+    options: EvaluationOptions,
     specify: (
       trx: Knex,
       judging: Pick<EvaluationSpecification, 'evaluatorModel' | 'rubricVersion' | 'draw'> & { defaultModel: string },
@@ -80,9 +83,10 @@ export function createEvaluationsService(deps: {
     const opened = await limits.transaction(actor.orgId, async (trx) => {
       const places = await limits.lock(trx, actor.orgId);
       const specified = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
-      // An evaluation without cases has no answers to generate again, so the request joins the existing run.
+      // An evaluation without golden cases generates no answers, so the request joins the existing run in spite of
+      // `isFresh`.
       const specification = specified.cases.length === 0 ? { ...specified, draw: null } : specified;
-      return openEvaluationRun({ jobs, logger }, trx, actor, places, specification);
+      return findOrStartEvaluationRun({ jobs, logger }, trx, actor, places, specification);
     });
     if (opened.state === 'complete') return opened.run;
     await jobs.dispatch(opened.run.id);
@@ -91,7 +95,7 @@ export function createEvaluationsService(deps: {
 
   async function finishedRun(
     { orgId, id }: EvaluationRun,
-    { waitSeconds, signal }: JudgingOptions,
+    { waitSeconds, signal }: EvaluationOptions,
   ): Promise<EvaluationRun> {
     const job = await jobWatch.untilOver(id, waitSeconds, signal);
     const lastError = job.errorMessage === null ? '' : ` ${job.errorMessage}`;
@@ -121,9 +125,9 @@ export function createEvaluationsService(deps: {
 
   async function evaluateVersion(
     actor: RequestActor,
-    of: VersionRef & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
-    options: JudgingOptions,
-  ): Promise<EvaluatedRun> {
+    of: DraftVersionIds & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
+    options: EvaluationOptions,
+  ): Promise<EvaluationRunWithResults> {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
     return evaluated(
       await run(actor, options, async (trx, { defaultModel, ...judging }) => {
@@ -153,8 +157,8 @@ export function createEvaluationsService(deps: {
 
     async evaluateCase(
       actor: RequestActor,
-      { caseText, ...of }: VersionRef & { rubric?: Rubric | undefined; caseText: CaseText },
-      options: JudgingOptions,
+      { caseText, ...of }: DraftVersionIds & { rubric?: Rubric | undefined; caseText: CaseText },
+      options: EvaluationOptions,
     ): Promise<CaseResult> {
       const { results, run } = await evaluateVersion(actor, { ...of, judgesPrompt: false, cases: [caseText] }, options);
       const [result] = results.cases;
@@ -165,8 +169,8 @@ export function createEvaluationsService(deps: {
     async evaluatePrompt(
       actor: RequestActor,
       { rubric, ...text }: PromptText & { rubric?: Rubric | undefined },
-      options: JudgingOptions,
-    ): Promise<EvaluatedRun> {
+      options: EvaluationOptions,
+    ): Promise<EvaluationRunWithResults> {
       return evaluated(
         await run(actor, options, async (_trx, { defaultModel, ...judging }) => ({
           kind: 'evaluate',
@@ -181,14 +185,14 @@ export function createEvaluationsService(deps: {
     },
 
     /**
-     * Compares a version with its parent unless a baseline is given. Throws `no_baseline` for a version without a
-     * parent.
+     * Compares a draft version with its parent unless a baseline version is given. Throws `no_baseline` for a version
+     * without a parent.
      */
     async compare(
       actor: RequestActor,
-      of: VersionRef & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
-      options: JudgingOptions,
-    ): Promise<ComparedVersions> {
+      of: DraftVersionIds & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
+      options: EvaluationOptions,
+    ): Promise<VersionComparison> {
       const { draftId, versionId, cases } = of;
       const found = await run(actor, options, async (trx, { defaultModel, ...judging }) => {
         const { version } = await drafts.lockOwnVersion(trx, actor, draftId, versionId);
@@ -218,18 +222,18 @@ export function createEvaluationsService(deps: {
   };
 }
 
-function evaluated(run: EvaluationRun): EvaluatedRun {
+function evaluated(run: EvaluationRun): EvaluationRunWithResults {
   if (run.results?.kind !== 'evaluate') throw appError('eval_incomplete', { detail: run.id });
   return { run, results: run.results };
 }
 
 /**
- * Finds or creates the run of an evaluation specification, in a transaction that holds the organization's lock. Returns
- * a complete run as it is, joins an open run, and starts another attempt of a failed run. Cases count for the day of
- * the first request. After the commit the caller dispatches the job of an open run. Throws
+ * Finds or creates the evaluation run of a specification. Call it in a transaction that holds the organization's lock.
+ * Returns a complete run as it is, joins an open one, and starts another attempt of a failed one. Only a new run counts
+ * against the daily case limit. After the commit the caller dispatches the job of an open run. Throws
  * `evaluation_case_limit_reached`.
  */
-export async function openEvaluationRun(
+export async function findOrStartEvaluationRun(
   { jobs, logger }: { jobs: Pick<JobsService, 'enqueue' | 'isOpen'>; logger: Pick<Logger, 'info'> },
   trx: Knex,
   actor: RequestActor,
@@ -280,7 +284,7 @@ export async function openEvaluationRun(
   }
 }
 
-/** Equal evaluation requests of an organization get the same run id, so they share one run. */
+/** Equal evaluation requests of an organization get the same run id, so that they share one run. */
 function runIdOf(orgId: string, specification: EvaluationSpecification): string {
   const request = canonicalJson([orgId, specification]);
   const hash = createHash('sha256').update(request).digest('hex').slice(0, 40);

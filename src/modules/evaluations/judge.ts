@@ -16,25 +16,25 @@ import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, ModelUsage } from '#src/ports/models.ts';
 
-/** `usage` adds up the tokens of all judge calls: at most three calls, and none if a rule settles the verdict. */
+/** A verdict with the tokens of all its model calls: at most three, and none if a rule decides without the model. */
 type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };
 
 /**
- * Judges one evaluation unit. Throws `judge_response_invalid` if the judge model gives no usable verdict even after a
- * repair request and a repeated question; an unusable answer never becomes a score. Throws `context_too_long` if too
- * little of the texts fits into the context window. Errors of the model call are those of `ChatModel`.
+ * Asks the judge model for one verdict. Throws `judge_response_invalid` if no answer is usable even after a repair
+ * request and a repeated question; an unusable answer never becomes a score. Throws `context_too_long` if too little of
+ * the judged texts fits into the context window, and the errors of `ChatModel`.
  */
 export type Judge = (task: JudgeTask, options: { model: string; signal: AbortSignal }) => Promise<JudgeAnswer>;
 
-/**
- * Tokens added to the output limit of the judge, since the thinking of reasoning models counts against the same limit.
- */
+/** Added to the judge's output limit, because the thinking tokens of reasoning models count against it too. */
 const thinkingTokens = 2_000;
 /** Tokens reserved for a repair request, which quotes the beginning of the unusable answer. */
 const repairTokens = 400;
-/** Share of the context window that the judge uses: the provider's tokenizer counts differently from ours. */
+/**
+ * Share of the context window that a judge request may fill: the provider's tokenizer may count more tokens than ours.
+ */
 const usableShareOfWindow = 0.95;
-/** Limit of model calls per verdict: the question, a repair request, and the question again with another seed. */
+/** Model calls per verdict: the question, a repair request, and the question again with another seed. */
 const maxCalls = 3;
 
 type Question = { messages: JudgeMessage[]; nonce: string; maxTokens: number };
@@ -43,17 +43,23 @@ export function createJudge(deps: {
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'contextWindow' | 'contextBudget' | 'answerTimeoutMs'>;
   counter: TokenCounter;
-  /** HMAC key that keeps the delimiters around a judged text unpredictable for the author of that text. */
+  /** HMAC key for the delimiters around a judged text, so that the author of the text cannot forge a delimiter. */
   nonceKey?: Buffer;
 }): Judge {
   const { chatModel, models, counter, nonceKey = randomBytes(32) } = deps;
 
-  /** The nonce is deterministic, so that the provider's prompt cache serves every sample after the first. */
+  /**
+   * The nonce in the delimiters depends only on the judged texts, so that the provider's prompt cache serves every
+   * sample after the first.
+   */
   function nonceOf(exhibits: readonly JudgeText[]): string {
     return createHmac('sha256', nonceKey).update(JSON.stringify(exhibits)).digest('hex').slice(0, 16);
   }
 
-  /** Shortens the judged texts to the context window. The token budget of a slow model applies to each text. */
+  /**
+   * Builds the judge's messages and shortens the judged texts to the context window. The token budget of a slow model
+   * applies to each text.
+   */
   async function questionFor(task: JudgeTask, model: string): Promise<Question> {
     const [window, budget] = await Promise.all([models.contextWindow(model), models.contextBudget(model)]);
     const exhibits = judgeTextsOf(task);
@@ -122,11 +128,11 @@ export function createJudge(deps: {
   };
 }
 
-/** Seeds are spaced so that no two samples share a seed over their calls. */
+/** Each sample of a verdict has its own range of seeds, because its repeated calls use consecutive seeds. */
 function firstSeed(task: JudgeTask): number {
   return task.mode === 'anchored' ? task.sample * 10 : 0;
 }
 
-export function judgementKey(task: JudgeTask, evaluatorModel: string): Buffer {
+export function judgementCacheKey(task: JudgeTask, evaluatorModel: string): Buffer {
   return createHash('sha256').update(cacheKeyText(task, evaluatorModel)).digest();
 }

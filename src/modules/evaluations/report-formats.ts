@@ -1,7 +1,7 @@
 import { visibleText } from '#src/domain/chat/context-blocks.ts';
 import { maxScore } from '#src/domain/judging/rubric.ts';
 import { escapeHtml } from '#src/domain/text/plain-text.ts';
-import type { EvaluationReport, ReportedCaseChange } from './report.ts';
+import type { CaseScoreChange, EvaluationReport } from './report.ts';
 
 export const reportFormats = ['markdown', 'json', 'html'] as const;
 
@@ -21,7 +21,7 @@ const formats: Readonly<
   html: { ending: 'html', mediaType: 'text/html; charset=utf-8', write: reportAsHtml },
 };
 
-export function reportFile(report: EvaluationReport, format: ReportFormat): ReportFile {
+export function renderReportFile(report: EvaluationReport, format: ReportFormat): ReportFile {
   const { ending, mediaType, write } = formats[format];
   const name = `${report.agent_name} v${report.version.number} evaluation`.replaceAll(/[\s\p{Cc}/\\:*?"<>|]+/gu, ' ');
   return { fileName: `${name.slice(0, 100).toWellFormed().trim()}.${ending}`, mediaType, text: write(report) };
@@ -29,7 +29,7 @@ export function reportFile(report: EvaluationReport, format: ReportFormat): Repo
 
 type AxisWords = { label: string; score: number; rationale: string; weakness: string };
 
-/** Text of models and users is shown in code blocks or escaped, so that it cannot format the report. */
+/** Shows texts of models and users in code blocks or escaped, so that their Markdown cannot change the report. */
 function reportAsMarkdown(report: EvaluationReport): string {
   const parts = [
     `# ${escapedMarkdown(reportTitle(report))}`,
@@ -60,7 +60,7 @@ function promptRationales({ axes }: EvaluationReport): string[] {
   return items.length > 0 ? ['## The prompt', items.join('\n')] : [];
 }
 
-function caseParts(each: ReportedCaseChange): string[] {
+function caseParts(each: CaseScoreChange): string[] {
   const { number, score, parent, change } = each;
   const compared = parent === null || change === null ? '' : ` (parent ${twoDecimals(parent)}, ${signed(change)})`;
   const words = each.response_scores.map(axisItem);
@@ -101,8 +101,7 @@ function table([head = [], ...rows]: string[][]): string {
 }
 
 /**
- * The content security policy forbids loading and scripts: users open the report from disk, and it contains text
- * written by models.
+ * Forbids all loading and scripts, because users open the HTML report from disk and it contains text written by models.
  */
 const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 
@@ -166,7 +165,7 @@ function rationaleHtml({ rationale, weakness }: { rationale: string; weakness: s
   return escapedHtml(rationale) + (weakness === '' ? '' : ` <em>Weakness:</em> ${escapedHtml(weakness)}`);
 }
 
-function caseSection(each: ReportedCaseChange): string {
+function caseSection(each: CaseScoreChange): string {
   const { number, score, parent, change } = each;
   const compared = parent === null || change === null ? '' : ` (parent ${twoDecimals(parent)}, ${signed(change)})`;
   const axes = each.response_scores.map(

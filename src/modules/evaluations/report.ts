@@ -27,8 +27,8 @@ const scoredCase = z.object({
 });
 
 /**
- * The scores of a draft version as far as a report needs them. Scores of our evaluation runs have every field. A client
- * that commits a version may send its own scores, so missing fields get defaults.
+ * The scores of a draft version as a report reads them. Scores of our evaluation runs have every field; a client may
+ * commit a version with its own scores, so missing fields get defaults.
  */
 const reportedScores = z.object({
   prompt_scores: z.array(axisScore),
@@ -76,7 +76,7 @@ type ReportedAxisChange = Change & {
   weakness: string;
 };
 
-export type ReportedCaseChange = Change & { number: number } & Omit<ReportedCase, 'response_average'>;
+export type CaseScoreChange = Change & { number: number } & Omit<ReportedCase, 'response_average'>;
 
 /** The JSON format of an evaluation report serializes this type as it is. */
 export type EvaluationReport = {
@@ -90,15 +90,21 @@ export type EvaluationReport = {
   averages: Record<'prompt' | 'response' | 'overall', Change>;
   ci95: ReportedScores['ci95'];
   axes: ReportedAxisChange[];
-  /** Golden cases, weakest first. `number` is the position of the case in the run, from 1. */
-  cases: ReportedCaseChange[];
-  /** Mean change over the cases that both versions answered; null if they share none. */
+  /** Scores of the golden cases, weakest first. `number` is the position of the case in the run, counted from 1. */
+  cases: CaseScoreChange[];
+  /**
+   * Mean score change over the golden cases that both versions answered, with its 95 % confidence interval; null if
+   * they share none.
+   */
   paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
   notes: string[];
   failed_units: ReportedScores['failed_units'];
 };
 
-export function evaluationReport(version: ReportedVersion, parent: ReportedVersion | null): EvaluationReport | null {
+export function buildEvaluationReport(
+  version: ReportedVersion,
+  parent: ReportedVersion | null,
+): EvaluationReport | null {
   const scores = readEvaluationScores(version.evalScores);
   if (scores === null) return null;
   const before = parent === null ? null : readEvaluationScores(parent.evalScores);
@@ -146,7 +152,6 @@ function promptAxis(axis: ReportedAxis, parents: readonly ReportedAxis[]): Repor
   return { subject: 'prompt', axis: axis.axis, label: axis.label, ...change(axis.score, parent), rationale, weakness };
 }
 
-/** The score of each axis is the mean over the cases that were judged by that axis. */
 function responseAxes(cases: readonly ReportedCase[], parents: readonly ReportedCase[]): ReportedAxisChange[] {
   const labels = new Map(cases.flatMap((each) => each.response_scores.map(({ axis, label }) => [axis, label])));
   const meanOf = (all: readonly ReportedCase[], axis: string) =>
@@ -157,7 +162,7 @@ function responseAxes(cases: readonly ReportedCase[], parents: readonly Reported
   });
 }
 
-function weakestFirst(cases: readonly ReportedCase[], pairs: readonly CasePair<ReportedCase>[]): ReportedCaseChange[] {
+function weakestFirst(cases: readonly ReportedCase[], pairs: readonly CasePair<ReportedCase>[]): CaseScoreChange[] {
   return cases
     .map((each, index) => {
       const { response_average, ...rest } = each;

@@ -12,14 +12,14 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import { evalScoresOfRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
-import { openEvaluationRun, type VersionRef } from './evaluations.service.ts';
-import { evaluationReport } from './report.ts';
-import { type ReportFile, reportFile, reportFormats } from './report-formats.ts';
+import { type DraftVersionIds, findOrStartEvaluationRun } from './evaluations.service.ts';
+import { buildEvaluationReport } from './report.ts';
+import { type ReportFile, renderReportFile, reportFormats } from './report-formats.ts';
 
 type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
 
-export type StartEvaluationInput = VersionRef & {
-  /** Whether golden cases are judged; defaults to true if `goldenCaseIds` is given, else to false. */
+type StartEvaluationInput = DraftVersionIds & {
+  /** True to judge golden cases. Default: true if `goldenCaseIds` is given, otherwise false. */
   runGolden?: boolean | undefined;
   goldenCases?: GoldenCase[] | undefined;
   goldenCaseIds?: string[] | undefined;
@@ -28,7 +28,7 @@ export type StartEvaluationInput = VersionRef & {
 export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluationsService>;
 
 /**
- * Evaluations whose scores are stored with a draft version. All methods throw `draft_not_found`, `version_not_found`
+ * Evaluates draft versions and stores the scores with them. All methods throw `draft_not_found`, `version_not_found`
  * and `forbidden`.
  */
 export function createVersionEvaluationsService(deps: {
@@ -43,7 +43,7 @@ export function createVersionEvaluationsService(deps: {
 
   async function readVersion(
     actor: Actor,
-    { draftId, versionId }: VersionRef,
+    { draftId, versionId }: DraftVersionIds,
   ): Promise<{ version: DraftVersion; parent: DraftVersion | null }> {
     const { versions: all } = await drafts.get(actor, draftId);
     const version = all.find(({ id }) => id === versionId);
@@ -51,7 +51,10 @@ export function createVersionEvaluationsService(deps: {
     return { version, parent: all.find(({ id }) => id === version.parentVersionId) ?? null };
   }
 
-  /** @returns the id of the evaluation job to wait for; null if the version has scores already */
+  /**
+   * Opens an evaluation run for a draft version.
+   * @returns the id of its job; null if the version has scores already
+   */
   async function open(
     trx: Knex,
     actor: RequestActor,
@@ -61,7 +64,7 @@ export function createVersionEvaluationsService(deps: {
     const { draftId, versionId } = input;
     const places = await limits.lock(trx, actor.orgId);
     const { version } = await drafts.lockOwnVersion(trx, actor, draftId, versionId);
-    // A version has one open evaluation at a time, even if this request asks for something else.
+    // A version has one open evaluation at a time. This request joins it, even if its options differ.
     if (version.evalRunId !== null && (await jobs.isOpen(trx, version.evalRunId))) return version.evalRunId;
 
     const repository = createEvaluationsRepository(trx);
@@ -79,7 +82,7 @@ export function createVersionEvaluationsService(deps: {
       judgesPrompt: true,
       cases,
     };
-    const { run, state } = await openEvaluationRun({ jobs, logger }, trx, actor, places, specification);
+    const { run, state } = await findOrStartEvaluationRun({ jobs, logger }, trx, actor, places, specification);
     const evalRunId = run.id;
     if (state === 'open') {
       await repository.setVersionRun(version, { evalRunId, evalStatus: 'queued' });
@@ -93,8 +96,8 @@ export function createVersionEvaluationsService(deps: {
 
   return {
     /**
-     * Evaluates a version, with or without golden cases, and waits for the scores. Joins an open evaluation of the
-     * version. Returns the version in its current state if the wait ends first. Throws `unknown_golden_case`,
+     * Evaluates a draft version, with or without golden cases, and waits for the scores. Joins an open evaluation of
+     * the version. Returns the version without new scores if the wait ends first. Throws `unknown_golden_case`,
      * `validation_failed` for too many cases, `evaluation_case_limit_reached` and `evaluator_unavailable`.
      */
     async start(
@@ -115,16 +118,16 @@ export function createVersionEvaluationsService(deps: {
     },
 
     /**
-     * Renders a report with the scores of a version and of its parent, for all readers of the draft. Throws
+     * Renders a report with the scores of a draft version and of its parent, for every reader of the draft. Throws
      * `evaluation_not_found` for a version without readable scores, and `unsupported_report_format`.
      */
-    async report(actor: Actor, of: VersionRef, requestedFormat: string): Promise<ReportFile> {
+    async report(actor: Actor, of: DraftVersionIds, requestedFormat: string): Promise<ReportFile> {
       const format = reportFormats.find((known) => known === requestedFormat);
       if (format === undefined) throw appError('unsupported_report_format');
       const { version, parent } = await readVersion(actor, of);
-      const report = evaluationReport(version, parent);
+      const report = buildEvaluationReport(version, parent);
       if (report === null) throw appError('evaluation_not_found');
-      return reportFile(report, format);
+      return renderReportFile(report, format);
     },
   };
 }

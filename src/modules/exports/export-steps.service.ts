@@ -18,11 +18,11 @@ import type { OriginalsService } from '#src/modules/originals/originals.service.
 import type { ExportRow, ExportVolume } from './exports.model.ts';
 import { createExportsRepository, type ExportScope } from './exports.repository.ts';
 import type { ExportsService } from './exports.service.ts';
-import { totalRecords, type VolumeWriter } from './volume-writer.ts';
+import { type ExportVolumeWriter, sumRecordCounts } from './volume-writer.ts';
 
 /**
- * Upper limit of a volume's size: far above the size at which a volume ends, because an original is never split between
- * volumes.
+ * Maximum size of a stored volume. It is far above the size at which a volume ends, because one large original is never
+ * split between volumes.
  */
 const LIMIT_BYTES = 64 * 1024 ** 3;
 const PROGRESS_INTERVAL_MS = 2_000;
@@ -32,12 +32,12 @@ const jobIdOf = ({ exportId }: ExportRef): string => exportWorkflowId(exportId);
 export type ExportStepsService = ReturnType<typeof createExportStepsService>;
 
 /**
- * The steps of the workflow `exportOrganization`. A volume is stored together with the position of the next volume, so
- * that a repeated step finds it; an interrupted step stores nothing.
+ * The steps of the workflow `exportOrganization`. Each volume is stored with the position at which the next one begins,
+ * so a repeated step finds it. An interrupted step stores nothing.
  */
 export function createExportStepsService(deps: {
   db: Knex;
-  writer: VolumeWriter;
+  writer: ExportVolumeWriter;
   originals: Pick<OriginalsService, 'store' | 'settle' | 'discard'>;
   accounts: Pick<AccountsService, 'findActor'>;
   jobs: Pick<JobsService, 'advance'>;
@@ -72,7 +72,7 @@ export function createExportStepsService(deps: {
   }
 
   const resultOf = ({ records, nextPlace }: Pick<ExportVolume, 'records' | 'nextPlace'>): WriteExportVolumeResult => ({
-    records: totalRecords(records),
+    records: sumRecordCounts(records),
     isMore: nextPlace !== null,
   });
 
@@ -119,7 +119,7 @@ export function createExportStepsService(deps: {
       if (stored !== undefined) return resultOf(stored);
       const last = volumes.at(-1);
       if ((last?.number ?? 0) !== number - 1 || (last !== undefined && last.nextPlace === null)) {
-        throw new Error(`volume ${number} cannot follow volume ${last?.number ?? 0} of the export`);
+        throw new Error(`export volume ${number} cannot be stored after volume ${last?.number ?? 0}`);
       }
       const showProgress = (records: number) =>
         enter(of, 'write', { done: done + records, total: Math.max(total, done + records) });
@@ -138,7 +138,7 @@ export function createExportStepsService(deps: {
         onProgress: (records) => {
           if (performance.now() - shownMs < PROGRESS_INTERVAL_MS) return;
           shownMs = performance.now();
-          // A failed progress update is not retried: the next one reports the total again.
+          // A failed progress update is ignored, because the next update reports the total again.
           showProgress(records).catch(() => undefined);
         },
       });
@@ -167,8 +167,7 @@ export function createExportStepsService(deps: {
     },
 
     /**
-     * Records the failure of an export. Keeps the stored volumes until they expire, because another attempt continues
-     * after them.
+     * Records that an export failed. Its stored volumes stay until they expire, because a retry continues after them.
      */
     async recordFailure({ error, attempt, startId, ...of }: RecordExportFailureInput): Promise<void> {
       await jobs.advance(jobIdOf(of), { status: 'failed', error }, { attempt, startId });

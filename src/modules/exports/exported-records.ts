@@ -1,15 +1,16 @@
-/** Access keys that limit an export to what an admin may read; null exports everything, for operators. */
-export type ReaderKeys = readonly string[] | null;
+/** Access keys that limit an export to the rows that an admin may read; null, for operators, exports all rows. */
+export type ExportAccessKeys = readonly string[] | null;
 
-/** A kind of exported records: one `.jsonl` file per volume, with one line per SQL row `t`, ordered by `keys`. */
-export type RecordKind = {
+/** A kind of records in an export: one `.jsonl` file per volume, with one line per SQL row `t`, ordered by `keys`. */
+export type ExportedRecordKind = {
   name: string;
   from: string;
   keys: readonly { column: string; type: 'uuid' | 'text' | 'integer' | 'bigint' | 'date' }[];
   fields: string;
   where?: string;
   /**
-   * The column of access keys of which a reader must hold one. Without `acl` and `holder`, every admin gets all rows.
+   * SQL column with access keys; an admin gets the rows of which they hold a key. Without `acl` and `holder` every
+   * admin gets all rows.
    */
   acl?: string;
   holder?: string;
@@ -20,10 +21,10 @@ export type RecordKind = {
 const id = [{ column: 't.id', type: 'uuid' }] as const;
 
 /**
- * The record kinds of an export, in order; docs/export.md describes the fields. Columns are listed explicitly, so that
+ * All record kinds in the order of an export; docs/export.md describes the fields. Columns are listed by name, so that
  * a new column, which may hold a secret, is not exported by default.
  */
-export const recordKinds: readonly RecordKind[] = [
+export const exportedRecordKinds: readonly ExportedRecordKind[] = [
   {
     name: 'organization',
     from: '(select *, id as org_id from organizations) t',
@@ -208,5 +209,5 @@ export const recordKinds: readonly RecordKind[] = [
   },
 ];
 
-export const recordKindsFor = (keys: ReaderKeys): readonly RecordKind[] =>
-  recordKinds.filter(({ isForOperatorsOnly }) => keys === null || isForOperatorsOnly !== true);
+export const exportedRecordKindsFor = (keys: ExportAccessKeys): readonly ExportedRecordKind[] =>
+  exportedRecordKinds.filter(({ isForOperatorsOnly }) => keys === null || isForOperatorsOnly !== true);

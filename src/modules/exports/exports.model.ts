@@ -20,7 +20,7 @@ export class ExportVolumeModel extends model(
     blobKey: text(),
     sizeBytes: bigint(),
     sha256: text(),
-    records: json<RecordCounts>(),
+    records: json<RecordCountsByKind>(),
     nextPlace: json<ExportPosition>().nullable(),
     createdAt: timestamp(),
   },
@@ -28,17 +28,20 @@ export class ExportVolumeModel extends model(
 ) {}
 
 /**
- * The position at which the next volume continues: after the row with the keys `after`, which is null at the start of a
- * record kind.
+ * Where the next volume of an export begins: after the row of the record kind `kind` that has the key values `after`;
+ * null stands for the first row.
  */
 export type ExportPosition = { kind: string; after: readonly string[] | null };
 
-export type RecordCounts = Readonly<Record<string, number>>;
+export type RecordCountsByKind = Readonly<Record<string, number>>;
 
 export type ExportRow = Row<typeof ExportModel>;
 
-/** The columns of the job are null, or 0, if the export was restored from a backup without its job. */
-export const exportWithJob = shape({
+/**
+ * Row of an export with the columns of its job. The job's columns are null, or 0, if the export was restored from a
+ * backup without its job.
+ */
+export const exportWithJobShape = shape({
   ...ExportModel.columns,
   jobStatus: JobModel.columns.status.nullable(),
   errorCode: text().nullable(),
@@ -49,9 +52,9 @@ export const exportWithJob = shape({
 
 export type ExportVolume = Omit<Row<typeof ExportVolumeModel>, 'orgId' | 'exportId' | 'createdAt'>;
 
-export type ExportWithJob = Row<typeof exportWithJob> & { volumes: ExportVolume[] };
+export type ExportWithJob = Row<typeof exportWithJobShape> & { volumes: ExportVolume[] };
 
-export type VolumeSummary = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256' | 'records'>;
+export type ExportVolumeSummary = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256' | 'records'>;
 
 export const exportVolumeName = (exportId: string, number: number): string =>
   `export-${exportId}-${String(number).padStart(4, '0')}.zip`;

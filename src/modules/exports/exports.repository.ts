@@ -14,17 +14,17 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { ReaderKeys, RecordKind } from './exported-records.ts';
+import type { ExportAccessKeys, ExportedRecordKind } from './exported-records.ts';
 import {
   ExportModel,
   type ExportRow,
   type ExportVolume,
   ExportVolumeModel,
   type ExportWithJob,
-  exportWithJob,
+  exportWithJobShape,
 } from './exports.model.ts';
 
-const listedExport = shape({ ...exportWithJob.columns, sortKey: text() });
+const listedExport = shape({ ...exportWithJobShape.columns, sortKey: text() });
 
 type ExportOwner = { orgId: string; userId: string | null };
 
@@ -47,7 +47,7 @@ export function createExportsRepository(db: Knex) {
   return {
     async hasRunning(orgId: string): Promise<boolean> {
       const open = withJobs(orgId).whereNull('j.finishedAt').whereNotNull('j.id').limit(1);
-      return (await firstRow(db, exportWithJob, open)) !== undefined;
+      return (await firstRow(db, exportWithJobShape, open)) !== undefined;
     },
 
     async insert(row: Pick<ExportRow, 'id' | 'orgId' | 'createdBy'>, keepDays: number): Promise<void> {
@@ -64,7 +64,7 @@ export function createExportsRepository(db: Knex) {
     },
 
     async find(orgId: string, id: string): Promise<ExportWithJob | undefined> {
-      const [found] = await withVolumes(await rows(db, exportWithJob, withJobs(orgId).where('e.id', id)));
+      const [found] = await withVolumes(await rows(db, exportWithJobShape, withJobs(orgId).where('e.id', id)));
       return found;
     },
 
@@ -96,7 +96,7 @@ export function createExportsRepository(db: Knex) {
       return inserted.length > 0;
     },
 
-    /** The export expires `keepDays` after the first call. */
+    /** Marks an export as complete. It expires `keepDays` after the first such call. */
     async complete(orgId: string, id: string, keepDays: number): Promise<boolean> {
       const completed = await ExportModel.table(db)
         .where({ orgId, id })
@@ -107,7 +107,10 @@ export function createExportsRepository(db: Knex) {
       return completed > 0;
     },
 
-    /** @returns the blobs of the export that are no longer referenced; undefined if the export does not exist */
+    /**
+     * Deletes an export.
+     * @returns the blobs of its volumes, which the caller must release; undefined if it does not exist
+     */
     async delete(orgId: string, id: string): Promise<{ blobKey: string }[] | undefined> {
       const held = await ExportModel.table(db).where({ orgId, id }).forUpdate().first('id');
       if (held === undefined) return undefined;
@@ -120,7 +123,6 @@ export function createExportsRepository(db: Knex) {
       return ExportVolumeModel.table(db).where({ orgId, exportId }).delete().returning('blobKey');
     },
 
-    /** Returns true also for a deleted organization whose row was not erased yet. */
     async hasOrganization(orgId: string): Promise<boolean> {
       return (await OrganizationModel.table(db).where({ id: orgId }).first('id')) !== undefined;
     },
@@ -133,7 +135,10 @@ export function createExportsRepository(db: Knex) {
       return (await ExportModel.table(db).where({ orgId }).whereNull('completedAt').select('id')).map(({ id }) => id);
     },
 
-    /** Lists complete exports beyond the newest `count`, or beyond `bytes` in total; never the newest one. */
+    /**
+     * Lists complete exports that exceed the newest `count`, or `bytes` in total when counted from the newest. Never
+     * lists the newest one.
+     */
     async listBeyond(orgId: string, { count, bytes }: { count: number; bytes: number }): Promise<string[]> {
       const beyond = await rows(
         db,
@@ -168,9 +173,9 @@ export function createExportsRepository(db: Knex) {
 }
 
 const recordLine = shape({ line: text(), position: textArray() });
-export type RecordLine = Row<typeof recordLine>;
+export type ExportedRecordLine = Row<typeof recordLine>;
 
-export type ExportScope = { orgId: string; keys: ReaderKeys };
+export type ExportScope = { orgId: string; keys: ExportAccessKeys };
 
 const documentFiles = shape({
   blobKey: text(),
@@ -178,7 +183,7 @@ const documentFiles = shape({
   fileName: text(),
   conversionId: uuid().nullable(),
 });
-export type ExportedDocumentFiles = Row<typeof documentFiles>;
+type ExportedDocumentFiles = Row<typeof documentFiles>;
 
 const rowCount = shape({ count: bigint() });
 const textPiece = shape({ piece: text() });
@@ -186,7 +191,7 @@ const textPiece = shape({ piece: text() });
 const TEXT_PIECE_CHARS = 1_000_000;
 
 export function createExportedRecordsRepository(db: Knex) {
-  function conditionOf({ where, acl, holder }: RecordKind): string {
+  function conditionOf({ where, acl, holder }: ExportedRecordKind): string {
     const conditions = [
       't.org_id = :orgId',
       ...(where === undefined ? [] : [where]),
@@ -198,7 +203,7 @@ export function createExportedRecordsRepository(db: Knex) {
   const valuesOf = ({ orgId, keys }: ExportScope) => ({ orgId, keys: keys === null ? null : [...keys] });
 
   return {
-    async count(kind: RecordKind, scope: ExportScope): Promise<number> {
+    async count(kind: ExportedRecordKind, scope: ExportScope): Promise<number> {
       const { count } = await oneRow(
         db,
         rowCount,
@@ -209,10 +214,10 @@ export function createExportedRecordsRepository(db: Knex) {
     },
 
     async list(
-      kind: RecordKind,
+      kind: ExportedRecordKind,
       scope: ExportScope,
       { after, limit }: { after: readonly string[] | null; limit: number },
-    ): Promise<RecordLine[]> {
+    ): Promise<ExportedRecordLine[]> {
       const columns = kind.keys.map(({ column }) => column).join(', ');
       const position = kind.keys.map(({ column }) => `${column}::text`).join(', ');
       const bounds = kind.keys.map(({ type }, index) => `(:after::text[])[${index + 1}]::${type}`).join(', ');
@@ -240,7 +245,7 @@ export function createExportedRecordsRepository(db: Knex) {
       );
     },
 
-    /** Yields the text of a document in pieces, to limit memory. */
+    /** Yields the text of a document in pieces, so that the whole text is never in memory. */
     async *readText(orgId: string, conversionId: string): AsyncGenerator<string> {
       for (let from = 1; ; from += TEXT_PIECE_CHARS) {
         const found = await firstRow(

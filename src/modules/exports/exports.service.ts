@@ -20,12 +20,12 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import {
   type ExportPosition,
   type ExportVolume,
+  type ExportVolumeSummary,
   type ExportWithJob,
   exportVolumeName,
-  type VolumeSummary,
 } from './exports.model.ts';
 import { createExportsRepository } from './exports.repository.ts';
-import { totalRecords, type VolumeWriter } from './volume-writer.ts';
+import { type ExportVolumeWriter, sumRecordCounts } from './volume-writer.ts';
 
 const MEDIA_TYPE = 'application/zip';
 const EXPIRED_PER_STEP = 20;
@@ -34,17 +34,19 @@ const EXPIRED_PER_STEP = 20;
  */
 const KEPT_EXPORTS = 3;
 /**
- * Size limit of all exports of an organization as a multiple of its storage quota: two exports of a full organization.
+ * Size limit of all exports of an organization, as a multiple of its storage quota: room for two exports of a full
+ * organization.
  */
 const KEPT_QUOTAS = 2;
 
 /**
- * The content of a download token for a volume, in the format of document tokens: `documentId` is the id of the export.
+ * Content of a download token for an export volume. Download tokens have the format for documents, so `documentId` is
+ * the id of the export.
  */
 type SignedVolume = { orgId: string; documentId: string; contentSha256: string };
 
 /** `downloadUrl` is null until the export is complete, and for admins who did not request the export. */
-export type VolumeView = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256'> & {
+type VolumeView = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256'> & {
   name: string;
   downloadUrl: string | null;
 };
@@ -57,8 +59,8 @@ export type ExportView = Omit<ExportWithJob, 'volumes' | 'jobStatus'> & {
 export type ExportsService = ReturnType<typeof createExportsService>;
 
 /**
- * Exports of an organization for its admins. An export holds what the admin who requested it may read, so only that
- * admin can download it; all admins see that it exists.
+ * Exports of an organization, for its admins. Only the admin who requested an export can download it, because it holds
+ * what that admin may read; the other admins see that it exists.
  */
 export function createExportsService(deps: {
   db: Knex;
@@ -69,7 +71,7 @@ export function createExportsService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
   audit: AuditService;
-  /** Signs tokens for downloads like those of documents, but with another key. */
+  /** Signs download tokens for volumes like those for documents, but with another key. */
   tokens: { sign(file: SignedVolume, expiresAt: Date): string; open(token: string): SignedVolume };
   downloadUrlSeconds: number;
   keepDays: number;
@@ -97,7 +99,7 @@ export function createExportsService(deps: {
         return { number, sizeBytes, sha256, name: exportVolumeName(id, number), downloadUrl };
       }),
     );
-    // Exports that were restored from a backup have no job.
+    // An export that was restored from a backup has no job.
     const status = jobStatus ?? (row.completedAt === null ? 'cancelled' : 'succeeded');
     return { ...facts, orgId, id, jobId: exportWorkflowId(id), status, volumes };
   }
@@ -112,7 +114,7 @@ export function createExportsService(deps: {
     return keys;
   }
 
-  /** Ignores errors of the cancellation: a running step finds its export deleted and ends the run. */
+  /** Errors of the cancellation are ignored: a running step finds its export deleted and ends the run. */
   async function cancelRun(exportId: string): Promise<void> {
     await orchestrator.cancel(exportWorkflowId(exportId)).catch(() => undefined);
   }
@@ -238,7 +240,7 @@ export function createExportsService(deps: {
 }
 
 /** Exports all data of an organization, for operators. Needs neither Temporal nor a worker. */
-export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWriter; audit: AuditService }) {
+export function createOperatorExportsService(deps: { db: Knex; writer: ExportVolumeWriter; audit: AuditService }) {
   const { db, writer, audit } = deps;
   return {
     async *exportVolumes(
@@ -252,7 +254,7 @@ export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWri
       const entry = { orgId, actorId: null, action: 'organization.exported', target: orgId, requestId };
       await audit.record(db, { ...entry, detail: { operator } });
 
-      const previous: VolumeSummary[] = [];
+      const previous: ExportVolumeSummary[] = [];
       const { signal } = new AbortController();
       for (let from: ExportPosition | null = null, number = 1; ; number += 1) {
         const scope = { orgId, keys: null };
@@ -272,7 +274,7 @@ export function createOperatorExportsService(deps: { db: Knex; writer: VolumeWri
         const { records, nextPlace } = await end;
         const sha256 = hash.digest('hex');
         previous.push({ number, sizeBytes, sha256, records });
-        yield { name, sizeBytes, sha256, records: totalRecords(records) };
+        yield { name, sizeBytes, sha256, records: sumRecordCounts(records) };
         if (nextPlace === null) return;
         from = nextPlace;
       }

@@ -6,46 +6,54 @@ import type { Knex } from 'knex';
 import { ZipFile } from 'yazl';
 import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import { type RecordKind, recordKindsFor } from './exported-records.ts';
-import { type ExportPosition, exportVolumeName, type RecordCounts, type VolumeSummary } from './exports.model.ts';
-import { createExportedRecordsRepository, type ExportScope, type RecordLine } from './exports.repository.ts';
+import { type ExportedRecordKind, exportedRecordKindsFor } from './exported-records.ts';
+import {
+  type ExportPosition,
+  type ExportVolumeSummary,
+  exportVolumeName,
+  type RecordCountsByKind,
+} from './exports.model.ts';
+import { createExportedRecordsRepository, type ExportedRecordLine, type ExportScope } from './exports.repository.ts';
 
 /**
- * Size at which an export volume ends: small enough to repeat a failed volume or download, and for a server-side copy
- * in S3.
+ * Size at which a ZIP volume of an export ends: small enough to repeat a failed upload or download, and for a
+ * server-side copy in S3.
  */
 const VOLUME_BYTES = 1024 ** 3;
 const MAX_FILES_PER_VOLUME = 20_000;
-/** Time limit of an export volume, which bounds the work that is repeated after a worker was killed. */
+/** Time after which an export volume ends, which limits the work that is repeated when a worker dies. */
 const MAX_VOLUME_MS = 10 * 60_000;
 const ROWS_PER_QUERY = 100;
 
-/** `userId` is the admin who requested the export; null for an operator. `from` is null for the first volume. */
-export type VolumeRequest = {
+/**
+ * A request for one volume of an export. `userId` is the admin who requested the export; null for an operator. `from`
+ * is null for the first volume.
+ */
+type VolumeRequest = {
   exportId: string;
   createdAt: Date;
   userId: string | null;
   scope: ExportScope;
   number: number;
   from: ExportPosition | null;
-  previous: readonly VolumeSummary[];
+  previous: readonly ExportVolumeSummary[];
   signal: AbortSignal;
   onProgress?: (records: number) => void;
 };
 
-/** `end` settles once `content` has been read to its end. */
-export type StartedVolume = {
+/** A volume that is being written. The promise `end` settles once the stream `content` has been read to its end. */
+type StartedVolume = {
   content: Readable;
-  end: Promise<{ records: RecordCounts; nextPlace: ExportPosition | null }>;
+  end: Promise<{ records: RecordCountsByKind; nextPlace: ExportPosition | null }>;
 };
 
-export type VolumeWriter = ReturnType<typeof createVolumeWriter>;
+export type ExportVolumeWriter = ReturnType<typeof createExportVolumeWriter>;
 
 /**
- * Writes the data of an organization into ZIP volumes. Each volume continues after the previous one and ends at a size
- * limit. Records that change during the export are exported in the state in which they are read.
+ * Writes the data of an organization into ZIP volumes. Each volume begins where the previous one ended, and ends at a
+ * size limit. Records may change during the export; each is exported as it is when it is read.
  */
-export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'read'>; volumeBytes?: number }) {
+export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'read'>; volumeBytes?: number }) {
   const { db, blobs, volumeBytes = VOLUME_BYTES } = deps;
   const records = createExportedRecordsRepository(db);
 
@@ -55,13 +63,15 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
     const counts: Record<string, number> = {};
     const isFull = () =>
       archive.bytes >= volumeBytes ||
-      // Limits the JSON lines of documents, which are kept in memory until all files are written.
+      // Limits the documents of a volume, because their JSON lines stay in memory until all files are written.
       Math.max(archive.files.length, counts.documents ?? 0) >= MAX_FILES_PER_VOLUME ||
       performance.now() > endMs;
     const fileName = `${String(number).padStart(4, '0')}`;
 
-    /** Yields rows until the export volume is full, and leaves the position of the last row in `cursor`. */
-    async function* rowsOf(kind: RecordKind, cursor: { after: readonly string[] | null; isDone: boolean }) {
+    /**
+     * Yields the rows of a record kind until the volume is full, and leaves the position of the last row in `cursor`.
+     */
+    async function* rowsOf(kind: ExportedRecordKind, cursor: { after: readonly string[] | null; isDone: boolean }) {
       while (!cursor.isDone) {
         signal.throwIfAborted();
         const rows = await records.list(kind, scope, { after: cursor.after, limit: ROWS_PER_QUERY });
@@ -71,12 +81,12 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
           counts[kind.name] = (counts[kind.name] ?? 0) + 1;
           if (isFull()) return;
         }
-        request.onProgress?.(totalRecords(counts));
+        request.onProgress?.(sumRecordCounts(counts));
         cursor.isDone = rows.length < ROWS_PER_QUERY;
       }
     }
 
-    async function addDocument({ line, position: [documentId = ''] }: RecordLine): Promise<string> {
+    async function addDocument({ line, position: [documentId = ''] }: ExportedRecordLine): Promise<string> {
       const isWithheld = (JSON.parse(line) as { malware: string | null }).malware !== null;
       const original = isWithheld ? null : await addOriginal(documentId);
       const files = await records.findFiles(scope.orgId, documentId);
@@ -85,7 +95,10 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
       return `${line.slice(0, -1)},"original":${JSON.stringify(original)},"text":${JSON.stringify(text)}}\n`;
     }
 
-    /** @returns null if the document or its original was deleted */
+    /**
+     * Adds the original of a document to the volume.
+     * @returns null if the document or its original was deleted
+     */
     async function addOriginal(documentId: string): Promise<ArchivedFile | null> {
       const files = await records.findFiles(scope.orgId, documentId);
       if (files === undefined) return null;
@@ -105,12 +118,15 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
     const addText = (documentId: string, conversionId: string) =>
       archive.add(`documents/texts/${documentId}.md`, records.readText(scope.orgId, conversionId));
 
-    async function* linesOf(rows: AsyncIterable<RecordLine>): AsyncGenerator<string> {
+    async function* linesOf(rows: AsyncIterable<ExportedRecordLine>): AsyncGenerator<string> {
       for await (const { line } of rows) yield `${line}\n`;
     }
 
-    /** @returns the position at which the next volume continues; null if the record kind is complete */
-    async function addKind(kind: RecordKind, after: readonly string[] | null): Promise<ExportPosition | null> {
+    /**
+     * Adds the rows of a record kind to the volume.
+     * @returns the position at which the next volume begins; null if no rows are left
+     */
+    async function addKind(kind: ExportedRecordKind, after: readonly string[] | null): Promise<ExportPosition | null> {
       const cursor = { after, isDone: false };
       const path = `${kind.name}/${fileName}.jsonl`;
       if (kind.hasFiles) {
@@ -126,9 +142,9 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
     }
 
     async function addKinds(): Promise<ExportPosition | null> {
-      const kinds = recordKindsFor(scope.keys);
+      const kinds = exportedRecordKindsFor(scope.keys);
       const first = from === null ? 0 : kinds.findIndex(({ name }) => name === from.kind);
-      if (first < 0) throw new Error(`unknown record kind in the position of the export: ${from?.kind}`);
+      if (first < 0) throw new Error(`the export cannot continue at the unknown record kind ${from?.kind}`);
       for (const [index, kind] of kinds.entries()) {
         if (index < first) continue;
         if (index > first && isFull()) return { kind: kind.name, after: null };
@@ -151,16 +167,13 @@ export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'rea
   return {
     async count(scope: ExportScope): Promise<number> {
       let total = 0;
-      for (const kind of recordKindsFor(scope.keys)) total += await records.count(kind, scope);
+      for (const kind of exportedRecordKindsFor(scope.keys)) total += await records.count(kind, scope);
       return total;
     },
 
-    /**
-     * Starts an export volume, which is written while `content` is read. A reader that stops early must destroy
-     * `content`.
-     */
+    /** Starts a volume, which is written while `content` is read. A reader that stops early must destroy `content`. */
     open(request: VolumeRequest): StartedVolume {
-      const archive = createVolumeArchive(request.createdAt);
+      const archive = createZipArchive(request.createdAt);
       const end = write(request, archive);
       end.catch((error: unknown) => archive.fail(error));
       return { content: archive.content, end };
@@ -172,7 +185,6 @@ async function* piecesOf(pieces: readonly string[]): AsyncGenerator<string> {
   yield* pieces;
 }
 
-/** @returns the extension of a file name if it is safe in a path, otherwise an empty string */
 function extensionOf(fileName: string): string {
   return /^\.[a-z0-9]{1,12}$/.exec(extname(fileName).toLowerCase())?.[0] ?? '';
 }
@@ -180,15 +192,15 @@ function extensionOf(fileName: string): string {
 /** Larger files are written in the ZIP64 format, which some old programs cannot read. */
 const ZIP64_BYTES = 3 * 1024 ** 3;
 
-export type ArchivedFile = { path: string; bytes: number; sha256: string };
+type ArchivedFile = { path: string; bytes: number; sha256: string };
 
-export type VolumeArchive = ReturnType<typeof createVolumeArchive>;
+type VolumeArchive = ReturnType<typeof createZipArchive>;
 
 /**
- * Creates a ZIP archive that is written while it is read, so that only a few pieces of it are in memory.
- * @param mtime modification time of all files: equal content gives an equal archive
+ * Creates a ZIP archive that is written while it is read, so that it is never in memory as a whole.
+ * @param mtime modification time of every file: the same time for equal content gives an equal archive
  */
-export function createVolumeArchive(mtime: Date) {
+export function createZipArchive(mtime: Date) {
   const zip = new ZipFile();
   const { outputStream: content } = zip;
   if (!(content instanceof Readable)) throw new TypeError('the output of yazl is not a readable stream');
@@ -214,8 +226,8 @@ export function createVolumeArchive(mtime: Date) {
     },
 
     /**
-     * Adds a file to the archive once its source has been read completely. Throws the error of the source or of the
-     * archive's reader.
+     * Adds a file to the archive. Resolves once the source has been read completely; rejects with the error of the
+     * source or of the archive's reader.
      */
     async add(
       path: string,
@@ -269,10 +281,10 @@ manifest.json                 what all volumes hold together; it is in the last 
 Times are in ISO 8601, ids are UUIDs, and a field that ends in _id or _by names a record of another kind.
 `;
 
-export const totalRecords = (counts: RecordCounts): number =>
+export const sumRecordCounts = (counts: RecordCountsByKind): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-function sumOf(all: readonly RecordCounts[]): RecordCounts {
+function sumOf(all: readonly RecordCountsByKind[]): RecordCountsByKind {
   const totals: Record<string, number> = {};
   for (const counts of all) {
     for (const [kind, count] of Object.entries(counts)) totals[kind] = (totals[kind] ?? 0) + count;
@@ -280,8 +292,10 @@ function sumOf(all: readonly RecordCounts[]): RecordCounts {
   return totals;
 }
 
-/** The manifest of the whole export. It is part of the last volume, so it cannot hold that volume's size and hash. */
-function manifestOf(request: VolumeRequest, counts: RecordCounts): string {
+/**
+ * Builds the manifest of the whole export. It is part of the last volume, so it lacks the size and hash of that volume.
+ */
+function manifestOf(request: VolumeRequest, counts: RecordCountsByKind): string {
   const { exportId, createdAt, userId, scope, number, previous } = request;
   const manifest = {
     format: 'agent-conversation-service-export',

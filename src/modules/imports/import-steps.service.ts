@@ -16,7 +16,7 @@ import { createSlotCounter } from '#src/domain/access/limits.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
-import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { JobsService, JobUpdate } from '#src/modules/jobs/jobs.service.ts';
 import { createFileImporter, type FileImporterDeps } from './file-importer.ts';
 import { createImportRunsRepository, type MainImportFailure } from './import-runs.repository.ts';
 import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.model.ts';
@@ -110,7 +110,7 @@ export function createImportStepsService(
    * Records the end of a run's job. If the run was deleted with its connection, tries the job ids of an import and of a
    * sync; only one of these jobs has this `attempt`.
    */
-  async function closeJob(of: ImportRun, change: JobChange, attempt: JobAttempt): Promise<void> {
+  async function closeJob(of: ImportRun, change: JobUpdate, attempt: JobAttempt): Promise<void> {
     const run = await runs.findRun(of);
     const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];
     for (const jobId of jobIds) await jobs.advance(jobId, change, attempt);
@@ -227,7 +227,7 @@ export function createImportStepsService(
       return db.transaction(async (trx) => {
         const locked = createImportRunsRepository(trx);
         await locked.holdConnection(of);
-        const end: JobChange = { status: 'succeeded', stage: 'finish', ...(error && { error }) };
+        const end: JobUpdate = { status: 'succeeded', stage: 'finish', ...(error && { error }) };
         await jobs.advanceWithin(trx, jobId, end, { attempt, startId });
         const run = await locked.lockRun(of);
         if (run.kind === 'sync') {
@@ -275,7 +275,7 @@ function countsOf({ total, added, updated, unchanged, deleted, failed }: ImportR
   return { total, added, updated, unchanged, deleted, failed };
 }
 
-function summaryOf(failure: MainImportFailure | undefined): JobChange['error'] {
+function summaryOf(failure: MainImportFailure | undefined): JobUpdate['error'] {
   if (failure === undefined) return undefined;
   const { code, message, count, failed } = failure;
   return { code, message: `${failed} files failed, ${count === failed ? 'all' : count} of them with: ${message}` };

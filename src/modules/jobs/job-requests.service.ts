@@ -12,8 +12,8 @@ import { can } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import type { Job, JobFilters, JobGroup, JobSummary } from './jobs.model.ts';
-import { createJobsRepository, type JobWithTarget } from './jobs.repository.ts';
+import type { Job, JobFilters, JobSummary, JobTotals } from './jobs.model.ts';
+import { createJobsRepository, type JobWithDocumentOrChat } from './jobs.repository.ts';
 import type { JobsService } from './jobs.service.ts';
 
 const RETRY_BATCH = 1_000;
@@ -21,8 +21,9 @@ const RETRY_BATCH = 1_000;
 export type JobRequestsService = ReturnType<typeof createJobRequestsService>;
 
 /**
- * Reads, retries, skips and cancels jobs for clients. Jobs that the caller may not read do not exist for them. Changing a
- * job requires the right to change what it works on. The id of a part addresses its whole run.
+ * Reads, retries, skips and cancels jobs for clients. Throws `job_not_found` for a job that the caller may not read.
+ * Changing a job requires the right to change its document, chat or other target. If a client sends the id of a job's
+ * part, the whole job is changed.
  */
 export function createJobRequestsService(deps: {
   db: Knex;
@@ -35,16 +36,19 @@ export function createJobRequestsService(deps: {
   async function get(actor: Actor, jobId: string): Promise<JobView> {
     const { workflowId, part } = parseJobId(jobId);
     const job = await repository.findReadable(actor, workflowId);
-    const view = job === undefined ? undefined : jobViewOf(job, part, orchestrator.uiUrl(job.id));
+    const view = job === undefined ? undefined : toJobView(job, part, orchestrator.uiUrl(job.id));
     if (view === undefined) throw appError('job_not_found');
     return view;
   }
 
-  async function findChangeable(actor: Actor, jobId: string): Promise<JobWithTarget> {
+  async function findChangeable(actor: Actor, jobId: string): Promise<JobWithDocumentOrChat> {
     const { workflowId, part } = parseJobId(jobId);
     const job = await repository.findWithTarget(actor, workflowId);
-    if (job === undefined || jobViewOf(job, part, null) === undefined) throw appError('job_not_found');
-    if (!mayChange(actor, job)) throw appError('forbidden', { detail: 'You may not change what this job works on.' });
+    if (job === undefined || toJobView(job, part, null) === undefined) throw appError('job_not_found');
+    if (!mayChange(actor, job))
+      throw appError('forbidden', {
+        detail: 'Changing a job requires write access to the document, chat or other data that it works on.',
+      });
     return job;
   }
 
@@ -61,10 +65,10 @@ export function createJobRequestsService(deps: {
     },
 
     async summarize(actor: Actor, filters: JobFilters): Promise<JobSummary> {
-      return summarizeJobGroups(await repository.countByStatus(actor, filters));
+      return summarizeJobTotals(await repository.countByStatus(actor, filters));
     },
 
-    /** Queues a stopped job again, even while Temporal is unavailable. */
+    /** Queues a stopped job again. Also works while Temporal is down, because the sweeper starts the job later. */
     async retry(actor: Actor, jobId: string): Promise<JobView> {
       const job = await findChangeable(actor, jobId);
       const refusal = refusalToRetry(job);
@@ -106,19 +110,20 @@ export function createJobRequestsService(deps: {
       if (job.dispatchedAt === null) await jobs.dispatch(job.id);
       await orchestrator.cancel(job.id);
       await repository.recordCancellationRequest(job);
-      // Closes a job that could not be started: the run of its last attempt is closing, or Temporal refuses the start.
+      // Closes a job that could not be started: the run of its last attempt is still closing, or Temporal refused the
+      // start.
       await repository.cancelUnstarted(job.id);
       return get(actor, jobId);
     },
   };
 }
 
-function mayChange(actor: Actor, job: JobWithTarget): boolean {
+function mayChange(actor: Actor, job: JobWithDocumentOrChat): boolean {
   const createdBy = job.chatOwnerId ?? job.documentOwnerId ?? job.createdBy;
   return can(actor, 'job:write', { ...job, createdBy, acl: job.documentAcl ?? job.acl });
 }
 
-function refusalToRetry({ status, start, newestGeneration }: JobWithTarget): ErrorCode | undefined {
+function refusalToRetry({ status, start, newestGeneration }: JobWithDocumentOrChat): ErrorCode | undefined {
   if (status === 'queued' || status === 'running') return 'job_open';
   if (status === 'succeeded') return 'job_finished';
   if (start.workflow !== 'ingestDocument') return undefined;
@@ -148,7 +153,10 @@ export type JobView = Pick<
 
 type JobState = Omit<JobView, 'temporalUiUrl'>;
 
-/** Stages of each job kind in order, which are its parts; null if its parts are the rounds of a chat. */
+/**
+ * Stages of each job kind in order; clients address them as parts of the job. Null if the parts of a job are the rounds
+ * of its chat.
+ */
 const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,
   delete: deletionStages,
@@ -168,8 +176,11 @@ export function isJobOver({ status }: Pick<JobView, 'status'>): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'cancelled';
 }
 
-/** Derives the status of a part from the stage of its job. @returns undefined if the job has no such part */
-export function jobViewOf(job: JobState, part: string | null, temporalUiUrl: string | null): JobView | undefined {
+/**
+ * Shows a job, or one of its parts with a status that follows from the job's current stage.
+ * @returns undefined if the job has no such part
+ */
+export function toJobView(job: JobState, part: string | null, temporalUiUrl: string | null): JobView | undefined {
   const whole: JobView = { ...job, temporalUiUrl };
   if (part === null) return whole;
   const stages = stagesOf[job.kind];
@@ -186,7 +197,6 @@ export function jobViewOf(job: JobState, part: string | null, temporalUiUrl: str
   };
 }
 
-/** Stages before the current one have succeeded; later ones are queued, or cancelled once the job is closed. */
 function stageStatus(job: JobState, stages: readonly string[], stage: string): JobStatus | undefined {
   const position = stages.indexOf(stage);
   if (position < 0) return undefined;
@@ -197,16 +207,16 @@ function stageStatus(job: JobState, stages: readonly string[], stage: string): J
   return job.finishedAt === null ? 'queued' : 'cancelled';
 }
 
-/** The progress of an alignment job is the number of the last scored round. */
+/** Derives the status of a round from its alignment job, whose progress is the number of the last scored round. */
 function roundStatus(job: JobState, round: string): JobStatus | undefined {
   if (!/^[1-9]\d{0,8}$/.test(round)) return undefined;
   if (Number(round) <= job.progressDone) return 'succeeded';
   return job.status === 'succeeded' ? undefined : job.status;
 }
 
-/** The total progress of jobs is null as long as one of them has no known total. */
-export function summarizeJobGroups(groups: readonly JobGroup[]): JobSummary {
-  const sum = (fact: (group: JobGroup) => number) => groups.reduce((total, group) => total + fact(group), 0);
+/** Adds up groups of jobs. The total progress is null as long as one job has no known total. */
+export function summarizeJobTotals(groups: readonly JobTotals[]): JobSummary {
+  const sum = (fact: (group: JobTotals) => number) => groups.reduce((total, group) => total + fact(group), 0);
   const units = new Set(groups.flatMap(({ unit }) => unit ?? []));
   const [unit = null] = units.size === 1 ? units : [];
   const counts: Record<JobStatus, number> = { queued: 0, running: 0, parked: 0, succeeded: 0, failed: 0, cancelled: 0 };

@@ -4,19 +4,19 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { can } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import { isJobOver, type JobView, jobViewOf } from './job-requests.service.ts';
+import { isJobOver, type JobView, toJobView } from './job-requests.service.ts';
 import type { Job, WatchedJob } from './jobs.model.ts';
 import type { JobsService } from './jobs.service.ts';
 
 const POLL_INTERVAL_MS = 500;
-/** Small jobs end soon, so a new watcher polls this often during its first second. */
+/** Poll interval in the first second of a new watcher: short, because small jobs end soon. */
 const FIRST_POLL_INTERVAL_MS = 50;
 const FIRST_POLLS = 20;
 const RELOAD_ACTORS_INTERVAL_MS = 2_000;
 
 type Watcher = {
   jobId: string;
-  /** The user whose right to read the job is checked at each poll; null if the caller has checked it. */
+  /** User whose right to read the job is checked at each poll; null if the caller has checked it. */
   actor: Actor | null;
   polls: number;
   onPoll: (job: WatchedJob | undefined) => void;
@@ -26,12 +26,12 @@ type Watcher = {
 export type JobWatch = ReturnType<typeof createJobWatch>;
 
 /**
- * Watches jobs for clients that would otherwise poll. For all watchers together, a process sends one query for jobs every
- * half second (more often while a watcher is new) and one for the watchers' accounts every two seconds.
+ * Lets clients wait for changes of jobs instead of polling. For all watchers together, a process sends one query for
+ * jobs every half second (more often while a watcher is new) and one for the watchers' accounts every two seconds.
  */
 export function createJobWatch(deps: {
   jobs: Pick<JobsService, 'find' | 'findWatched'>;
-  /** Returns the current rights of users; skips users whose account is no longer active. */
+  /** Returns the current rights of users; leaves out users whose account is no longer active. */
   findActors: (userIds: readonly string[]) => Promise<Actor[]>;
   logger: Pick<Logger, 'warn'>;
 }) {
@@ -96,7 +96,7 @@ export function createJobWatch(deps: {
 
   return {
     /**
-     * Yields the job, or a part of one, and again after each change, until it is over or `signal` aborts. Throws
+     * Yields the job, or one of its parts, now and after each change, until it is over or `signal` aborts. Throws
      * `job_not_found` or `invalid_token` as soon as the caller loses access.
      */
     async *watch(actor: Actor, first: JobView, signal: AbortSignal): AsyncGenerator<JobView> {
@@ -115,7 +115,7 @@ export function createJobWatch(deps: {
         onPoll(job) {
           const view =
             job !== undefined && watcher.actor !== null && can(watcher.actor, 'job:read', job)
-              ? jobViewOf(job, part, temporalUiUrl)
+              ? toJobView(job, part, temporalUiUrl)
               : undefined;
           if (view === undefined) refusal = appError('job_not_found');
           else if (stateOf(view) !== sent) news = view;
@@ -148,8 +148,9 @@ export function createJobWatch(deps: {
     },
 
     /**
-     * Waits until the job is over, the timeout expires, the process shuts down or `disconnected` aborts. The work
-     * continues in each case. @returns the job as it is then
+     * Waits until the job is over, the timeout expires, the process shuts down or `disconnected` aborts. The end of the
+     * wait never stops the job.
+     * @returns the job as it is then
      */
     async untilOver(jobId: string, seconds: number, disconnected: AbortSignal): Promise<Job> {
       const timeout = AbortSignal.timeout(seconds * 1_000);

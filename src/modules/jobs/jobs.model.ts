@@ -22,7 +22,7 @@ export class JobModel extends model('jobs', {
   progressDone: integer(),
   progressTotal: integer().nullable(),
   progressUnit: text().nullable(),
-  /** Number of requested starts of a job, not of attempts at its activities. */
+  /** How often a start of the job was requested. Retries of its activities do not count. */
   attempt: integer(),
   errorCode: text().nullable(),
   errorMessage: text().nullable(),
@@ -42,13 +42,16 @@ export class JobModel extends model('jobs', {
   finishedAt: timestamp().nullable(),
   updatedAt: timestamp(),
   cancelRequestedAt: timestamp().nullable(),
-  /** Identifies the current attempt of a job, because its number may repeat after an older database was restored. */
+  /**
+   * Identifies the current attempt of a job. Its number does not suffice, because it may repeat after a restore of an
+   * older database.
+   */
   startId: uuid(),
 }) {}
 
 export type Job = Row<typeof JobModel>;
 
-export const watchedJob = pick(
+export const watchedJobShape = pick(
   JobModel,
   'id',
   'orgId',
@@ -67,7 +70,7 @@ export const watchedJob = pick(
   'startedAt',
   'finishedAt',
 );
-export type WatchedJob = Row<typeof watchedJob>;
+export type WatchedJob = Row<typeof watchedJobShape>;
 
 export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' | 'requestId'> & {
   acl: readonly string[];
@@ -77,13 +80,13 @@ export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' |
   agentId?: string;
 };
 
-/** Progress within a stage; `total` is null while unknown. */
-export type JobProgress = { done: number; total: number | null; unit: string };
+/** Progress of a job within its current stage; `total` is null while unknown. */
+type JobProgress = { done: number; total: number | null; unit: string };
 
 export type JobError = { code: string; message: string };
 
-/** An update of a job by a step of its work. Omitted fields stay unchanged. */
-export type JobChange = { status?: JobStatus; stage?: string; progress?: JobProgress; error?: JobError };
+/** A change of a job that a step of its workflow reports. Omitted fields stay unchanged. */
+export type JobUpdate = { status?: JobStatus; stage?: string; progress?: JobProgress; error?: JobError };
 
 export type JobFilters = {
   kind?: JobKind | undefined;
@@ -94,8 +97,8 @@ export type JobFilters = {
   folderId?: string | undefined;
 };
 
-/** Totals over jobs with the same status and unit. `unknown` counts open jobs without a known total. */
-export const jobGroup = shape({
+/** Totals over jobs with the same status and progress unit. `unknown` counts open jobs without a known total. */
+export const jobTotalsShape = shape({
   ...pick(JobModel, 'status').columns,
   unit: text().nullable(),
   jobs: bigint(),
@@ -103,14 +106,14 @@ export const jobGroup = shape({
   total: bigint(),
   unknown: bigint(),
 });
-export type JobGroup = Row<typeof jobGroup>;
+export type JobTotals = Row<typeof jobTotalsShape>;
 
 export type JobSummary = Record<JobStatus, number> & {
   total: number;
-  /** `unit` is null if no job has one or the units differ. */
+  /** Progress of all jobs together. `unit` is null if no job has a unit or the units differ. */
   progress: { done: number; total: number | null; unit: string | null };
 };
 
 export type EndedJob = Pick<Job, 'id' | 'status' | 'errorCode'>;
 
-export type OpenRunsFilter = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };
+export type OpenJobsFilter = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };

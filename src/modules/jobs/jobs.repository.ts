@@ -24,16 +24,16 @@ import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type EndedJob,
   type Job,
-  type JobChange,
   type JobError,
   type JobFilters,
-  type JobGroup,
   JobModel,
-  jobGroup,
+  type JobTotals,
+  type JobUpdate,
+  jobTotalsShape,
   type NewJob,
-  type OpenRunsFilter,
+  type OpenJobsFilter,
   type WatchedJob,
-  watchedJob,
+  watchedJobShape,
 } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'startId'>;
@@ -42,7 +42,10 @@ const jobId = pick(JobModel, 'id');
 const done = shape({ isDone: boolean() });
 const listedJob = shape({ ...JobModel.columns, sortKey: text() });
 
-/** A job with the owner and access keys of its document or chat; null if it has none or that is deleted. */
+/**
+ * A job with the owner and access keys of its document or chat. These columns are null if the job has no document or
+ * chat, or if that is deleted.
+ */
 const jobWithTarget = shape({
   ...JobModel.columns,
   documentOwnerId: uuid().nullable(),
@@ -50,28 +53,35 @@ const jobWithTarget = shape({
   newestGeneration: integer().nullable(),
   chatOwnerId: uuid().nullable(),
 });
-export type JobWithTarget = Row<typeof jobWithTarget>;
+export type JobWithDocumentOrChat = Row<typeof jobWithTarget>;
 
 const openJobs = shape({ ...pick(JobModel, 'kind', 'status', 'errorCode').columns, count: bigint() });
 const outboxState = shape({ waiting: bigint(), oldestSeconds: double() });
 
-/** Jobs of all organizations. `outbox` counts the jobs whose start is due; the age of the oldest is 0 without any. */
+/**
+ * Statistics over the jobs of all organizations. `outbox` counts the jobs whose start is due; `oldestSeconds` is the
+ * age of the oldest, or 0.
+ */
 type JobStatistics = { open: Row<typeof openJobs>[]; outbox: Row<typeof outboxState> };
 
-/** Import runs are deleted with their connection. */
+/** A missing import run counts as done, because import runs are deleted with their connection. */
 const importIsDone = `not exists (
   select from import_runs r where r.id = (j.start -> 'input' ->> 'runId')::uuid and r.finished_at is null
 )`;
 
-/** Evaluation runs are deleted with the version that they evaluate. */
+/**
+ * A missing evaluation run counts as done, because evaluation runs are deleted with the draft version that they
+ * evaluate.
+ */
 const evaluationIsDone = `not exists (
   select from evaluation_runs r
   where r.id = j.id and (r.finished_at is null or jsonb_array_length(r.failed_units) > 0)
 )`;
 
 /**
- * SQL condition on a job `j`: true if the database holds the result of its completed workflow run. It is false after an
- * older database was restored; the work is then repeated. `true` where a later job does the work anyway.
+ * SQL conditions on a job `j`: true if the database holds the result of its completed workflow run. A condition is
+ * false after a restore of an older database, and the work is then repeated. It is `true` for kinds whose work is done
+ * by a later job anyway.
  */
 const doneWhen: { readonly [kind in JobKind]: string } = {
   ingest: `exists (
@@ -80,9 +90,10 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
     where g.document_id = j.document_id and g.job_id = j.id and d.active_generation >= g.generation
   )`,
   delete: 'not exists (select from documents d where d.id = j.document_id)',
-  // The next message in the chat queues the alignment job again.
+  // If scores of a chat are missing, its next message queues the alignment job again.
   alignment: 'true',
-  // Searches still use the old vectors, and an operator can start the job again.
+  // If vectors of the new model are missing, searches still use the old vectors, and an operator can start the job
+  // again.
   reembed: 'true',
   anchors: `not exists (
     select from agents a
@@ -100,7 +111,7 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   export: `not exists (
     select from exports e where e.id = (j.start -> 'input' ->> 'exportId')::uuid and e.completed_at is null
   )`,
-  // The job of an organization is deleted together with the organization.
+  // Only the erasure of a user needs a condition: the job of an organization is deleted together with the organization.
   erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };
 
@@ -134,8 +145,8 @@ export function createJobsRepository(db: Knex) {
 
   return {
     /**
-     * Inserts jobs with distinct ids. An existing id is queued again as its next attempt. During `graceSeconds` the
-     * sweeper leaves a job to the request that wrote it.
+     * Inserts jobs with distinct ids, or queues an existing id again as its next attempt. For `graceSeconds` the
+     * sweeper leaves the start of a job to the request that wrote it.
      */
     async enqueue(all: readonly NewJob[], graceSeconds: number): Promise<void> {
       await db.raw(
@@ -161,7 +172,7 @@ export function createJobsRepository(db: Knex) {
       return JobModel.query(db).findById(id).whereNull('dispatchedAt').whereNull('finishedAt');
     },
 
-    /** Leases jobs that are due to start: no other process claims them within `leaseSeconds`. */
+    /** Claims jobs that are due to start. No other process claims them within `leaseSeconds`. */
     async claimUndispatched(limit: number, leaseSeconds: number): Promise<Job[]> {
       return rows(
         db,
@@ -196,7 +207,7 @@ export function createJobsRepository(db: Knex) {
       );
     },
 
-    async listOpenIds(of: OpenRunsFilter): Promise<string[]> {
+    async listOpenIds(of: OpenJobsFilter): Promise<string[]> {
       return jobs().where(of).whereNull('finishedAt').orderBy('createdAt').pluck('id');
     },
 
@@ -208,7 +219,7 @@ export function createJobsRepository(db: Knex) {
       return jobs().whereIn('id', ids).whereNotNull('finishedAt').select('id', 'status', 'errorCode');
     },
 
-    /** Queues an open job again whose workflow run is lost; closes it if its cancellation was requested. */
+    /** Queues an open job again because its workflow run is lost. Closes the job if its cancellation was requested. */
     async requeue({ id, startId }: Run): Promise<void> {
       await db.raw(
         `update jobs set
@@ -224,8 +235,8 @@ export function createJobsRepository(db: Knex) {
       await JobModel.query(db)
         .where({ id, startId })
         .whereIn('status', ['queued', 'running'])
-        // The driver truncates timestamps to milliseconds, so the stored `updated_at` is truncated before the
-        // comparison.
+        // The Postgres driver truncates timestamps to milliseconds, so the comparison truncates the stored `updated_at`
+        // too.
         .whereRaw(`date_trunc('milliseconds', updated_at) = ?`, [updatedAt])
         .patch({ status: 'parked', errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
     },
@@ -236,19 +247,19 @@ export function createJobsRepository(db: Knex) {
     },
 
     /**
-     * Reopens a closed job only for a new status; late progress changes nothing. A reopened job is reconciled at once,
-     * because only Temporal knows whether its run was reset or the update is late.
+     * Updates a job. Only a new status reopens a closed job; late progress does not. A reopened job is reconciled at
+     * once, because only Temporal knows whether its run was reset or the update is late.
      */
-    async advance(id: string, change: JobChange, of: JobAttempt = {}): Promise<void> {
+    async advance(id: string, change: JobUpdate, of: JobAttempt = {}): Promise<void> {
       const { status, stage, progress, error } = change;
       const now = db.fn.now();
       const isEnd = status === 'succeeded' || status === 'failed' || status === 'cancelled';
-      // A step that starts again keeps the error of its last attempt, so that clients see why it takes long.
+      // A retried step keeps the error of its last attempt, so that clients see why it takes long.
       const keptInStage = (column: string) =>
         status === 'running' && stage !== undefined
           ? db.raw(`case when status = 'running' and stage = ? then ${column} end`, [stage])
           : null;
-      // A repeated step first reports the progress of the last attempt: only more than that clears the error.
+      // A retried step first repeats the progress of its last attempt: only further progress clears the error.
       const keptUntilDone = (column: string) =>
         db.raw(`case when progress_done >= ? then ${column} end`, [progress?.done ?? 0]);
       const query = JobModel.query(db)
@@ -281,7 +292,10 @@ export function createJobsRepository(db: Knex) {
       await query;
     },
 
-    /** Work that was queued after the start `startId` needs another run and stays queued. */
+    /**
+     * Cancels a job, unless new work was queued after the start `startId`. New work needs another run, so the job stays
+     * queued.
+     */
     async cancelUnlessQueuedSince(id: string, startId: string | undefined): Promise<void> {
       const now = db.fn.now();
       await JobModel.query(db)
@@ -291,7 +305,7 @@ export function createJobsRepository(db: Knex) {
         .patch({ status: 'cancelled', errorCode: null, errorMessage: null, finishedAt: now, updatedAt: now });
     },
 
-    /** Records why a job makes no progress. Leaves `updatedAt` alone, so that the job still counts as unchanged. */
+    /** Records why a job makes no progress. `updatedAt` stays as it is, so that the job still counts as unchanged. */
     async recordBlocker({ id, startId }: Run, error: JobError): Promise<void> {
       await JobModel.query(db)
         .where({ id, startId })
@@ -316,7 +330,7 @@ export function createJobsRepository(db: Knex) {
 
     async findWatched(ids: readonly string[]): Promise<WatchedJob[]> {
       const query = JobModel.table(db).whereRaw('id = any(?)', [[...ids]]);
-      return rows(db, watchedJob, query.select(Object.keys(watchedJob.columns)));
+      return rows(db, watchedJobShape, query.select(Object.keys(watchedJobShape.columns)));
     },
 
     async listReadable(
@@ -329,8 +343,11 @@ export function createJobsRepository(db: Knex) {
       return toListPage(await rows(db, listedJob, listed), page.limit);
     },
 
-    /** Skips ingestions that a newer ingestion of the same document has replaced. */
-    async countByStatus(actor: Actor, filters: JobFilters): Promise<JobGroup[]> {
+    /**
+     * Counts jobs by status and progress unit. Leaves out ingestions that a newer ingestion of the same document has
+     * replaced.
+     */
+    async countByStatus(actor: Actor, filters: JobFilters): Promise<JobTotals[]> {
       const groups = readableJobs(db, actor, filters)
         .whereRaw(
           `not exists (
@@ -349,10 +366,10 @@ export function createJobsRepository(db: Knex) {
           db.raw('coalesce(sum(jobs.progress_total), 0) as total'),
           db.raw('count(*) filter (where jobs.progress_total is null and jobs.finished_at is null) as unknown'),
         );
-      return rows(db, jobGroup, groups);
+      return rows(db, jobTotalsShape, groups);
     },
 
-    async findWithTarget(actor: Actor, id: string): Promise<JobWithTarget | undefined> {
+    async findWithTarget(actor: Actor, id: string): Promise<JobWithDocumentOrChat | undefined> {
       return firstRow(db, jobWithTarget, withTargets(actor, {}).where('jobs.id', id));
     },
 
@@ -360,7 +377,7 @@ export function createJobsRepository(db: Knex) {
       actor: Actor,
       filters: JobFilters,
       page: { after: string; limit: number },
-    ): Promise<JobWithTarget[]> {
+    ): Promise<JobWithDocumentOrChat[]> {
       const stopped = withTargets(actor, filters)
         .whereIn('jobs.status', ['failed', 'cancelled', 'parked'])
         .where('jobs.id', '>', page.after)
@@ -372,7 +389,7 @@ export function createJobsRepository(db: Knex) {
     /**
      * Queues stopped jobs again: a closed job as its next attempt, a parked one to resume its run. Skips jobs that
      * another request has queued meanwhile.
-     * @returns how many were queued
+     * @returns the number of queued jobs
      */
     async queueAgain(ids: readonly string[], how: { bulk: boolean; graceSeconds: number }): Promise<number> {
       const parked = await rows(

@@ -5,7 +5,7 @@ import { type Route, route } from '#src/http/routing/route.ts';
 import type { JobRequestsService } from './job-requests.service.ts';
 import type { JobWatch } from './job-watch.service.ts';
 import {
-  jobFilters,
+  jobFiltersQuery,
   jobListSchema,
   jobSchema,
   jobSummarySchema,
@@ -27,7 +27,7 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       tag: 'jobs',
       summary: 'List the jobs that you may read, newest first',
       access: 'user',
-      query: z.strictObject({ ...keysetQuery, ...jobFilters }),
+      query: z.strictObject({ ...keysetQuery, ...jobFiltersQuery }),
       responses: { 200: { description: 'A page of jobs', schema: jobListSchema } },
       handle: async ({ actor, query: { limit, cursor, ...fields } }) => {
         const list = { list: 'jobs', ...fields };
@@ -43,7 +43,7 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       tag: 'jobs',
       summary: 'Count the jobs that you may read by status, with their total progress',
       access: 'user',
-      query: z.strictObject(jobFilters),
+      query: z.strictObject(jobFiltersQuery),
       responses: { 200: { description: 'The counts', schema: jobSummarySchema } },
       handle: async ({ actor, query }) => ok(await jobs.summarize(actor, toJobFilters(query))),
     }),

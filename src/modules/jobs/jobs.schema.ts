@@ -21,7 +21,7 @@ const kinds = [
 ] as const satisfies JobKind[];
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
 
-export const jobFilters = {
+export const jobFiltersQuery = {
   kind: z.enum(kinds).optional(),
   status: z.enum(statuses).optional(),
   error_code: z.string().min(1).max(100).optional(),
@@ -30,7 +30,7 @@ export const jobFilters = {
   connection_id: idField.optional(),
 };
 
-export function toJobFilters(fields: z.output<z.ZodObject<typeof jobFilters>>): JobFilters {
+export function toJobFilters(fields: z.output<z.ZodObject<typeof jobFiltersQuery>>): JobFilters {
   return {
     kind: fields.kind,
     status: fields.status,
@@ -43,9 +43,9 @@ export function toJobFilters(fields: z.output<z.ZodObject<typeof jobFilters>>): 
 
 export const retryJobsSchema = z
   .strictObject({
-    folder_id: jobFilters.folder_id,
-    connection_id: jobFilters.connection_id,
-    error_code: jobFilters.error_code,
+    folder_id: jobFiltersQuery.folder_id,
+    connection_id: jobFiltersQuery.connection_id,
+    error_code: jobFiltersQuery.error_code,
   })
   .refine((filters) => Object.keys(filters).length > 0, 'needs at least one filter')
   .meta({ minProperties: 1 });

@@ -5,26 +5,34 @@ import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
 import { AppError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Tracing } from '#src/ports/telemetry.ts';
-import type { EndedJob, Job, JobChange, JobError, NewJob, OpenRunsFilter, WatchedJob } from './jobs.model.ts';
+import type { EndedJob, Job, JobError, JobUpdate, NewJob, OpenJobsFilter, WatchedJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
-/** A request starts its job right after the commit; the sweeper waits this long before it does. */
+/**
+ * For this long only the request that queued a job may start it, right after its commit; then the sweeper starts it.
+ */
 const DISPATCH_GRACE_SECONDS = 1;
 /** Time between two attempts of the sweeper to start a job. Starting a job twice has the effect of one start. */
 const DISPATCH_LEASE_SECONDS = 2;
 const DISPATCH_BATCH = 50;
 const ENQUEUE_BATCH = 1_000;
-/** Together with the sweeper's interval this shows a run that was closed from outside in its job within a minute. */
+/**
+ * The sweeper compares an open job with its workflow run this often. If a run was closed from outside, its job shows
+ * that within a minute.
+ */
 const CHECK_AFTER_SECONDS = 30;
 const CHECK_BATCH = 20;
-/** A sweeper step starts no further batch after this time, because the other steps wait for it. */
+/** A sweep of jobs starts no further batch after this time, because the other sweeps wait for it. */
 const SWEEP_STEP_MS = 1_000;
 
-export type { EndedJob, Job, JobChange } from './jobs.model.ts';
+export type { EndedJob, Job, JobUpdate } from './jobs.model.ts';
 
 export type JobsService = ReturnType<typeof createJobsService>;
 
-/** Jobs show clients the state of asynchronous work, and their table is the outbox of workflow starts. */
+/**
+ * Jobs show clients the state of background work. Their table is also the outbox of workflow starts, so a job can be
+ * written in the transaction of the data that it works on.
+ */
 export function createJobsService(deps: {
   db: Knex;
   orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'inspect'>;
@@ -35,7 +43,10 @@ export function createJobsService(deps: {
   const { db, orchestrator, tracing, logger, sweepStepMs = SWEEP_STEP_MS } = deps;
   const jobs = createJobsRepository(db);
 
-  /** Records why Temporal refused a start, because every further attempt is refused as well. */
+  /**
+   * Starts or resumes the workflow run of a job. Records why Temporal refused, because every further attempt is refused
+   * as well.
+   */
   async function start(job: Job): Promise<void> {
     try {
       await (job.status === 'parked' ? resume(job) : begin(job));
@@ -49,7 +60,7 @@ export function createJobsService(deps: {
     const { traceparent } = job.start;
     const run = () => orchestrator.start(startOf(job));
     const answer = await (tracing === undefined ? run() : tracing.within(traceparent, run));
-    // If the run of the last attempt is still closing, the sweeper tries to start the job again.
+    // If the run of the job's last attempt is still closing, the job stays queued and the sweeper starts it later.
     if (answer === 'started') await jobs.markDispatched(job);
   }
 
@@ -67,7 +78,10 @@ export function createJobsService(deps: {
     await jobs.queueAgain([job.id], { bulk: job.start.bulk ?? false, graceSeconds: 0 });
   }
 
-  /** Updates a job whose run was closed, lost or parked without the job being told. */
+  /**
+   * Updates a job from the state of its workflow run, which may have been closed, lost or parked without an update of
+   * the job.
+   */
   async function reconcile(job: Job): Promise<void> {
     const { startId } = job;
     const run = await orchestrator.inspect(job.id);
@@ -88,7 +102,8 @@ export function createJobsService(deps: {
         if (!(await jobs.isDone(job))) return jobs.requeue(job);
         return jobs.advance(job.id, { status: 'succeeded' }, { startId });
       case 'cancelled':
-        // A new round signalled the run while it was closing, so its signal was lost.
+        // A new round signalled the alignment run while it was closing, so the signal was lost and the job needs
+        // another run.
         if (job.kind === 'alignment' && job.status === 'queued') return jobs.requeue(job);
         return jobs.advance(job.id, { status: 'cancelled' }, { startId });
       case 'failed':
@@ -97,7 +112,9 @@ export function createJobsService(deps: {
   }
 
   return {
-    /** Writes a job in the transaction of the business row. An existing id is queued again as its next attempt. */
+    /**
+     * Writes a job in the transaction of the data that it works on. An existing id is queued again as its next attempt.
+     */
     async enqueue(trx: Knex, job: NewJob): Promise<void> {
       await createJobsRepository(trx).enqueue([traced(job)], DISPATCH_GRACE_SECONDS);
     },
@@ -118,7 +135,7 @@ export function createJobsService(deps: {
       return (await createJobsRepository(trx).queueAgain([jobId], how)) > 0;
     },
 
-    /** Starts a job after the commit of its transaction. Never throws: the sweeper starts what failed to start here. */
+    /** Starts a job after the commit of its transaction. Never throws: if the start fails, the sweeper repeats it. */
     async dispatch(jobId: string): Promise<void> {
       try {
         const job = await jobs.findUndispatched(jobId);
@@ -128,7 +145,7 @@ export function createJobsService(deps: {
       }
     },
 
-    /** Step of the sweeper: starts jobs that no request has started, such as bulk retries. */
+    /** Sweep that starts jobs that no request has started, such as those of bulk retries. */
     async dispatchPending(): Promise<void> {
       const endMs = performance.now() + sweepStepMs;
       for (;;) {
@@ -147,11 +164,14 @@ export function createJobsService(deps: {
       }
     },
 
-    async openRunsOf(trx: Knex, of: OpenRunsFilter): Promise<string[]> {
+    async openRunsOf(trx: Knex, of: OpenJobsFilter): Promise<string[]> {
       return createJobsRepository(trx).listOpenIds(of);
     },
 
-    /** Locks the job until the end of the transaction, so that no other process starts it meanwhile. */
+    /**
+     * Tells if a job is open, and locks the job until the end of the transaction, so that no other process starts it
+     * meanwhile.
+     */
     async isOpen(trx: Knex, jobId: string): Promise<boolean> {
       return createJobsRepository(trx).isOpen(jobId);
     },
@@ -161,14 +181,14 @@ export function createJobsService(deps: {
     },
 
     /**
-     * Records what a step reports about its job. Idempotent.
-     * @param of if given, a closed job or one on its next attempt stays unchanged
+     * Records a change that a workflow step reports about its job. Idempotent.
+     * @param of the attempt that reports the change: if given, a closed job or one on a later attempt stays unchanged
      */
-    async advance(jobId: string, change: JobChange, of?: JobAttempt): Promise<void> {
+    async advance(jobId: string, change: JobUpdate, of?: JobAttempt): Promise<void> {
       await jobs.advance(jobId, change, of);
     },
 
-    async advanceWithin(trx: Knex, jobId: string, change: JobChange, of?: JobAttempt): Promise<void> {
+    async advanceWithin(trx: Knex, jobId: string, change: JobUpdate, of?: JobAttempt): Promise<void> {
       await createJobsRepository(trx).advance(jobId, change, of);
     },
 
@@ -189,7 +209,11 @@ export function createJobsService(deps: {
     findWatched: (jobIds: readonly string[]): Promise<WatchedJob[]> => jobs.findWatched(jobIds),
   };
 
-  /** Works on all items; logs the failures as one line, with a refusal as its error if there is one. */
+  /**
+   * Runs `work` for all items at once and logs their failures as one line; its error is a refusal by Temporal if there
+   * was one.
+   * @returns the number of failures
+   */
   async function settle<T>(items: T[], work: (item: T) => Promise<void>, message: string): Promise<number> {
     const failures = (await Promise.allSettled(items.map(work))).filter((result) => result.status === 'rejected');
     const reasons = failures.map((failure) => failure.reason as unknown);

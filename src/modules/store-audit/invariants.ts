@@ -1,15 +1,15 @@
 import { deletedAccountsAreErased, organizationsHaveAdmins } from './invariants/accounts.ts';
-import { chatLogsMatchRounds, roundsAreContiguous, statesFollowFromScores } from './invariants/chats.ts';
+import { alignmentStatesFollowFromScores, chatLogsMatchRounds, roundsAreContiguous } from './invariants/chats.ts';
 import {
   accessKeysFollowFolders,
   documentTotalsMatchDocuments,
   importCountsMatchFiles,
 } from './invariants/documents.ts';
-import { resultsFollowFromJudgements, versionChainsAreLinear } from './invariants/drafts.ts';
+import { evaluationResultsFollowFromJudgements, versionChainsAreLinear } from './invariants/drafts.ts';
 import {
   chunksMatchVectors,
+  noDataIsOrphaned,
   noJobIsStuck,
-  nothingIsOrphaned,
   termCountsMatchChunks,
   uploadsReachAnEnd,
 } from './invariants/ingestion.ts';
@@ -21,10 +21,10 @@ const invariantChecks: InvariantCheck[] = [
   uploadsReachAnEnd,
   chunksMatchVectors,
   termCountsMatchChunks,
-  nothingIsOrphaned,
+  noDataIsOrphaned,
   roundsAreContiguous,
-  statesFollowFromScores,
-  resultsFollowFromJudgements,
+  alignmentStatesFollowFromScores,
+  evaluationResultsFollowFromJudgements,
   versionChainsAreLinear,
   noJobIsStuck,
   deletedAccountsAreErased,
@@ -35,15 +35,18 @@ const invariantChecks: InvariantCheck[] = [
   importCountsMatchFiles,
 ];
 
-/** Invariants that stored data cannot prove, and how they are tested instead. */
-export const otherInvariants = [
+/** Invariants that no query on stored data can check, each with the tests that cover it. */
+export const invariantsCoveredByTests = [
   { invariant: 'I3', reason: 'tests compare the content after a fault with that of a run without a fault' },
   { invariant: 'I9', reason: 'it is about responses: tests search them for content of other organizations' },
   { invariant: 'I10', reason: 'it is about responses: tests use tokens of revoked sessions' },
   { invariant: 'I12', reason: 'it is about calls: tests count the requests that the model server receives' },
 ] as const satisfies readonly { invariant: InvariantId; reason: string }[];
 
-/** `first` holds at most 20 violations, so that a badly broken installation cannot exhaust the memory. */
+/**
+ * Result of the check of one invariant. `first` holds at most 20 violations, so that a badly broken installation cannot
+ * exhaust the memory.
+ */
 export type InvariantReport = { invariant: InvariantId; title: string } & (
   | { outcome: 'checked'; checked: number; violations: number; first: Violation[] }
   | { outcome: 'failed'; error: unknown }

@@ -16,10 +16,10 @@ import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
-/** A difference between the stores. `id` is the id of a document or the blob key of an original. */
+/** A difference between Postgres and another store. `id` is the id of a document or the blob key of an original. */
 export type StoreFinding = { kind: FindingKind; orgId: string; id: string; generation?: number; detail: string };
 
-export type InspectedPage = { checked: number; findings: StoreFinding[]; next: string | null };
+export type InspectedStorePage = { checked: number; findings: StoreFinding[]; next: string | null };
 
 const activeDocument = shape({
   ...pick(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration', 'blobKey').columns,
@@ -42,7 +42,7 @@ const deletionRequest = pick(JobModel, 'createdBy', 'acl', 'requestId');
 
 type DocumentKey = Pick<Row<typeof DocumentModel>, 'orgId' | 'id'>;
 
-/** True if the document, its newest and its active generation did not change within the grace period. */
+/** SQL condition that a document, its newest and its active generation did not change within the grace period. */
 const settledFor = `greatest(d.created_at, newest.created_at, active.activated_at, d.deleted_at)
                     < now() - make_interval(secs => :graceSeconds)`;
 const withGenerations = `
@@ -72,7 +72,6 @@ export function createStoreAuditRepository(db: Knex) {
   }
 
   return {
-    /** Lists documents by organization and id, in the same order as the pages of the vector store. */
     listDocuments(page: { after: DocumentKey; limit: number; graceSeconds: number }) {
       const { after, ...values } = page;
       return documents('(d.org_id, d.id) > (:orgId::uuid, :id::uuid) order by d.org_id, d.id limit :limit', {
@@ -98,7 +97,10 @@ export function createStoreAuditRepository(db: Knex) {
       return new Map(kept.map((row) => [`${row.orgId}/${row.id}`, row]));
     },
 
-    /** @returns those of `keys` that a document, generation, preview or export refers to, or a request has claimed */
+    /**
+     * @returns the keys of blobs in use: a document, generation, preview or export refers to the blob, or a request has
+     * claimed it
+     */
     async findUsedBlobs(keys: readonly string[]): Promise<Set<string>> {
       const used = await rows(
         db,
@@ -113,7 +115,10 @@ export function createStoreAuditRepository(db: Knex) {
       return new Set(used.map((row) => row.blobKey));
     },
 
-    /** A deletion is lost when it has no open job and its request, or the end of its job, is older than the grace period. */
+    /**
+     * Lists documents that are being deleted. `isLost` is true if a deletion has no open job, and its request or the
+     * end of its job is older than the grace period.
+     */
     listDeletions(page: { after: string; limit: number; graceSeconds: number }) {
       return rows(
         db,
@@ -129,7 +134,10 @@ export function createStoreAuditRepository(db: Knex) {
       );
     },
 
-    /** Locks the document until the end of the transaction. @returns undefined if it is deleted or being ingested */
+    /**
+     * Locks a document for a new ingestion until the end of the transaction.
+     * @returns undefined if it is deleted or being ingested
+     */
     lockIngestible({ orgId, id }: DocumentKey) {
       return firstRow(
         db,

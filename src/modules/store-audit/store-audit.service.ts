@@ -20,23 +20,26 @@ import type { VectorStore } from '#src/ports/vector-store.ts';
 import {
   type AuditedDocument,
   createStoreAuditRepository,
-  type InspectedPage,
+  type InspectedStorePage,
   type StoreFinding,
 } from './store-audit.repository.ts';
 
 const GENERATIONS_PER_PAGE = 1_000;
 const DOCUMENTS_PER_PAGE = 500;
-/** The page size of blobs is large, because the file store reads a whole folder for each page. */
+/** Blobs per listed page: many, because the file store reads a whole folder for each page. */
 const BLOBS_PER_PAGE = 5_000;
 
 export type StoreAuditService = ReturnType<typeof createStoreAuditService>;
 
 type DocumentKey = { orgId: string; id: string };
 
-/** A repair acts as the user who changed the document last, without any further rights. */
+/** A repair acts in the name of the user who last changed the document, but without team and admin rights. */
 const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
 
-/** Findings that are repaired by deletion. `maxOrphanDeletions` limits the loss if the database is the wrong one. */
+/**
+ * Kinds of findings that a repair deletes. `maxOrphanDeletions` limits the loss if the configured database is the wrong
+ * one.
+ */
 const orphanKinds: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
 
 export function createStoreAuditService(deps: {
@@ -53,7 +56,10 @@ export function createStoreAuditService(deps: {
   const repository = createStoreAuditRepository(db);
   const inspector = createStoreInspector(deps);
 
-  /** Starts a new generation; the active one stays readable. @returns false if an ingestion is already in progress */
+  /**
+   * Starts a new generation of a document; the active generation stays readable.
+   * @returns false if the document is deleted or being ingested
+   */
   async function reingest({ orgId, id }: DocumentKey): Promise<boolean> {
     const plan = await db.transaction(async (trx) => {
       const document = await createStoreAuditRepository(trx).lockIngestible({ orgId, id });
@@ -95,7 +101,10 @@ export function createStoreAuditService(deps: {
   }
 
   return {
-    /** Audits one page of a pass. Safe to repeat: repaired differences are not found again. */
+    /**
+     * Audits one page of a pass, and repairs the findings if requested. Safe to repeat: repaired differences are not
+     * found again.
+     */
     async auditPage({ pass, after, graceSeconds, force = false, ...input }: AuditPageInput): Promise<AuditPage> {
       const { checked, findings, next } = await inspector.inspect(pass, after, graceSeconds);
       const withoutOriginal = new Set(findings.filter(({ kind }) => kind === 'missing_blob').map(({ id }) => id));
@@ -117,8 +126,8 @@ export function createStoreAuditService(deps: {
 }
 
 /**
- * Compares Postgres with the other stores page by page while the service is running. Changes in progress are not faults:
- * recent changes are skipped, and documents with a fault are read a second time.
+ * Compares Postgres with the vector and blob stores page by page while the service is running. Changes in progress are
+ * not faults: the comparison skips recent changes, and reads documents with a fault a second time.
  */
 export function createStoreInspector(deps: {
   db: Knex;
@@ -128,8 +137,8 @@ export function createStoreInspector(deps: {
   const { db, vectors, blobs } = deps;
   const repository = createStoreAuditRepository(db);
 
-  /** Lists vectors before documents: a generation that is unused at that time can never be used again. */
-  async function inspectPoints(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+  /** Reads vectors before documents: a generation that is unused by then can never be used again. */
+  async function inspectPoints(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
     const { generations, next } = await vectors.listGenerations({ after, limit: GENERATIONS_PER_PAGE });
     const ids = [...new Set(generations.map((generation) => generation.documentId))];
     const kept = await repository.findKeptGenerations(ids, graceSeconds);
@@ -145,7 +154,7 @@ export function createStoreInspector(deps: {
     return { checked: generations.length, findings, next };
   }
 
-  async function inspectDocuments(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+  async function inspectDocuments(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
     const [orgId = NIL, id = NIL] = after?.split('/') ?? [];
     const documents = await repository.listDocuments({ after: { orgId, id }, limit: DOCUMENTS_PER_PAGE, graceSeconds });
     const [points, hasBlob] = await Promise.all([
@@ -170,13 +179,15 @@ export function createStoreInspector(deps: {
       documents.map(({ orgId, id, activeGeneration }) => ({
         orgId,
         documentId: id,
-        // No document has a generation 0: generations are numbered from 1.
+        // No generation has the number 0, so the vector store counts no vectors for it.
         generation: activeGeneration ?? 0,
       })),
     );
   }
 
-  /** An activation, replacement or deletion between two queries looks like a fault, so both stores are read again. */
+  /**
+   * An activation, replacement or deletion between the two queries looks like a fault, so both stores are read again.
+   */
   async function confirmFaults({ orgId, id }: AuditedDocument): Promise<StoreFinding[]> {
     const document = await repository.findDocument({ orgId, id });
     if (document === undefined) return [];
@@ -187,7 +198,7 @@ export function createStoreInspector(deps: {
     return current?.activeGeneration === activeGeneration && current.blobKey === blobKey ? faults : [];
   }
 
-  async function inspectBlobs(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+  async function inspectBlobs(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
     const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
     const oldest = Date.now() - graceSeconds * 1_000;
     const settled = page.filter((blob) => blob.storedAt.getTime() <= oldest);
@@ -196,14 +207,14 @@ export function createStoreInspector(deps: {
       .filter((blob) => !used.has(blob.key))
       .flatMap(({ key, sizeBytes }): StoreFinding[] => {
         const orgId = organizationOf(key);
-        // The bucket may hold files of other applications.
+        // A key without an organization belongs to another application that uses the bucket.
         if (orgId === null) return [];
         return [{ kind: 'orphan_blob', orgId, id: key, detail: `No document refers to these ${sizeBytes} bytes.` }];
       });
     return { checked: page.length, findings, next: page.length < BLOBS_PER_PAGE ? null : (page.at(-1)?.key ?? null) };
   }
 
-  async function inspectDeletions(after: string | null, graceSeconds: number): Promise<InspectedPage> {
+  async function inspectDeletions(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
     const page = await repository.listDeletions({ after: after ?? NIL, limit: DOCUMENTS_PER_PAGE, graceSeconds });
     const findings = page
       .filter((deletion) => deletion.isLost)
@@ -212,7 +223,7 @@ export function createStoreInspector(deps: {
           kind: 'lost_deletion',
           orgId,
           id,
-          detail: 'The deletion of the document was requested but has no open job.',
+          detail: 'The deletion of the document was requested, but no deletion job is open.',
         };
       });
     return {
@@ -230,7 +241,7 @@ export function createStoreInspector(deps: {
   } satisfies Record<AuditPass, unknown>;
 
   return {
-    inspect: (pass: AuditPass, after: string | null, graceSeconds: number): Promise<InspectedPage> =>
+    inspect: (pass: AuditPass, after: string | null, graceSeconds: number): Promise<InspectedStorePage> =>
       passes[pass](after, graceSeconds),
   };
 }

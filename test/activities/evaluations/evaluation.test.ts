@@ -171,7 +171,7 @@ describe('evaluation activities', () => {
       run.runId,
     ]);
     expect((await violations()).map(({ detail }) => detail)).deep.equal([
-      `The judgements of ${run.runId} do not give its stored results.`,
+      `The judgements of evaluation run ${run.runId} do not give its stored results.`,
     ]);
     // Results of an older rubric cannot be computed again.
     await db.raw(`update evaluation_runs set specification = specification || '{"rubricVersion": "r0"}' where id = ?`, [

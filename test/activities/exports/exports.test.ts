@@ -4,8 +4,8 @@ import { expect } from 'chai';
 import { createExportActivities, type ExportActivities } from '#activities/exports.ts';
 import type { ExportRef, WriteExportVolumeInput, WriteExportVolumeResult } from '#src/contracts/exports.ts';
 import { createExportStepsService } from '#src/modules/exports/export-steps.service.ts';
-import { recordKinds } from '#src/modules/exports/exported-records.ts';
-import { createVolumeArchive, createVolumeWriter } from '#src/modules/exports/volume-writer.ts';
+import { exportedRecordKinds } from '#src/modules/exports/exported-records.ts';
+import { createExportVolumeWriter, createZipArchive } from '#src/modules/exports/volume-writer.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -35,7 +35,7 @@ describe('export activities', () => {
 
   function stepsOf(blobs: Pick<BlobStore, 'read'> = own.container.blobs): ExportActivities {
     const { db, originals, accounts, jobs, exports } = own.container;
-    const writer = createVolumeWriter({ db, blobs, volumeBytes });
+    const writer = createExportVolumeWriter({ db, blobs, volumeBytes });
     const deps = { db, writer, originals, accounts, jobs, exports, keepDays: 7 };
     return createExportActivities({ exportSteps: createExportStepsService(deps) });
   }
@@ -195,7 +195,7 @@ describe('export activities', () => {
     const { blobs } = own.container;
     const pieceBytes = 1_048_576;
     const pieceCount = 64;
-    const archive = createVolumeArchive(new Date());
+    const archive = createZipArchive(new Date());
     let made = 0;
     let read = 0;
     let mostHeld = 0;
@@ -221,7 +221,7 @@ describe('export activities', () => {
   });
 
   it('omit every column that may hold a secret, and the record kinds for operators only', async () => {
-    const fields = recordKinds.map((kind) => kind.fields).join(' ');
+    const fields = exportedRecordKinds.map((kind) => kind.fields).join(' ');
     expect(fields).not.match(/credentials|password|token_hash|verifier|lease|\*/);
     const of = await begin();
     await writeFrom(stepsOf(), of);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createVolumeArchive } from '#src/modules/exports/volume-writer.ts';
+import { createZipArchive } from '#src/modules/exports/volume-writer.ts';
 import { stack } from '#test/support/stack.ts';
 
 describe('memory of an export', () => {
@@ -8,7 +8,7 @@ describe('memory of an export', () => {
     const megabyte = Buffer.alloc(1_048_576, 'x');
     const size = 300;
     async function archiveOf(megabytes: number): Promise<number> {
-      const archive = createVolumeArchive(new Date());
+      const archive = createZipArchive(new Date());
       const staged = blobs.stage({ content: archive.content, limitBytes: 2 * size * megabyte.length });
       let highest = 0;
       async function* pieces() {

@@ -4,8 +4,8 @@ import { marked } from 'marked';
 import { evalScores } from '#src/domain/judging/eval-scores.ts';
 import { evaluationResult } from '#src/domain/judging/outcome.ts';
 import { promptAxes, responseAxes, rubricOf } from '#src/domain/judging/rubric.ts';
-import { type EvaluationReport, evaluationReport } from '#src/modules/evaluations/report.ts';
-import { reportFile } from '#src/modules/evaluations/report-formats.ts';
+import { buildEvaluationReport, type EvaluationReport } from '#src/modules/evaluations/report.ts';
+import { renderReportFile } from '#src/modules/evaluations/report-formats.ts';
 
 function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorModel = 'gpt-4o' } = {}) {
   const axis = (axis: (typeof promptAxes | typeof responseAxes)[number], score: number) => {
@@ -49,7 +49,7 @@ const version = (versionNumber: number, evalScores: unknown, agentName = 'Lena')
 
 function reportOf(evalScores: unknown, parentScores?: unknown, agentName?: string): EvaluationReport {
   const parent = parentScores === undefined ? null : version(1, parentScores);
-  const report = evaluationReport(version(2, evalScores, agentName), parent);
+  const report = buildEvaluationReport(version(2, evalScores, agentName), parent);
   if (report === null) throw new Error('no report');
   return report;
 }
@@ -92,7 +92,7 @@ describe('the report on an evaluation', () => {
     expect(report.notes).length(4);
     expect(reportOf(scoresOf([3]), scoresOf([2])).notes).deep.equal([]);
     for (const evalStatus of [null, 'failed', 'running'] as const) {
-      const report = evaluationReport({ ...version(2, scoresOf([3])), evalStatus }, null);
+      const report = buildEvaluationReport({ ...version(2, scoresOf([3])), evalStatus }, null);
       expect(report?.notes).deep.equal(['These scores came with the commit, or are of an earlier evaluation.']);
     }
   });
@@ -102,7 +102,7 @@ describe('the report on an evaluation', () => {
     const preview = { prompt_scores, prompt_average, overall_average, mine: true };
     expect(reportOf(preview).judged.evaluator_model).equal(null);
     for (const none of [null, 'x', {}, { prompt_scores: 'x' }, { ...preview, prompt_average: 17 }]) {
-      expect(evaluationReport(version(1, none), null), JSON.stringify(none)).equal(null);
+      expect(buildEvaluationReport(version(1, none), null), JSON.stringify(none)).equal(null);
     }
   });
 });
@@ -119,24 +119,24 @@ describe('report files', () => {
 
   it('have the file name and media type of their format', () => {
     const report = reportOf(scoresOf([3]), undefined, 'Lena/../<x>');
-    expect(reportFile(report, 'markdown').fileName).equal('Lena .. x v2 evaluation.md');
-    expect(reportFile(report, 'html').mediaType).equal('text/html; charset=utf-8');
-    expect(JSON.parse(reportFile(report, 'json').text)).deep.equal(report);
+    expect(renderReportFile(report, 'markdown').fileName).equal('Lena .. x v2 evaluation.md');
+    expect(renderReportFile(report, 'html').mediaType).equal('text/html; charset=utf-8');
+    expect(JSON.parse(renderReportFile(report, 'json').text)).deep.equal(report);
   });
 
   it('show scores beside those of the parent', () => {
     const report = reportOf(scoresOf([4, 3]), scoresOf([2, 2]));
-    const markdown = reportFile(report, 'markdown').text;
+    const markdown = renderReportFile(report, 'markdown').text;
     expect(markdown)
       .include('| response: Clarity | 3.50 | 2.00 | +1.50 |')
       .and.include('### Case 2: 3.00 (parent 2.00, +1.00)');
-    const document = parse(reportFile(report, 'html').text);
+    const document = parse(renderReportFile(report, 'html').text);
     expect(document.querySelectorAll('svg rect')).length(10);
     expect(document.querySelector('table')?.textContent).include('+1.50');
   });
 
   it('escape text of models and users in HTML', () => {
-    const { text } = reportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'html');
+    const { text } = renderReportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'html');
     const document = parse(text);
     for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'link']) {
       expect(document.querySelectorAll(forbidden), forbidden).length(0);
@@ -152,7 +152,7 @@ describe('report files', () => {
   });
 
   it('escape text of models and users in Markdown', () => {
-    const { text } = reportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'markdown');
+    const { text } = renderReportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'markdown');
     const document = parse(`<html><body>${marked.parse(text, { async: false })}</body></html>`);
     for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'p code']) {
       expect(document.querySelectorAll(forbidden), forbidden).length(0);

@@ -1,11 +1,11 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { daily, dailyInBatches, inBackground } from '#workers/sweeper.ts';
+import { runDaily, runDailyInBatches, runInBackground } from '#workers/sweeper.ts';
 
 describe('a daily sweep', () => {
   it('runs once a day although it is called every second', async () => {
     let runs = 0;
-    const sweep = daily(async () => {
+    const sweep = runDaily(async () => {
       runs += 1;
     });
     for (let turn = 0; turn < 3; turn++) await sweep();
@@ -14,7 +14,7 @@ describe('a daily sweep', () => {
 
   it('with batches runs one batch per call, each with the cursor of the last one, until the end', async () => {
     const begun: (number | null)[] = [];
-    const sweep = dailyInBatches<number>(async (after) => {
+    const sweep = runDailyInBatches<number>(async (after) => {
       begun.push(after);
       return after === 2 ? null : (after ?? 0) + 1;
     });
@@ -25,7 +25,7 @@ describe('a daily sweep', () => {
   it('starts over an hour after a batch failed', async () => {
     mock.timers.enable({ apis: ['Date'] });
     const begun: (number | null)[] = [];
-    const sweep = dailyInBatches<number>(async (after) => {
+    const sweep = runDailyInBatches<number>(async (after) => {
       begun.push(after);
       if (after === 1) throw new Error('a table is locked');
       return 1;
@@ -43,7 +43,7 @@ describe('a sweep in the background', () => {
   it('does not block the caller, and is not started again while it runs', async () => {
     let runs = 0;
     let end = () => {};
-    const sweep = inBackground(() => {
+    const sweep = runInBackground(() => {
       runs += 1;
       return new Promise<void>((resolve) => {
         end = resolve;
@@ -59,7 +59,7 @@ describe('a sweep in the background', () => {
   });
 
   it('throws its failure at the next call', async () => {
-    const sweep = inBackground(() => Promise.reject(new Error('no room')));
+    const sweep = runInBackground(() => Promise.reject(new Error('no room')));
     await sweep();
     await new Promise(setImmediate);
     const failure = await sweep().catch((error: unknown) => error);

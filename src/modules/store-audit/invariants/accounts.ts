@@ -1,9 +1,9 @@
 import { NIL } from 'uuid';
 import { pick } from '#src/adapters/postgres/shapes.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, pagesById, violatingRow } from './invariant.ts';
+import { countRows, type InvariantCheck, queryPagesById, violatingRowShape } from './invariant.ts';
 
-/** Finds deleted users with remaining private data. Private means readable by no other user, as the ACL says. */
+/** Finds deleted users whose private data still exists. Data is private if its ACL lets no other user read it. */
 const usersWithRemains = `
   select * from (
     select u.id, m.org_id,
@@ -45,13 +45,13 @@ const organizationsWithRemains = `
 
 export const deletedAccountsAreErased: InvariantCheck = {
   invariant: 'I13',
-  title: 'private data of deleted users and organizations is erased by the announced day',
+  title: 'private data of deleted users and organizations is erased by the day that was announced',
   async run({ db }, { erasureSeconds }, report) {
     const values = { after: NIL, erasureSeconds };
-    for await (const users of pagesById(db, violatingRow, usersWithRemains, values)) {
+    for await (const users of queryPagesById(db, violatingRowShape, usersWithRemains, values)) {
       for (const { id, orgId, fault } of users) report({ orgId, detail: `Deleted user ${id} still has ${fault}.` });
     }
-    for await (const organizations of pagesById(db, violatingRow, organizationsWithRemains, values)) {
+    for await (const organizations of queryPagesById(db, violatingRowShape, organizationsWithRemains, values)) {
       for (const { orgId, fault } of organizations)
         report({ orgId, detail: `The deleted organization still has ${fault}.` });
     }
@@ -76,7 +76,7 @@ export const organizationsHaveAdmins: InvariantCheck = {
   invariant: 'I14',
   title: 'every organization with members has an enabled admin',
   async run({ db }, _grace, report) {
-    for await (const organizations of pagesById(db, pick(OrganizationModel, 'id'), withoutAdmin)) {
+    for await (const organizations of queryPagesById(db, pick(OrganizationModel, 'id'), withoutAdmin)) {
       for (const { id } of organizations) report({ orgId: id, detail: 'The organization has no enabled admin.' });
     }
     return countRows(db, 'organizations', 'deleted_at is null');

@@ -16,7 +16,7 @@ import { type EchoState, type FoldState, foldRound, initialFoldState } from '#sr
 import { roundTotals } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, pagesById } from './invariant.ts';
+import { countRows, type InvariantCheck, queryPagesById } from './invariant.ts';
 
 const roundCounts = { rounds: bigint(), highest: integer(), unanswered: bigint() };
 const chatWithGaps = shape({ ...pick(ChatModel, 'id', 'orgId', 'roundCount').columns, ...roundCounts });
@@ -36,7 +36,7 @@ export const roundsAreContiguous: InvariantCheck = {
   invariant: 'I5',
   title: "a chat's rounds are numbered 1..n, and each complete one has its reply",
   async run({ db }, _grace, report) {
-    for await (const chats of pagesById(db, chatWithGaps, chatsWithGaps)) {
+    for await (const chats of queryPagesById(db, chatWithGaps, chatsWithGaps)) {
       for (const { id, orgId, roundCount, rounds, highest, unanswered } of chats) {
         const numbers = `${rounds} rounds, the highest number is ${highest} and the counter is ${roundCount}`;
         report({ orgId, detail: `Chat ${id}: ${numbers}; ${unanswered} complete rounds have no reply.` });
@@ -61,9 +61,9 @@ const scoredRound = shape({
 });
 type ScoredRound = Row<typeof scoredRound>;
 
-export const statesFollowFromScores: InvariantCheck = {
+export const alignmentStatesFollowFromScores: InvariantCheck = {
   invariant: 'I6',
-  title: 'folding the stored scores again gives the stored states and trends',
+  title: 'computing alignment states and trends again from the stored scores gives the stored ones',
   async run({ db }, _grace, report) {
     let checked = 0;
     let before: ScoredRound | undefined;
@@ -81,7 +81,10 @@ export const statesFollowFromScores: InvariantCheck = {
   },
 };
 
-/** Loads scored rounds ordered by chat and round, because each round is folded onto the previous one. */
+/**
+ * Loads scored rounds in the order of chat and round, because the state of a round is computed from that of the
+ * previous one.
+ */
 function scoredRoundsAfter(db: Knex, before: ScoredRound | undefined): Promise<ScoredRound[]> {
   const query = db('rounds as r')
     .join('chats as c', { 'c.orgId': 'r.orgId', 'c.id': 'r.chatId' })
@@ -111,8 +114,9 @@ function foldingFault(row: ScoredRound, previous: FoldState): string | null {
   const folded = foldRound(previous, scores, { offTopic: row.offTopic, onTopic: row.onTopic });
   const stored = new Map(Object.entries(row.foldState));
   const differing = Object.entries(folded).find(([name, value]) => stored.get(name) !== value);
-  if (differing !== undefined) return `${differing[0]} folds to ${differing[1]}, ${stored.get(differing[0])} is stored`;
-  if (row.ewma !== folded.ewma || row.echoState !== folded.shown) return 'its columns differ from its folded state';
+  if (differing !== undefined)
+    return `${differing[0]} should be ${differing[1]}, but ${stored.get(differing[0])} is stored`;
+  if (row.ewma !== folded.ewma || row.echoState !== folded.shown) return 'its columns differ from its computed state';
   return null;
 }
 
@@ -123,8 +127,8 @@ const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wro
 const totalsOf = (table: string) => roundTotals.map((column) => `${table}.${column}`).join(', ');
 
 /**
- * Logs and rounds are compared in one SQL statement, so that both come from the same snapshot. Each scored round is
- * counted in exactly one class: stable, drift or refusal.
+ * Compares chat logs with rounds in one SQL statement, so that both come from the same snapshot. Each scored round must
+ * count in exactly one class: stable, drift or refusal.
  */
 const wronglyLoggedChats = `
   select c.id, c.org_id
@@ -148,7 +152,7 @@ const wronglyLoggedChats = `
     or l.stable_rounds + l.drift_rounds + l.refusal_rounds <> stored.scored
   )`;
 
-/** Selects every chat, because the check computes the search words of each chat again. */
+/** Selects every chat, because the search words of each chat are computed again and compared with the stored ones. */
 const chatsWithWords = `
   select c.id, c.org_id, exists (
     select from (
@@ -162,7 +166,7 @@ const chatsWithWords = `
   ) as has_wrong_words
   from chats c
   where c.id > :after`;
-/** A query over the search words of 100 chats of usual length takes about half a second. */
+/** Computing the search words of 100 chats of usual length takes about half a second. */
 const CHATS_PER_PAGE = 100;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
@@ -198,15 +202,15 @@ export const chatLogsMatchRounds: InvariantCheck = {
   invariant: 'I17',
   title: 'chat logs, their totals and their search words equal the stored rounds',
   async run({ db }, _grace, report) {
-    for await (const chats of pagesById(db, loggedChat, wronglyLoggedChats)) {
+    for await (const chats of queryPagesById(db, loggedChat, wronglyLoggedChats)) {
       for (const { id, orgId } of chats) report({ orgId, detail: `The log of chat ${id} differs from its rounds.` });
     }
-    for await (const chats of pagesById(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
+    for await (const chats of queryPagesById(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
       for (const { id, orgId } of chats.filter(({ hasWrongWords }) => hasWrongWords)) {
         report({ orgId, detail: `The search words of chat ${id} differ from its texts.` });
       }
     }
-    for await (const organizations of pagesById(db, organizationTotals, wrongLogTotals)) {
+    for await (const organizations of queryPagesById(db, organizationTotals, wrongLogTotals)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         report({ orgId, detail: `${wrongTotals} totals of chat logs are wrong.` });
       }

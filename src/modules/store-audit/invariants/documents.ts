@@ -1,7 +1,7 @@
 import { bigint, pick, shape } from '#src/adapters/postgres/shapes.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, pagesById, violatingRow } from './invariant.ts';
+import { countRows, type InvariantCheck, queryPagesById, violatingRowShape } from './invariant.ts';
 
 const documentInFolders = shape({ ...pick(DocumentModel, 'id', 'orgId').columns, links: bigint() });
 
@@ -45,10 +45,10 @@ export const accessKeysFollowFolders: InvariantCheck = {
   invariant: 'I15',
   title: 'folders are trees with the access keys of their root, and documents have those of their folders and author',
   async run({ db }, _grace, report) {
-    for await (const folders of pagesById(db, violatingRow, brokenFolders)) {
+    for await (const folders of queryPagesById(db, violatingRowShape, brokenFolders)) {
       for (const { id, orgId, fault } of folders) report({ orgId, detail: `Folder ${id} ${fault}.` });
     }
-    for await (const documents of pagesById(db, documentInFolders, documentsWithWrongKeys)) {
+    for await (const documents of queryPagesById(db, documentInFolders, documentsWithWrongKeys)) {
       for (const { id, orgId, links } of documents) {
         const detail =
           links === 0
@@ -64,7 +64,7 @@ export const accessKeysFollowFolders: InvariantCheck = {
 const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
 const listedDocument = pick(DocumentModel, 'id', 'orgId');
 
-/** Totals and documents are compared in one SQL statement, so that both come from the same snapshot. */
+/** Compares the stored totals with the documents in one SQL statement, so that both come from the same snapshot. */
 const wrongTotals = `
   select * from (
     select o.id, (
@@ -93,14 +93,14 @@ const wrongListingTimes = `
 
 export const documentTotalsMatchDocuments: InvariantCheck = {
   invariant: 'I16',
-  title: 'the totals of documents equal their number and size, and folders sort each by its last change',
+  title: 'the totals of documents equal their number and size, and folders sort documents by their last change',
   async run({ db }, _grace, report) {
-    for await (const organizations of pagesById(db, organizationTotals, wrongTotals)) {
+    for await (const organizations of queryPagesById(db, organizationTotals, wrongTotals)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         report({ orgId, detail: `${wrongTotals} document totals (per author and access keys) are wrong.` });
       }
     }
-    for await (const documents of pagesById(db, listedDocument, wrongListingTimes)) {
+    for await (const documents of queryPagesById(db, listedDocument, wrongListingTimes)) {
       for (const { id, orgId } of documents) {
         report({ orgId, documentId: id, detail: 'A folder sorts the document by a time other than its last change.' });
       }
@@ -133,10 +133,10 @@ export const importCountsMatchFiles: InvariantCheck = {
   invariant: 'I18',
   title: 'successful imports and syncs have handled every file they found, and no document belongs to two files',
   async run({ db }, _grace, report) {
-    for await (const runs of pagesById(db, violatingRow, unbalancedRuns)) {
-      for (const { id, orgId, fault } of runs) report({ orgId, detail: `Run ${id} ${fault}.` });
+    for await (const runs of queryPagesById(db, violatingRowShape, unbalancedRuns)) {
+      for (const { id, orgId, fault } of runs) report({ orgId, detail: `Import run ${id} ${fault}.` });
     }
-    for await (const documents of pagesById(db, violatingRow, documentsOfTwoFiles)) {
+    for await (const documents of queryPagesById(db, violatingRowShape, documentsOfTwoFiles)) {
       for (const { id, orgId, fault } of documents) report({ orgId, documentId: id, detail: `The document ${fault}.` });
     }
     return countRows(db, 'import_runs', `status = 'succeeded'`);

@@ -6,9 +6,9 @@ import { rubricVersion } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
 import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
-import { countRows, type InvariantCheck, pagesById } from './invariant.ts';
+import { countRows, type InvariantCheck, queryPagesById } from './invariant.ts';
 
-/** Small page size, because runs are loaded with all their answers and judgements. */
+/** Evaluation runs per page: few, because each is loaded with all its answers and judgements. */
 const RUNS_PER_PAGE = 20;
 
 const evaluatedUnit = shape({
@@ -19,11 +19,10 @@ const evaluatedUnit = shape({
 type EvaluatedUnit = Row<typeof evaluatedUnit>;
 type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specification' | 'results'>;
 
-/** Invariant I7. A table constraint ensures that each cache key has only one judgement. */
-export const resultsFollowFromJudgements: InvariantCheck = {
+export const evaluationResultsFollowFromJudgements: InvariantCheck = {
   invariant: 'I7',
   title:
-    'aggregating the stored judgements again gives the stored results, and every judgement and answer belongs to a run',
+    'aggregating the stored judgements again gives the stored results, and every judgement and answer belongs to an evaluation run',
   async run({ db }, _grace, report) {
     let checked = 0;
     let after = '';
@@ -32,7 +31,10 @@ export const resultsFollowFromJudgements: InvariantCheck = {
       const units = await unitsOfRuns(db, runs);
       for (const run of runs) {
         if (!hasSameResults(run, units.get(run.id) ?? [])) {
-          report({ orgId: run.orgId, detail: `The judgements of ${run.id} do not give its stored results.` });
+          report({
+            orgId: run.orgId,
+            detail: `The judgements of evaluation run ${run.id} do not give its stored results.`,
+          });
         }
         after = run.id;
       }
@@ -40,7 +42,10 @@ export const resultsFollowFromJudgements: InvariantCheck = {
       if (runs.length < RUNS_PER_PAGE) break;
     }
     for (const orgId of await organizationsWithOrphanedJudgements(db)) {
-      report({ orgId, detail: 'It has judgements or generated answers that belong to no run.' });
+      report({
+        orgId,
+        detail: 'The organization has judgements or generated answers that belong to no evaluation run.',
+      });
     }
     return checked;
   },
@@ -51,7 +56,7 @@ async function completeRunsAfter(db: Knex, after: string): Promise<CompleteRun[]
     EvaluationRunModel.table(db)
       .whereNotNull('finishedAt')
       .whereRaw('jsonb_array_length(failed_units) = 0')
-      // Skips runs of older rubrics, because their aggregation rules are no longer in the code.
+      // Skips evaluation runs of older rubrics, because their aggregation rules are no longer in the code.
       .whereRaw(`specification ->> 'rubricVersion' = ?`, [rubricVersion])
       .where('id', '>', after)
       .orderBy('id')
@@ -76,7 +81,7 @@ function hasSameResults({ specification, results }: CompleteRun, units: readonly
   const verdicts = new Map(units.flatMap(({ unit, verdict }) => (verdict === null ? [] : [[unit, verdict] as const])));
   const answers = new Map(units.flatMap(({ unit, answer }) => (answer === null ? [] : [[unit, answer] as const])));
   const again = evaluationOutcomeOf(specification, { verdicts, answers, failed: [] });
-  // A `jsonb` column does not keep the order of keys.
+  // Compares canonical JSON, because a `jsonb` column does not keep the order of keys.
   return again.status === 'completed' && canonicalJson(again.results) === canonicalJson(results);
 }
 
@@ -116,7 +121,7 @@ export const versionChainsAreLinear: InvariantCheck = {
   invariant: 'I8',
   title: "a draft's versions form one chain that ends at its head, with ascending numbers",
   async run({ db }, _grace, report) {
-    for await (const drafts of pagesById(db, brokenChain, brokenChains)) {
+    for await (const drafts of queryPagesById(db, brokenChain, brokenChains)) {
       for (const draft of drafts) {
         report({ orgId: draft.orgId, detail: `Draft ${draft.id}: ${chainFaults(draft).join(', ')}.` });
       }

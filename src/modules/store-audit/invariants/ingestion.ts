@@ -11,11 +11,11 @@ import {
   type GracePeriods,
   type InvariantCheck,
   type InvariantDeps,
-  pagesById,
-  violatingRow,
+  queryPagesById,
+  violatingRowShape,
 } from './invariant.ts';
 
-const unfinishedDocument = shape({ ...violatingRow.columns, generation: integer() });
+const unfinishedDocument = shape({ ...violatingRowShape.columns, generation: integer() });
 const openJob = pick(JobModel, 'id', 'orgId', 'documentId');
 
 const unfinishedDocuments = `
@@ -37,7 +37,7 @@ export const uploadsReachAnEnd: InvariantCheck = {
   invariant: 'I1',
   title: 'every uploaded document is complete, failed with a reason, or being processed by a workflow run',
   async run(deps, grace, report) {
-    for await (const documents of pagesById(deps.db, unfinishedDocument, unfinishedDocuments)) {
+    for await (const documents of queryPagesById(deps.db, unfinishedDocument, unfinishedDocuments)) {
       for (const { id, orgId, generation, fault } of documents) {
         report({ orgId, documentId: id, detail: `Generation ${generation} ${fault}.` });
       }
@@ -62,7 +62,7 @@ async function eachJobWithoutRun(
     select id, org_id, document_id from jobs
     where id > :after and finished_at is null and dispatched_at is not null
       and greatest(updated_at, dispatched_at) < now() - make_interval(secs => :seconds)`;
-  for await (const jobs of pagesById(db, openJob, unchanged, { after: '', seconds })) {
+  for await (const jobs of queryPagesById(db, openJob, unchanged, { after: '', seconds })) {
     for (const job of jobs) {
       if ((await orchestrator.describe(job.id)) === 'open') continue;
       const isStillOpen = await JobModel.table(db)
@@ -97,18 +97,21 @@ export const chunksMatchVectors: InvariantCheck = {
   },
 };
 
-/** Finds chunks without a vector. As the counts are equal, no vector can belong to another document either. */
+/**
+ * Finds active chunks without a vector. The numbers of chunks and vectors are compared separately: if they are equal
+ * and each chunk has a vector, there is no vector without a chunk.
+ */
 async function eachChunkWithoutVector(
   { db, vectors }: InvariantDeps,
   report: (chunk: ActiveChunk) => void,
 ): Promise<void> {
-  for await (const chunks of pagesById(db, activeChunk, `${activeChunks} and c.id > :after`)) {
+  for await (const chunks of queryPagesById(db, activeChunk, `${activeChunks} and c.id > :after`)) {
     const suspects: ActiveChunk[] = [];
     for (const [orgId, own] of Map.groupBy(chunks, (chunk) => chunk.orgId)) {
       const stored = await vectors.findExisting({ orgId, chunkIds: own.map((chunk) => chunk.id) });
       suspects.push(...own.filter((chunk) => !stored.has(chunk.id)));
     }
-    // The generation may have been replaced and deleted since the first query.
+    // The document may have got another active generation since its chunks were read.
     const stillActive = await rows(db, activeChunk, `${activeChunks} and c.id = any (?::uuid[])`, [
       suspects.map((chunk) => chunk.id),
     ]);
@@ -130,7 +133,7 @@ export const termCountsMatchChunks: InvariantCheck = {
   async run({ db }, _grace, report) {
     let checked = 0;
     const all = 'select id from organizations where id > :after';
-    for await (const organizations of pagesById(db, pick(OrganizationModel, 'id'), all)) {
+    for await (const organizations of queryPagesById(db, pick(OrganizationModel, 'id'), all)) {
       for (const { id: orgId } of organizations) {
         const { wrongTerms, countedChunks, countedTerms, chunks, terms } = await recountTerms(db, orgId);
         if (wrongTerms > 0) report({ orgId, detail: `The chunk counts of ${wrongTerms} terms are wrong.` });
@@ -145,7 +148,7 @@ export const termCountsMatchChunks: InvariantCheck = {
   },
 };
 
-/** Statistics and chunks are compared in one SQL statement, so that both come from the same snapshot. */
+/** Compares the term statistics with the chunks in one SQL statement, so that both come from the same snapshot. */
 function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> {
   return oneRow(
     db,
@@ -168,7 +171,7 @@ function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> 
 const passes: AuditPass[] = ['points', 'documents', 'blobs', 'deletions'];
 const reportedByI2: FindingKind[] = ['broken_chunks', 'missing_points'];
 
-export const nothingIsOrphaned: InvariantCheck = {
+export const noDataIsOrphaned: InvariantCheck = {
   invariant: 'I4',
   title: 'no orphaned vectors, chunks or originals, no document without its original, no deletion without a job',
   async run(deps, grace, report) {
@@ -201,12 +204,15 @@ async function eachFinding(
   }
 }
 
-/** Every attempt at a step updates its job, so a job that is unchanged for this long is stuck. */
+/** Every attempt at a workflow step updates its job, so a job that is unchanged for this long is stuck. */
 const STUCK_AFTER_HOURS = 48;
 
 const stuckJob = shape({ ...pick(JobModel, 'id', 'orgId', 'documentId').columns, isUnstarted: boolean() });
 
-/** Paused jobs, and jobs that wait for a date, may stay unchanged for longer. */
+/**
+ * Selects jobs that were not started in time or are unchanged for too long. Paused jobs, and jobs that wait for a date,
+ * may stay unchanged for longer.
+ */
 const stuckJobs = `
   select id, org_id, document_id, dispatched_at is null as is_unstarted
   from jobs
@@ -223,7 +229,7 @@ export const noJobIsStuck: InvariantCheck = {
   title: `every job is started, and none that runs is unchanged for over ${STUCK_AFTER_HOURS} hours`,
   async run({ db }, { dispatchSeconds }, report) {
     const values = { after: '', dispatchSeconds, stuckAfterHours: STUCK_AFTER_HOURS };
-    for await (const jobs of pagesById(db, stuckJob, stuckJobs, values)) {
+    for await (const jobs of queryPagesById(db, stuckJob, stuckJobs, values)) {
       for (const { id, orgId, documentId, isUnstarted } of jobs) {
         const fault = isUnstarted ? 'was never started' : `is unchanged for over ${STUCK_AFTER_HOURS} hours`;
         report({ orgId, detail: `Job ${id} ${fault}.`, ...(documentId !== null && { documentId }) });

@@ -26,21 +26,27 @@ export type InvariantDeps = {
   orchestrator: Pick<Orchestrator, 'describe'>;
 };
 
-/** How many seconds work in progress may take before it counts as a violation. Idle test stacks set all of them to 0. */
+/**
+ * How many seconds work in progress may take before it counts as a violation. Tests that wait for all work to end set
+ * all of them to 0.
+ */
 export type GracePeriods = {
-  /** Unreferenced blobs and vectors, which may be about to be used or deleted. */
+  /** Grace period for unreferenced blobs and vectors, which may be about to be used or deleted. */
   orphanSeconds: number;
-  /** Open jobs whose workflow run is closed: the sweeper closes the job. */
+  /** Grace period for open jobs whose workflow run is closed, until the sweeper closes them. */
   reconcileSeconds: number;
   dispatchSeconds: number;
-  /** Data of deleted users and organizations, counted from the day on which it was due for erasure. */
+  /** Grace period for data of deleted users and organizations, counted from the day on which its erasure was due. */
   erasureSeconds: number;
 };
 
 export type InvariantCheck = {
   invariant: InvariantId;
   title: string;
-  /** Calls `report` for each violation. @returns how many items were checked */
+  /**
+   * Checks the invariant and calls `report` for each violation.
+   * @returns the number of checked items
+   */
   run(
     deps: InvariantDeps,
     grace: GracePeriods,
@@ -48,12 +54,12 @@ export type InvariantCheck = {
   ): Promise<number>;
 };
 
-export const violatingRow = shape({ id: uuid(), orgId: uuid(), fault: text() });
+export const violatingRowShape = shape({ id: uuid(), orgId: uuid(), fault: text() });
 
 const PAGE_SIZE = 1_000;
 
 /** Runs `sql` page by page, ordered by `id`; `sql` must contain `:after`, the last id of the previous page. */
-export async function* pagesById<S extends ResultShape & { columns: { id: ColumnDefinition<string> } }>(
+export async function* queryPagesById<S extends ResultShape & { columns: { id: ColumnDefinition<string> } }>(
   db: Knex,
   source: S,
   sql: string,
