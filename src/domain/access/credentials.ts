@@ -21,7 +21,6 @@ export function passwordFaults(password: string): PasswordFault[] {
 
 const minMaskedLength = 16;
 
-/** Masks a secret except for its first two and last four characters. */
 export function maskSecret(secret: string): string {
   return secret.length < minMaskedLength ? '****' : `${secret.slice(0, 2)}****${secret.slice(-4)}`;
 }

@@ -4,12 +4,13 @@ type InOrganization = { orgId: string };
 type Keyed = InOrganization & { acl: readonly string[] };
 type Owned = InOrganization & { createdBy: string | null };
 type Shared = Keyed & Owned;
-/** A row that is private to one user, even from admins. */
+/** A row that only one user may access, not even admins: a session or a connection. */
 type Held = InOrganization & { userId: string };
 type JobTarget = Shared & { kind: string; chatId: string | null };
 /**
- * A user with their teams. `isEntrusted`: added to the team by a user who was allowed to manage them. Team admins may
- * add any member of the organization to their team, and must not gain the right to manage that member by doing so.
+ * A user whom the actor wants to manage, with their teams. `isEntrusted`: the user was added to the team by a user who
+ * was allowed to manage them. Team admins may add any member of the organization to their team, and must not gain the
+ * right to manage that member by doing so.
  */
 type Colleague = InOrganization & {
   isOrgAdmin: boolean;
@@ -92,8 +93,8 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
 };
 
 /**
- * Decides whether an actor may perform an action on a resource in memory. `readableBy` implements the `…:read` actions
- * in SQL. Always false for a resource of another organization.
+ * Decides whether an actor may perform an action on a resource that is already loaded; `readableBy` applies the
+ * `…:read` rules in SQL. Always false for a resource of another organization.
  */
 export function can<A extends Action>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {
   return resource.orgId === actor.orgId && rules[action](actor, resource);

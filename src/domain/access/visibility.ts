@@ -1,6 +1,6 @@
 export type Visibility = 'personal' | 'team_level' | 'org_level';
 
-/** The caller of a request, read from the database for each request and not from the token. */
+/** The caller of a request. Read from the database for each request and not from the token, which may be outdated. */
 export type Actor = {
   userId: string;
   orgId: string;
@@ -37,7 +37,10 @@ export function aclOf(scope: Scope): string[] {
 
 export const adminsKey = (orgId: string): string => `admins:${orgId}`;
 
-/** @returns the access keys that a caller holds: of the user, of each readable team, and of the organization */
+/**
+ * @returns the access keys of a caller: of the user, each readable team and the organization, and for org admins the
+ * key of its admins
+ */
 export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>): string[] {
   const keys = [`user:${actor.userId}`, ...actor.openTeamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
   return actor.isOrgAdmin ? [...keys, adminsKey(actor.orgId)] : keys;

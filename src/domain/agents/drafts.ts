@@ -57,7 +57,9 @@ export function draftName(headAgentName: string): string {
 
 type MissingForPublish = { path: 'agent_prompt' | 'anchor_words' | 'chat_model'; message: string };
 
-/** A draft version without a chat model can be published, because the deployment's default replaces it. */
+/**
+ * Lists what a draft version lacks for publication. A chat model may be absent: the deployment's default replaces it.
+ */
 export function missingForPublish(
   fields: Pick<DraftFields, 'agentPrompt' | 'anchorWords' | 'chatModel'>,
   offeredModels: readonly string[],
@@ -114,7 +116,9 @@ type CommitPlan =
   | { outcome: 'parent_has_descendants' };
 
 type RemovalPlan =
-  /** After the removal, `childId` becomes the child of `parentId`, and `headId` is the newest version. */
+  /**
+   * Removes a version from the chain: `childId` becomes the child of `parentId`. `headId` is then the newest version.
+   */
   | { outcome: 'remove'; childId: string | null; parentId: string | null; headId: string }
   | { outcome: 'version_missing' }
   | { outcome: 'last_version' };

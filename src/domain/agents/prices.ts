@@ -4,8 +4,8 @@ const unusable =
   /whisper|\btts\b|dall-e|image|audio|realtime|transcribe|moderation|\bsora\b|speech|diffusion|\bflux\b|\bclip\b|davinci|babbage|turbo-instruct/i;
 
 /**
- * Guesses the kind of a model (chat, embedding) from its name, because OpenAI's list has only names. Returns null for
- * unusable models.
+ * Guesses the kind of a model from its name, because OpenAI's model list contains only names. Returns null for models
+ * that the service cannot use, such as audio models.
  */
 export function modelKindByName(id: string): ModelKind | null {
   if (/rerank|cross-encoder|late-interaction/i.test(id)) return 'reranker';
@@ -16,7 +16,9 @@ export function modelKindByName(id: string): ModelKind | null {
 /** Price of a model in US dollars per million tokens. */
 export type ModelPrice = { input: number; cachedInput: number; output: number };
 
-/** `version` names the price list, so that costs of old chat rounds can be explained. */
+/**
+ * `version` names the price list with which a cost was computed, so that costs of old chat rounds can be explained.
+ */
 export type VersionedPrice = ModelPrice & { version: string };
 
 /** Month of OpenAI's list prices. Change it together with any of {@link listPrices}. */

@@ -1,4 +1,4 @@
-/** A permission of a tool, which administrators grant. `crudl`: create, read, update, delete, list. */
+/** A permission that a tool needs and administrators grant. `crudl`: create, read, update, delete, list. */
 export type ToolAction = {
   id: string;
   label: string;
@@ -131,9 +131,9 @@ export const builtInTools: readonly Tool[] = [
 ];
 
 /**
- * Tools that return third-party texts unchanged. Of all tool results, only theirs supply URLs that a reply may contain,
- * and only URLs that a search found may be fetched. Results of other tools may repeat what the model sent to them; a
- * calendar may do so even in a later chat.
+ * Ids of tools that return third-party texts unchanged. Of all tool results, only theirs add URLs that a reply may
+ * contain; of those, `web.fetch` may fetch only the ones that a search found. Results of other tools do not count,
+ * because they may repeat what the model sent to them; a calendar may do so even in a later chat.
  */
 export const quotingTools: ReadonlySet<string> = new Set([
   'knowledge.search',

@@ -6,8 +6,8 @@ import { cosine, stemRarity } from './score.ts';
 export type AnchorCandidate = { word: string; relevance: number; vector: Float32Array };
 
 /**
- * Measured number of anchor word candidates: more than the maximum do not improve alignment scores, fewer than 24
- * worsen them.
+ * Number of anchor word candidates, by measurement: more than the maximum do not improve alignment scores, fewer than
+ * the minimum worsen them.
  */
 export const anchorCandidateCount = { min: 24, max: 40 } as const;
 
@@ -15,8 +15,8 @@ const maxPhraseWords = 3;
 const relevanceShare = 0.7;
 
 /**
- * Selects anchor word candidates by maximal marginal relevance (Carbonell and Goldstein 1998), best first: each has the
- * largest 0.7 · relevance − 0.3 · similarity to the nearest one selected before it.
+ * Selects anchor word candidates by maximal marginal relevance (Carbonell and Goldstein 1998), best first: each next
+ * word has the largest 0.7 · relevance − 0.3 · similarity to the most similar word selected before it.
  */
 export function selectAnchorCandidates(
   candidates: readonly AnchorCandidate[],
@@ -139,8 +139,8 @@ function isContent(word: string, analyze: AnalyzeText): boolean {
 const nearestTopics = 3;
 
 /**
- * @returns how relevant a word is to an agent's topics: the mean of its three largest cosines. The centroid of all
- * topics, or the vector of a whole persona, works worse, because it is close to no particular question.
+ * @returns how relevant a word is to an agent's topics: the mean of its three largest cosines. The mean vector of all
+ * topics, or the vector of a whole persona, gives worse results, because it is not close to any particular question.
  */
 export function topicRelevance(vector: Float32Array, topics: readonly Float32Array[]): number {
   const nearest = topics
@@ -159,12 +159,13 @@ export type AnchorSubject = {
 };
 
 /**
- * Limits the persona to its beginning, which names the topic; a local model needs seven seconds per thousand tokens.
+ * Maximum length of a persona in the prompt. Its beginning names the topic; a local model needs seven seconds per
+ * thousand tokens.
  */
 const maxPromptCharacters = 4_000;
 const maxListedCharacters = 1_000;
 
-/** Maximum tokens of a model's answer with anchor words: three for each word, times four for phrases and JSON. */
+/** Maximum tokens of a model's answer with anchor words: three per word, times four for phrases and JSON syntax. */
 export const maxAnchorAnswerTokens = 12 * anchorCandidateCount.max;
 
 export const anchorAnswerSchema = {

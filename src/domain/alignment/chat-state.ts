@@ -1,8 +1,8 @@
 export type TopicLabel = 'on' | 'off';
 export type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
 /**
- * Alignment state shown for a round and its chat. `refusal` applies to its round only; the drift state continues
- * underneath.
+ * Alignment state that is shown for a round and its chat. `refusal` is shown only for the round in which the agent
+ * refused and does not change the drift state.
  */
 export type EchoState = DriftState | 'refusal';
 export type StateClass = 'stable' | 'drift' | 'refusal';
@@ -26,7 +26,10 @@ export type FoldState = {
   onStreak: number;
   agentOffStreak: number;
   recovery: number;
-  /** Whether a low score trend may start a drift. After a drift the trend must recover first (hysteresis). */
+  /**
+   * False from the end of a drift until the score trend has recovered (hysteresis). Until then a low trend starts no
+   * drift.
+   */
   armed: boolean;
   state: DriftState;
   shown: EchoState;
@@ -50,18 +53,20 @@ export const initialFoldState: FoldState = {
   refusals: 0,
 };
 
-// Two score thresholds, so that scores near one of them do not make the topic label flicker (Schmitt trigger).
+// Two score thresholds (Schmitt trigger), so that scores near one of them do not make the topic label flicker.
 const onTopicFrom = 0.5;
 const offTopicUnder = 0.35;
 const ewmaWeight = 0.3;
-/** Limits of the EWMA control chart of alignment scores, chosen by simulation: warn at 1.5 sigma, act at 3. */
+/**
+ * Limits of the EWMA control chart of alignment scores, chosen by simulation: warn at 1.5 sigma, drift at 3.
+ */
 const watchUnder = 65;
 const driftUnder = 45;
 export const agentOffLimit = 2;
 
 /**
- * Computes a chat's alignment state after a round. A pure fold: all states of a chat follow from its scores in round
- * order, so they can be recomputed from any round on.
+ * Computes a chat's alignment state after a round from its state before that round. A pure function, so that all states
+ * can be recomputed from the scores, beginning at any round.
  */
 export function foldRound(previous: FoldState, scores: RoundScores, thresholds: StreakThresholds): FoldState {
   const alignmentScore = combinedScore(previous, scores);

@@ -2,8 +2,8 @@
 export type Period = { from: Date | null; until: Date | null };
 
 /**
- * A part of a reporting period. Totals of chat logs are stored for all time (`ever`), months and days (UTC); for parts
- * of a day (`moment`) the chats are aggregated individually.
+ * A part of a reporting period. Totals of chat logs are stored for all time (`ever`), months and days (UTC); parts of a
+ * day (`moment`) are aggregated from the individual chats.
  */
 export type PeriodPart = { span: 'ever' | 'month' | 'day' | 'moment' } & Period;
 
@@ -41,7 +41,7 @@ const dayMs = 86_400_000;
 
 function monthAt(at: Date, more: number): Date {
   const first = new Date(0);
-  // `setUTCFullYear`, because `Date.UTC` would read the years 0 to 99 as 1900 to 1999.
+  // Uses `setUTCFullYear`, because `Date.UTC` would read the years 0 to 99 as 1900 to 1999.
   first.setUTCFullYear(at.getUTCFullYear(), at.getUTCMonth() + more, 1);
   return first;
 }

@@ -7,15 +7,11 @@ export type Anchor = { stems: readonly string[]; weight: number; vector: Float32
 
 type ScoredText = { stems: readonly string[]; vector: Float32Array | null };
 
-/** Factor of the cosine in the soft maximum's exponent: larger values favour the nearest anchor words. */
 const softmaxSharpness = 10;
 const meanLexicalWeight = 2.2;
 const lexicalScale = 1.5;
 
-/**
- * @returns how much a text is about the agent's topic, 0 to 1: σ(semantic · sem + lexical · lex + intercept); without
- * embeddings from words only
- */
+/** @returns how much a text is about the agent's topic, 0 to 1. Without an embedding, only words count. */
 export function scoreText(text: ScoredText, anchors: readonly Anchor[], calibration: AlignmentCalibration): number {
   const lexical = lexicalMatch(text.stems, anchors);
   const semantic = text.vector && semanticMatch(text.vector, anchors);
@@ -24,8 +20,8 @@ export function scoreText(text: ScoredText, anchors: readonly Anchor[], calibrat
 }
 
 /**
- * Weighted soft maximum of the cosines to the anchor words: Σ W e^{10 s} s / Σ W e^{10 s}. As with the maximum one
- * close anchor word is enough, but no single one decides alone. Null if no anchor word has an embedding.
+ * Weighted soft maximum of the cosines to the anchor words: Σ W e^{10 s} s / Σ W e^{10 s}. One similar anchor word is
+ * enough for a high value, but the others count too. Null if no anchor word has an embedding.
  */
 export function semanticMatch(vector: Float32Array, anchors: readonly Anchor[]): number | null {
   let weighted = 0;
@@ -41,8 +37,8 @@ export function semanticMatch(vector: Float32Array, anchors: readonly Anchor[]):
 }
 
 /**
- * Match of anchor words in the text: 1 − exp(−L / 1.5), where L sums W′ · Σ rarity of the stems over the anchor words
- * that occur as contiguous stemmed phrases, and W′ are the weights scaled to a mean of 2.2.
+ * Lexical match of a text with the anchor words, 0 to 1: 1 − exp(−L / 1.5). L sums weight (scaled to a mean of 2.2)
+ * times rarity of the stems over the anchor words whose stems occur in the text in order and adjacent.
  */
 export function lexicalMatch(stems: readonly string[], anchors: readonly Anchor[]): number {
   const totalWeight = anchors.reduce((sum, anchor) => sum + anchor.weight, 0);
@@ -89,8 +85,8 @@ const frequencies: ReadonlyMap<string, number> = new Map(
 const rarest = inverseDocumentFrequency(0, table.texts);
 
 /**
- * @returns how rare a stem is in English, 0 (in every text) to 1 (in none). Comes from a table that ships with the
- * application and not from tenants' texts, so that scores are comparable and reproducible.
+ * @returns how rare a stem is in English, 0 (in every text) to 1 (in none). The frequencies ship with the application
+ * instead of coming from tenants' texts, so that scores are comparable and reproducible.
  */
 export function stemRarity(stem: string): number {
   return inverseDocumentFrequency(frequencies.get(stem) ?? 0, table.texts) / rarest;
@@ -106,11 +102,11 @@ export type AlignmentCalibration = {
   modelId: string;
   dimensions: number;
   version: string;
-  /** score = σ(semantic · sem + lexical · lex + intercept) */
+  /** With an embedding: score = σ(semantic · semantic match + lexical · lexical match + intercept). */
   semantic: number;
   lexical: number;
   intercept: number;
-  /** score = σ(lexical · lex + intercept), used while the embedding model is unavailable */
+  /** Without an embedding: score = σ(lexical · lexical match + intercept). */
   lexicalOnly: { lexical: number; intercept: number };
 };
 
@@ -132,7 +128,7 @@ export function calibrationFor(modelId: string): AlignmentCalibration {
   throw new Error(`Alignment is not calibrated for the embedding model "${modelId}".`);
 }
 
-/** Version of the scoring code. Increase it when a change of the code gives the same texts other scores. */
+/** Version of the scoring code. Increase it with each change of the code that gives the same texts other scores. */
 const rulesVersion = 4;
 
 /**

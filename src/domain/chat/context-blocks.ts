@@ -19,7 +19,9 @@ export type Passage = {
   documentName: string;
   pageNumber: number;
   text: string;
-  /** True if the passage, or the name of its document, contains instructions to a model; the prompt warns of them. */
+  /**
+   * True if the passage, or the name of its document, contains instructions to a model; the prompt then warns of them.
+   */
   addressesModel?: boolean;
 };
 
@@ -91,7 +93,7 @@ const previewLength = 300;
 
 /**
  * Formats a tool result for a model, as data between markers with a nonce.
- * @param nonce random `[a-z0-9]{8,}` per result, because the model may pass on to the next tool what it has read
+ * @param nonce random `[a-z0-9]{8,}` per result, because the model may send a nonce that it has read to the next tool
  */
 export function toolResultMessage(tool: string, text: string, nonce: string): string {
   return [
@@ -138,7 +140,7 @@ const encoded = /[A-Za-z0-9+/]{24,}={0,2}/g;
 /** Number of characters of a chunk that are checked for instructions to a model; almost all chunks are shorter. */
 const charactersRead = 16_000;
 
-/** True for a text that contains instructions to a model, also in look-alike letters, base64 or rot13. */
+/** True for a text that contains instructions to a model, also if written in look-alike letters, base64 or rot13. */
 export function addressesModel(text: string): boolean {
   const visible = visibleText(text.slice(0, charactersRead));
   const blobs = Array.from(visible.matchAll(encoded), ([blob]) => decoded(blob));

@@ -35,7 +35,10 @@ const longestLinkTarget = maxUrlLength + 250;
 const closingAfterLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
 /** Maximum length of the closing characters after a link, plus the character after them. */
 const longestClosing = 17;
-/** Matches the end of an emphasis, which a space before it would break. A surrogate pair may still be incomplete. */
+/**
+ * Matches the markers that end an emphasis; a space before them would break it. The character after them may still be
+ * half of a surrogate pair.
+ */
 const emphasisEnd = /^[*_~]{1,3}(?=[^\p{L}\p{N}\u{10000}-\u{10ffff}\ud800-\udfff*_~])/u;
 
 /** Matches the beginning of a line up to a possible code fence, including container markers (quotes, lists). */
@@ -46,7 +49,8 @@ const keptLineLength = 200;
 
 /**
  * Languages of code blocks that clients render with images and links instead of showing the code. Matched anywhere in
- * the info string, because clients differ in what names the language. Also matches characters that may be escapes.
+ * the info string, because clients differ in which part of it names the language. Also matches characters with which an
+ * info string may be escaped.
  */
 const renderedCode =
   /[&\\]|mermaid|plantuml|puml|graphviz|svg|vega|excalidraw|bpmn|wavedrom|kroki|(?:geo|topo)json|\b(?:mmd|dot|gv|d2|stl|math|latex|tex)\b/i;
@@ -94,7 +98,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     return text;
   }
 
-  /** Replaces a URL by a notice; never directly after `]`, where the notice would become a link target. */
+  /** Replaces a URL by a notice, after a space so that a preceding `]` does not make the notice a link target. */
   function remove(): string {
     removedCount += 1;
     return emit(/[\s(]/.test(lastEmitted) ? removalNotice : ` ${removalNotice}`);
@@ -144,7 +148,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   function passLongAddress(text: string, from: number, isEnd: boolean): number {
     const end = endOfStartedUrl(text, from);
     isInLongAddress = end === text.length && !isEnd;
-    // Leaves a `]` at the end of the text unread, because more text may turn it into `](`.
+    // Does not consume a `]` at the end of the text yet, because more text may turn it into `](`.
     const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
     consume(text.slice(from, stop));
     return stop;

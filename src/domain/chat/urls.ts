@@ -6,11 +6,14 @@ const closing = new Set('.,;:!?)]}\'"’”»…*_~`|\\');
 /** Maximum length of a URL including closing characters. Longer URLs are removed. */
 export const maxUrlLength = 2_048;
 /**
- * Maximum number of URLs that a text joins by commas or brackets without a space; longer runs are not lists of URLs.
+ * Maximum number of URLs that are joined by commas or brackets without a space; a longer run is not a list of URLs.
  */
 const maxJoinedAddresses = 16;
 
-/** Extracts the URLs from a text, except those above the maximum length and those after the 16th of a joined run. */
+/**
+ * Extracts the URLs from a text, except too long ones and, of URLs that are joined without a space, those after the
+ * 16th.
+ */
 export function urlsIn(text: string): string[] {
   const addresses: string[] = [];
   let runEnd = 0;
@@ -37,8 +40,8 @@ export function endOfStartedUrl(text: string, index: number): number {
 }
 
 /**
- * Removes closing characters from the end of a URL. Not by a regular expression, which would take quadratic time for a
- * run of them.
+ * Removes punctuation and closing brackets from the end of a URL. A regular expression would take quadratic time for a
+ * long run of them.
  */
 export function withoutClosing(address: string): string {
   let end = address.length;

@@ -11,12 +11,12 @@ export const findingKinds = [
   'orphan_points',
   /** `orphan_chunks`: chunks of a generation that is neither active nor the newest. */
   'orphan_chunks',
-  /** `missing_points`: an active generation has another number of vectors than of chunks. */
+  /** `missing_points`: an active generation does not have as many vectors as chunks. */
   'missing_points',
   /** `broken_chunks`: an active generation has a wrong chunk count or wrong chunk indices. */
   'broken_chunks',
   'orphan_blob',
-  /** `missing_blob`: the blob store has no original for the document. */
+  /** `missing_blob`: the blob store lacks the original file of a document. */
   'missing_blob',
   /** `lost_deletion`: a deletion was requested but has no open job. */
   'lost_deletion',
@@ -26,7 +26,7 @@ export type FindingKind = (typeof findingKinds)[number];
 
 /**
  * Audit findings of one kind. `first` holds ids of documents or blob keys. `heldBack` counts orphans that were not
- * deleted, because so many suggest that the database is an older or another one; absent if there are none.
+ * deleted, because so many suggest that the audit compares with an older or wrong database; absent if there are none.
  */
 export type FindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
 

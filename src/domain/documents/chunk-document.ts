@@ -27,7 +27,7 @@ export const contextPromptVersion = 1;
 export const maxContextTokens = 100;
 
 /**
- * Number of tokens in the prompt for a chunk context besides document and passage, with a reserve for other tokenizers.
+ * Tokens of the prompt for a chunk context besides document and passage, with a reserve for tokenizers that count more.
  */
 export const contextOverheadTokens = 600;
 

@@ -52,7 +52,7 @@ function textLines(body: string, block: Block): Span[] {
   return found;
 }
 
-/** Splits a text that is too long at a line break, or else at white space, in the second half of each part. */
+/** Splits a text that exceeds the maximum at a line break, or else at white space, in the second half of each part. */
 function splitHard(body: string, span: Span, ruler: TokenRuler, maxTokens: number): Span[] {
   const parts: Span[] = [];
   for (let start = span.start; start < span.end; ) {
@@ -88,8 +88,8 @@ type ChunkKind = BlockKind | 'ocr';
 
 /**
  * A slice of a document's body: `body.slice(contentOffset, contentOffset + content.length) === content`. Offsets are
- * UTF-16 code units; `tokenCount` counts `content` alone; `chunkKind` is the kind of most of its text; `headingPath`
- * lists the headings above its first text that is not overlap.
+ * UTF-16 code units; `tokenCount` counts `content` alone; `chunkKind` is the block kind of most of its text;
+ * `headingPath` lists the headings above its first text that is not overlap.
  */
 export type Chunk = {
   index: number;
@@ -182,12 +182,14 @@ function majorityKind(units: readonly TextUnit[]): ChunkKind {
 
 type SemanticChunking = { method: 'semantic'; targetTokens: number; overlapTokens: number };
 
-/** Minimum number of sentences for semantic chunking; fewer give too few distances to find large ones. */
+/**
+ * Minimum number of sentences for semantic chunking; with fewer there are too few distances to tell which are large.
+ */
 const minUnits = 8;
 const breakPercentile = 0.95;
 /**
  * Maximum number of characters before and after the start of a sentence in its semantic window. Every embedding service
- * accepts twice as many.
+ * accepts texts of twice this length.
  */
 const windowReach = 4_000;
 
@@ -214,8 +216,8 @@ export function cosineDistance(a: Float32Array, b: Float32Array): number {
 
 /**
  * Splits a document's body where its topic changes: between neighbours whose distance is in the top 5 %. A segment
- * above the target is split again at its largest distance; a segment below a quarter of it joins the nearer neighbour
- * if both fit. Chunks do not overlap. A body of fewer than eight sentences is chunked by tokens.
+ * above the target size is split again at its largest distance; a segment below a quarter of the target size joins the
+ * nearer neighbour if both fit. Chunks do not overlap. A body of fewer than eight sentences is chunked by tokens.
  * @param distances the `cosineDistance` from each of the `semanticWindows` to the next, in order
  */
 export function chunkSemantically(

@@ -2,7 +2,6 @@ export const oauthConnectorProviders = ['acme_drive', 'acme_onedrive', 'acme_sha
 
 export type OAuthConnectorProvider = (typeof oauthConnectorProviders)[number];
 
-/** Provider of files. `acme_s3` is connected with access keys, the others by OAuth consent. */
 export type ConnectorProvider = OAuthConnectorProvider | 'acme_s3';
 
 export const connectorLabels: Readonly<Record<ConnectorProvider, string>> = {

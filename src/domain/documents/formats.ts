@@ -129,10 +129,10 @@ export function codeLanguage(fileName: string): string {
 const excelXml = /^(?:<\?xml[^>]*>\s*)?<\?mso-application progid="Excel\.Sheet"\?>/;
 
 /**
- * Detects the format of a text file. The content decides; the name, then the declared media type, only distinguish
+ * Detects the format of a text file by its content. The file name, then the declared media type, only distinguish
  * formats that look alike.
  * @param head the first characters of the file, decoded
- * @returns null for PostScript, which is text but not readable
+ * @returns null for PostScript, which is text but cannot be converted
  */
 export function textFormat(input: { head: string; fileName: string; declaredMediaType?: string }): SourceFormat | null {
   const head = input.head.trimStart();
@@ -184,7 +184,6 @@ function looksLikeMail(head: string): boolean {
   return marks.every((mark) => mark.test(lines));
 }
 
-/** File formats that need an office program to be rendered. */
 const officeFormats = [
   'docx',
   'doc',
@@ -214,7 +213,7 @@ export function charsetOf(mediaType: string): string | undefined {
 const officePackage = 'application/vnd.openxmlformats-officedocument';
 const openDocument = 'application/vnd.oasis.opendocument';
 
-/** Media type by file format. That of an image depends on its file name. */
+/** Media type by file format, except for images, whose media type depends on the file extension. */
 const mediaTypes: Record<Exclude<SourceFormat, 'image'>, string> = {
   text: 'text/plain',
   markdown: 'text/markdown',
@@ -255,7 +254,7 @@ const binaryFormats = [
   'msg',
 ] as const;
 
-/** Media types of pages. RSS and Atom feeds are converted like pages. */
+/** Media types of web pages. RSS and Atom feeds are converted like pages. */
 const pageTypes = ['text/html', 'application/rss+xml', 'application/atom+xml'];
 
 const imageTypes: Record<string, string> = {

@@ -29,7 +29,8 @@ export function parseBlocks(body: string): Block[] {
     headings.push({ level, title: plainTitle(title) });
   };
   /**
-   * End of the newest block's first line. Stored, because searching it again for each line would take quadratic time.
+   * End of the newest block's first line. Stored, because searching for it again at each line would take quadratic
+   * time.
    */
   let firstLineEnd = 0;
   const open = (kind: BlockKind, start: number, end: number) => {

@@ -2,7 +2,7 @@ export type ChunkingMethod = 'token' | 'semantic';
 export type RetrievalMode = 'vector' | 'word_match' | 'hybrid';
 export type RerankerType = 'cross_encoder' | 'llm';
 
-/** Chunking and retrieval settings of one document. Tokens are those of o200k_base. */
+/** Chunking and retrieval settings of one document. Token counts use the tokenizer o200k_base. */
 export type RagConfig = {
   chunking: { method: ChunkingMethod; targetTokens: number; overlapTokens: number };
   retrieval: {
@@ -57,7 +57,7 @@ export function isOverlapBelowTarget(chunking: { targetTokens: number; overlapTo
   return chunking.overlapTokens < chunking.targetTokens;
 }
 
-/** Maximum chunks of a small document: as many as one call of an embedding model accepts. */
+/** Maximum chunks of a small document: as many as one request to an embedding model accepts. */
 export const maxSmallChunks = 64;
 /** Bytes per token of English text. Other languages have fewer, so this underestimates their tokens. */
 const bytesPerToken = 4;
@@ -71,8 +71,8 @@ export function isPlainTextFormat(format: string | null): boolean {
 }
 
 /**
- * True for a document whose ingestion probably takes only seconds: plain text, chunked by tokens into few chunks
- * (ignoring overlap, because only chunking gives the exact number).
+ * True for a document whose ingestion probably takes only seconds: plain text, chunked by tokens into few chunks.
+ * Ignores overlap, because only chunking gives the exact number.
  * @param of.sourceFormat the guessed format
  */
 export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: number; ragConfig: RagConfig }): boolean {

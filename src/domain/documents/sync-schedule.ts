@@ -41,7 +41,7 @@ function isField(field: string, [smallest, largest]: readonly [number, number]):
 
 const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** False for a valid cron expression that never matches, such as the 31st of February. */
+/** False for a valid cron expression that never matches a date, such as the 31st of February. */
 export function cronHasDays(text: string): boolean {
   const [, , days = '', months = ''] = text.trim().split(/\s+/);
   return longestMonths.some(
@@ -61,7 +61,7 @@ export function cronMinutesApart(text: string): number {
   return Math.min(...gaps);
 }
 
-/** @param smallest the smallest value of the cron field; steps count from it */
+/** @param smallest the smallest allowed value of the cron field, from which steps (`/n`) count */
 function isInField(field: string, value: number, smallest: number): boolean {
   return field.split(',').some((part) => {
     const [range = '', step] = part.split('/');

@@ -3,7 +3,6 @@ import { bareMediaType, fileExtension } from './formats.ts';
 
 const maxNameLength = 255;
 
-/** Names of query parameters that grant access: signatures, keys, sessions. */
 const secretParameter =
   /(?:credential|hmac|key|key_?id|password|secret|signature|ticket|token)s?$|^(?:auth|authorization|bearer|code|jwt|otp|pass|pwd|session|session_?id|sid|sig)$|^x-(?:amz|goog)-/i;
 
@@ -17,7 +16,8 @@ export function publicSourceUrl(asked: string): string {
   url.password = '';
   url.hash = '';
   const secrets = [...url.searchParams.keys()].filter((name) => secretParameter.test(name));
-  // Deleting a parameter serializes the query again; a URL without secrets stays as it was written.
+  // Deletes only existing parameters: `delete` serializes the query again, and a URL without secrets must stay as
+  // written.
   for (const name of secrets) url.searchParams.delete(name);
   return url.href;
 }

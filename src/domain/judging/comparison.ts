@@ -5,8 +5,8 @@ import { signTest } from './statistics.ts';
 export type PairedWinner = ComparedSide | 'tie';
 
 /**
- * Result of comparing two replies on one axis, from both orders. In `rationale`, reply A is the version's and reply B
- * the baseline's.
+ * Result of comparing two replies on one axis, combined from both orders of the replies. In `rationale`, reply A is the
+ * version's and reply B the baseline's.
  */
 export type AxisComparison = {
   axis: ResponseAxis;
@@ -44,8 +44,8 @@ export function axisComparisons(outcomes: readonly UnitOutcome[], axes: readonly
 }
 
 /**
- * Combines the judge's two verdicts on one axis. A side wins only if it wins in both orders, which removes position
- * bias.
+ * Combines the judge's verdicts on one axis, one for each order of the replies. A side wins only if it wins in both
+ * orders, which removes position bias.
  */
 export function resolvePair(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparison, 'axis' | 'label'> {
   const first = winnerIn(ab.winner, { A: 'version', B: 'baseline' });

@@ -155,8 +155,8 @@ function comparedCase({ input, expected }: CaseText, caseIndex: number, lookUp: 
 
 function lookUpIn({ verdicts, answers, failed }: Found) {
   const codes = new Map(failed.map(({ unit, code }) => [unit, code]));
-  // `eval_incomplete`: neither a verdict nor a failure is stored, for example because the cache entry was deleted. The
-  // next evaluation judges the unit again.
+  // `eval_incomplete`: a judge call has neither a verdict nor a failure, for example because the cache entry was deleted.
+  // The next evaluation calls the judge again.
   const codeOf = (unit: string) => codes.get(unit) ?? 'eval_incomplete';
   return {
     verdict(unit: JudgingUnit): UnitOutcome {
@@ -199,7 +199,6 @@ export type EvaluationResult = {
   promptScores: AxisScore[];
   promptAverage: number;
   cases: CaseResult[];
-  /** Average over the judged replies; 0 without test cases. */
   responseAverage: number;
   /** Mean of the prompt and response averages, or the only one of them that exists. */
   overallAverage: number;
@@ -267,7 +266,7 @@ function verdictsIn(judgement: Judgement): (PlainScore | AnchoredScore)[] {
   return judgement.mode === 'plain' ? judgement.scores : [judgement];
 }
 
-/** The rationale and weakness of an axis come from the first sample nearest to the mean score. */
+/** Takes the rationale and weakness of an axis from the first sample nearest to the mean score. */
 function axisScore(axis: Axis, samples: [PlainScore | AnchoredScore, ...(PlainScore | AnchoredScore)[]]): AxisScore {
   const scores = samples.map((sample) => sample.score);
   const score = meanScore(scores) ?? 0;

@@ -16,14 +16,13 @@ export type Rubric = (typeof rubrics)[number];
 export const maxScore = 5;
 export const maxCases = 20;
 
-/** Selects the rubric: by default `plain` for the first version of a draft and `anchored` for later versions. */
 export function rubricFor(version: { hasParent: boolean; requested?: Rubric | undefined }): Rubric {
   return version.requested ?? (version.hasParent ? 'anchored' : 'plain');
 }
 
 /**
- * Samples per axis and their temperature, by rubric. Judges contradict themselves between calls, the more the finer the
- * question: the mean of three samples is more reliable.
+ * Samples per axis and their temperature, by rubric. The finer the question, the more a judge's verdicts vary between
+ * calls: the mean of three samples is more reliable than one.
  */
 export const judgeSampling: Readonly<Record<Rubric | 'pairwise', { samples: number; temperature: number }>> = {
   plain: { samples: 1, temperature: 0 },
@@ -39,8 +38,8 @@ const maxScoreBySeverity: Readonly<Record<Severity, number>> = { none: 5, cosmet
 const findsNothing = /\b(?:nothing|none)\b|\bno (?:\w+ )?(?:weakness|flaw|gap|addition|improvement|change)/i;
 
 /**
- * Applies the scoring rules to a verdict: the severity of the weakness limits the score, and the top score requires a
- * judge who says that there is no weakness.
+ * Applies the scoring rules to a verdict: the severity of the weakness limits the score, and the top score requires
+ * that the judge states no weakness.
  */
 export function allowedScore(verdict: { score: number; severity: Severity; weakness: string }): number {
   const capped = Math.min(verdict.score, maxScoreBySeverity[verdict.severity]);

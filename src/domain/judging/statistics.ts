@@ -42,7 +42,7 @@ const confidence = 0.95;
 export function studentQuantile(degreesOfFreedom: number): number {
   let low = 0;
   let high = 64;
-  // Bisection: after 60 steps the bracket is smaller than the precision of a double.
+  // Bisection: after 60 steps the interval is smaller than the precision of a double.
   for (let step = 0; step < 60; step++) {
     const middle = (low + high) / 2;
     if (withinT(middle, degreesOfFreedom) < confidence) low = middle;

@@ -129,7 +129,7 @@ function between({ title, text, leftOut }: JudgeText, nonce: string): string {
 const maxRationaleCharacters = 600;
 const maxWeaknessCharacters = 300;
 /**
- * Maximum rationale per axis of a plain verdict; shorter than that of an anchored one, because one call answers all
+ * Maximum rationale length per axis of a plain verdict; less than for an anchored one, because one answer covers all
  * axes.
  */
 const maxPlainRationaleCharacters = 300;
@@ -143,7 +143,7 @@ function axesOf(material: PromptMaterial | ReplyMaterial): readonly Axis[] {
 const text = (maxLength: number) => ({ type: 'string', maxLength });
 const oneOf = (values: readonly string[]) => ({ type: 'string', enum: values });
 const rationale = text(maxRationaleCharacters);
-/** Scores are an enum, because grammars of small inference servers do not support numeric bounds. */
+/** Lists the allowed scores, because the grammars of small inference servers do not support numeric bounds. */
 const score = { type: 'integer', enum: Array.from({ length: maxScore + 1 }, (_, value) => value) };
 
 /**
@@ -176,15 +176,15 @@ export function maxAnswerTokens(task: JudgeTask): number {
   return task.mode === 'plain' ? 250 * axesOf(task.material).length : 500;
 }
 
-/** A validated verdict, or the problem of an invalid answer, which the repeated question states. */
+/** A validated verdict, or what is wrong with an invalid answer; the judge is told so when asked again. */
 type VerdictReading = { judgement: Judgement } | { problem: string };
 
 const knownProperties: ReadonlySet<string> = new Set(['axis', 'rationale', 'weakness', 'severity', 'score', 'winner']);
 
 /**
  * Validates a judge's answer: one JSON value without text around it, whole scores within the scale, every axis once.
- * Then applies the scoring rules. Rejects a verdict whose rationale occurs as a rationale in the judged text, because
- * the author of the text dictated it.
+ * Then applies the scoring rules. Rejects a verdict whose rationale already stands as a rationale in the judged text,
+ * because the author of the text dictated it.
  */
 export function readVerdict(task: JudgeTask, answer: string): VerdictReading {
   try {
@@ -317,7 +317,7 @@ function truncated(text: string, maxCharacters: number): string {
 }
 
 /**
- * Verdicts without a judge call: an empty text gets 0, and equal replies are a tie.
+ * Verdicts that need no judge call: an empty text gets 0, and equal replies are a tie.
  * @returns null if the judge has to decide
  */
 export function verdictWithoutJudge(task: JudgeTask): Judgement | null {

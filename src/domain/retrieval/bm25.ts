@@ -1,14 +1,13 @@
 export const BM25_K1 = 1.2;
 export const BM25_B = 0.75;
 
-/** Non-negative inverse document frequency: ln(1 + (N − df + 0.5) / (df + 0.5)). */
 export function inverseDocumentFrequency(documentFrequency: number, documentCount: number): number {
   return Math.log(1 + (documentCount - documentFrequency + 0.5) / (documentFrequency + 0.5));
 }
 
 /**
  * Score of one query term in a text by Okapi BM25 (Robertson and Zaragoza 2009): idf · tf · (k1 + 1) / (tf + k1 · (1 −
- * b + b · length / averageLength)). Lengths are in terms. Search computes the same in SQL.
+ * b + b · length / averageLength)). Lengths are in terms. Must agree with the SQL of the search.
  */
 export function bm25TermScore(
   termFrequency: number,

@@ -95,7 +95,10 @@ type RankedDocument = { documentId: string; rank: number };
 
 export const maxRankedDocuments = 500;
 
-/** A passage with better coverage of the query ranks above all passages with less, whatever their scores. */
+/**
+ * Lowest rank by coverage of the query: a passage that covers more of it ranks above all that cover less, whatever
+ * their scores.
+ */
 const coverageBase = { phrase: 2 / 3, all: 1 / 3, some: 0 };
 
 /**

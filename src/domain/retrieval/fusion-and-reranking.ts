@@ -1,16 +1,16 @@
 import type { RagConfig, RerankerType } from '../documents/rag-config.ts';
 
 /**
- * A search hit of BM25 or of a vector search. Its scores are comparable across groups of documents, because all use one
- * index or one model.
+ * A search hit of BM25 or of a vector search. Its score is comparable across groups of documents, because all groups
+ * use one index or one model.
  */
 export type LegHit = { id: string; score: number };
 
 type FusedHit = { id: string; score: number };
 
 /**
- * Hits in documents with the same retrieval settings. `legs` holds the hits by search: one BM25 search for all groups,
- * one vector search per embedding model.
+ * Hits in documents with the same retrieval settings. `legs` holds the hits of each search: one BM25 search for all
+ * groups, one vector search per embedding model.
  */
 export type RetrievalGroup = { rrfK: number; legs: ReadonlyMap<string, readonly LegHit[]> };
 
@@ -38,7 +38,6 @@ export function mergeGroups(groups: readonly RetrievalGroup[], limit = 50): Fuse
   return merged;
 }
 
-/** Orders hits by descending score, ties by id for a deterministic result. */
 export function byScoreThenId(a: FusedHit, b: FusedHit): number {
   return b.score - a.score || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
@@ -85,8 +84,8 @@ export type RerankingOptions = { isEnabled: boolean | null; type: RerankerType |
 type RerankableHit = { signature: string; reranking: Reranking };
 
 /**
- * Decides how the hits of a query are reranked (in one batch). Unless the chat decides, one group with reranking
- * enabled is enough. The type is the chat's, or else that of the majority of these groups.
+ * Decides whether and how the hits of a query are reranked, all in one batch. Unless the chat decides, one group with
+ * reranking enabled is enough. The type is the chat's, or else that of the majority of these groups.
  * @returns null for no reranking
  */
 export function planReranking(hits: readonly RerankableHit[], options: RerankingOptions): RerankerType | null {
@@ -131,7 +130,7 @@ const rrfK = 60;
 
 /**
  * Fuses the original order of items with the order by score: 1 / (60 + rank) + 1 / (60 + rank by score), ranks from 1.
- * For rerankers that are no more reliable than the first ranking. The sort is stable.
+ * For rerankers that are no more reliable than the original order. The sort is stable.
  */
 export function byScoreAndRank<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
   const judged = items.slice(0, scores.length);

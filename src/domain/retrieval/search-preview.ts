@@ -65,7 +65,7 @@ function densest(words: readonly Match[]): Match | undefined {
   return best?.first;
 }
 
-/** Selects the preview passage from about `from`; it begins earlier if the text ends before the preview is full. */
+/** Selects the preview passage that begins about at `from`, or earlier if the text ends before the preview is full. */
 function passageFrom(text: string, from: number): Span {
   const wanted = Math.max(0, Math.min(from, text.length - previewCharacters));
   const start = wanted === 0 ? 0 : wordStart(text, wanted);

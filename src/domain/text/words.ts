@@ -10,7 +10,6 @@ export function contentStems(terms: readonly Term[]): string[] {
   return terms.filter((term) => !term.isStopWord).map((term) => term.stem);
 }
 
-/** Extracts the phrases in straight or curly quotes from a query; an unclosed quote is ignored. */
 export function quotedPhrases(query: string): string[] {
   return Array.from(query.matchAll(/["“”„]([^"“”„]+)["“”„]/gu), ([, phrase = '']) => phrase.trim()).filter(
     (phrase) => phrase !== '',
@@ -24,7 +23,7 @@ export function hasPhrase(text: readonly Term[], phrase: readonly Term[]): boole
 
 export type Span = { start: number; end: number };
 
-// The expression tries only the beginning of a run of full stops, so that "....." does not take quadratic time.
+// Begins a match only at the first full stop of a run, so that "....." does not take quadratic time.
 const sentenceEnd = /(?<![.!?…])[.!?…]+["'”’»)\]*_]*\s+|[。！？｡]+["”’」』）]*\s*/g;
 const abbreviation =
   /(?:^|[\s(["'“‘])(?:\p{Lu}|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|e\.g|i\.e|cf|al|no|nos|vol|fig|figs|eq|sec|ch|pp?|inc|ltd|corp|co|dept|est|approx|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|u\.s|u\.k|a\.m|p\.m)\.$/iu;
