@@ -14,7 +14,12 @@ import {
   type Tier,
   type TierLimits,
 } from './domain/access/limits.ts';
-import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/prices.ts';
+import {
+  modelListPrices,
+  priceListVersion,
+  priceVersionWithSettings,
+  type VersionedPrice,
+} from './domain/agents/prices.ts';
 import type { OAuthConnectorProvider } from './domain/documents/connector-providers.ts';
 import { type EncryptionKey, signingKeyPem, verifyKeyPems } from './keys.ts';
 
@@ -333,11 +338,11 @@ function oauthClient<Name extends string>(
 function modelPrices(
   overrides: Record<string, { input: number; cached_input: number; output: number }> = {},
 ): Record<string, VersionedPrice> {
-  const listed = Object.entries(listPrices).map(([model, price]) => {
+  const listed = Object.entries(modelListPrices).map(([model, price]) => {
     return [model, { ...price, version: priceListVersion }] as const;
   });
   const own = Object.entries(overrides).map(([model, { input, cached_input, output }]) => {
-    return [model, { input, cachedInput: cached_input, output, version: settingsPriceVersion }] as const;
+    return [model, { input, cachedInput: cached_input, output, version: priceVersionWithSettings }] as const;
   });
   return Object.fromEntries([...listed, ...own]);
 }

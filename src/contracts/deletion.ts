@@ -1,4 +1,4 @@
-import type { AuditPass, AuditProgress } from '#src/domain/documents/audit-report.ts';
+import type { AuditProgress, StorageAuditPass } from '#src/domain/documents/audit-report.ts';
 import type { AttemptOfJob } from './workflow-runs.ts';
 
 /** Stages of a document's deletion in order. The last one deletes the document's row, which the others read. */
@@ -64,7 +64,7 @@ export type AuditStoresInput = {
 };
 
 export type AuditPageInput = {
-  pass: AuditPass;
+  pass: StorageAuditPass;
   after: string | null;
   repair: boolean;
   force?: boolean;

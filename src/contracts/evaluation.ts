@@ -1,4 +1,4 @@
-import type { ComparedSide, JudgedCase, JudgingUnit, Spending } from '#src/domain/judging/judgement.ts';
+import type { ComparedSide, JudgedCase, JudgingUnit, JudgingUsage } from '#src/domain/judging/judgement.ts';
 import type { FailedUnit } from '#src/domain/judging/outcome.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
 import type { AttemptOfJob } from './workflow-runs.ts';
@@ -23,7 +23,7 @@ export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 
 export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: ComparedSide };
 export type JudgeUnitInput = EvaluationInput & { unit: JudgingUnit };
 
-export type StepsResult = { spent: Spending; failed: FailedUnit[] };
+export type StepsResult = { spent: JudgingUsage; failed: FailedUnit[] };
 
 export type ScoreEvaluationInput = EvaluationInput & AttemptOfJob & { failed: FailedUnit[] };
 

@@ -7,7 +7,7 @@ export type StagedBlob = { stagingKey: string; sizeBytes: number; sha256: string
 export type SignedUrlOptions = { fileName: string; mediaType: string; expiresInSeconds: number };
 
 /**
- * Stores originals under generated keys that contain no user text (`originalKey`). Throws `service_unavailable`
+ * Stores originals under generated keys that contain no user text (`originalBlobKey`). Throws `service_unavailable`
  * when the store is unreachable or full, and `blob_store_refused` when it rejects our credentials.
  */
 export type BlobStore = {

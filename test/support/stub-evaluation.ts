@@ -1,11 +1,11 @@
 import type { EvaluationActivities } from '#activities/evaluation.ts';
 import type { EvaluationPlan, StepsResult } from '#src/contracts/evaluation.ts';
-import { zeroSpending } from '#src/domain/judging/judgement.ts';
+import { zeroJudgingUsage } from '#src/domain/judging/judgement.ts';
 import { recordCalls } from './stub-calls.ts';
 
 /** The cost of one answer of a model. */
 export const oneCall: StepsResult = {
-  spent: { ...zeroSpending, calls: 1, inputTokens: 10, completionTokens: 2, costUsd: 0.5 },
+  spent: { ...zeroJudgingUsage, calls: 1, inputTokens: 10, completionTokens: 2, costUsd: 0.5 },
   failed: [],
 };
 

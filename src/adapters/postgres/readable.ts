@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import { type Builder, rows, shape, uuid } from './shapes.ts';
 
@@ -11,7 +11,7 @@ export function readableBy<Query extends Builder>(
 ): Query {
   // Knex and Objection type the same query calls differently.
   const builder = query as Knex.QueryBuilder;
-  builder.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, keysOf(actor)]);
+  builder.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, accessKeysOfActor(actor)]);
   return query;
 }
 

@@ -108,10 +108,15 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
  * Rate limits that each process counts in memory. They need not be exact, because they only prevent one user from
  * taking all capacity of a process. The other limits are counted in Postgres across processes.
  */
-export const countedByProcess: ReadonlySet<RateLimitName> = new Set(['read', 'write', 'search', 'preview'] as const);
+export const rateLimitsCountedInMemory: ReadonlySet<RateLimitName> = new Set([
+  'read',
+  'write',
+  'search',
+  'preview',
+] as const);
 
 /** Counts the concurrent requests of each user or organization. The caller enforces the limits. */
-export function createSlotCounter() {
+export function createConcurrencyCounter() {
   const taken = new Map<string, number>();
   const of = (owner: string) => taken.get(owner) ?? 0;
   const add = (owner: string, difference: 1 | -1) => {

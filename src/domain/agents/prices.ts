@@ -21,13 +21,13 @@ export type ModelPrice = { input: number; cachedInput: number; output: number };
  */
 export type VersionedPrice = ModelPrice & { version: string };
 
-/** Month of OpenAI's list prices. Change it together with any of {@link listPrices}. */
+/** Month of OpenAI's list prices. Change it together with any of {@link modelListPrices}. */
 export const priceListVersion = '2025-06';
-export const settingsPriceVersion = `${priceListVersion}+settings`;
+export const priceVersionWithSettings = `${priceListVersion}+settings`;
 
 export const zeroPrice: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
-export const listPrices: Readonly<Record<string, ModelPrice>> = {
+export const modelListPrices: Readonly<Record<string, ModelPrice>> = {
   'extractive-1': zeroPrice,
   'gpt-4o': { input: 2.5, cachedInput: 1.25, output: 10 },
   'gpt-4o-mini': { input: 0.15, cachedInput: 0.075, output: 0.6 },

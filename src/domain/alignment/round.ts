@@ -1,6 +1,12 @@
-import { type AnalyzeText, contentStems, splitSentences, type Term } from '../text/words.ts';
-import { type ReadRefusal, type RefusalReading, refusalOf } from './refusal.ts';
-import { type AlignmentCalibration, type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
+import { type AnalyzeText, contentStems, type StemmedTerm, splitSentences } from '../text/words.ts';
+import { type DetectRefusal, type RefusalDetection, refusalIfLikely } from './refusal.ts';
+import {
+  type AlignmentCalibration,
+  containsStemPhrase,
+  cosineSimilarity,
+  type StemmedAnchorWord,
+  scoreTextAlignment,
+} from './score.ts';
 
 /**
  * Texts of a round, and of the previous round that it may continue. The previous reply is null if it was a refusal.
@@ -11,16 +17,16 @@ export type ScoredRound = {
   user: number;
   agent: number;
   neutral: boolean;
-  refusal: RefusalReading;
+  refusal: RefusalDetection;
   isDegraded: boolean;
 };
 
-export type RoundScoring = {
+type RoundScoring = {
   /** Returns the embedding of one of the `textsToEmbed`; null while the embedding model is unavailable. */
   vectorOf: (text: string) => Float32Array | null;
   analyze: AnalyzeText;
   calibration: AlignmentCalibration;
-  readRefusal: ReadRefusal;
+  readRefusal: DetectRefusal;
 };
 
 /**
@@ -51,19 +57,23 @@ export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] 
  * - A message without anchor words is neutral if it is a courtesy or has fewer than two content words, unless it
  *   announces a change of topic.
  */
-export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scoring: RoundScoring): ScoredRound {
+export function scoreRound(
+  texts: RoundTexts,
+  anchors: readonly StemmedAnchorWord[],
+  scoring: RoundScoring,
+): ScoredRound {
   const { analyze, calibration, readRefusal } = scoring;
   const vectorOf = (text: string) => scoring.vectorOf(embeddedPart(text));
   const parts = partsOf(texts, analyze);
   const score = (text: string) =>
-    scoreText({ stems: stemsOf(text, analyze), vector: vectorOf(text) }, anchors, calibration);
+    scoreTextAlignment({ stems: stemsOf(text, analyze), vector: vectorOf(text) }, anchors, calibration);
   const refusal = readRefusal(texts.agent, vectorOf(parts.agent));
   const user = Math.max(score(parts.user), ...parts.continuations.map((text) => contextShare * score(text)));
   const agent = score(parts.agent);
   const isAnswered = isNear(vectorOf(parts.user), vectorOf(parts.agent));
   const isShortReply = analyze(parts.agent).length < shortReply;
   return {
-    user: isAnswered && refusalOf(refusal) === null ? Math.max(user, contextShare * agent) : user,
+    user: isAnswered && refusalIfLikely(refusal) === null ? Math.max(user, contextShare * agent) : user,
     agent: isAnswered && isShortReply ? Math.max(agent, contextShare * user) : agent,
     neutral: !parts.isSwitch && isNeutral(parts.user, anchors, analyze),
     refusal,
@@ -91,7 +101,7 @@ function lastSentence(text: string): string {
  * True for a message that may refer to the previous round, such as "How often do I need to oil it then": it has eight
  * words, but only three content words.
  */
-function isShortMessage(terms: readonly Term[]): boolean {
+function isShortMessage(terms: readonly StemmedTerm[]): boolean {
   return terms.length < shortMessage || contentStems(terms).length < fewContentWords;
 }
 
@@ -100,13 +110,13 @@ function isShortMessage(terms: readonly Term[]): boolean {
  * not mention loans.
  */
 function isNear(question: Float32Array | null, reply: Float32Array | null): boolean {
-  return question !== null && reply !== null && cosine(question, reply) >= answersFrom;
+  return question !== null && reply !== null && cosineSimilarity(question, reply) >= answersFrom;
 }
 
-function isNeutral(text: string, anchors: readonly Anchor[], analyze: AnalyzeText): boolean {
+function isNeutral(text: string, anchors: readonly StemmedAnchorWord[], analyze: AnalyzeText): boolean {
   const terms = analyze(text);
   const stems = terms.map((term) => term.stem);
-  if (anchors.some((anchor) => containsPhrase(stems, anchor.stems))) return false;
+  if (anchors.some((anchor) => containsStemPhrase(stems, anchor.stems))) return false;
   return isCourtesy(text) || contentStems(terms).length < minContentWords;
 }
 
@@ -133,7 +143,7 @@ export function isCourtesy(text: string): boolean {
  */
 const maxEmbeddedLength = 6_000;
 
-export function embeddedPart(text: string): string {
+function embeddedPart(text: string): string {
   if (text.length <= maxEmbeddedLength) return text;
   const third = maxEmbeddedLength / 3;
   const middle = (text.length - third) / 2;

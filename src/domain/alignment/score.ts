@@ -1,9 +1,9 @@
 import { inverseDocumentFrequency } from '../retrieval/bm25.ts';
 import table from './idf-table.json' with { type: 'json' };
-import { refusalVersion } from './refusal.ts';
+import { refusalModelVersion } from './refusal.ts';
 
 /** An anchor word or phrase of an agent: stems in order, weight 1 to 10, embedding if available. */
-export type Anchor = { stems: readonly string[]; weight: number; vector: Float32Array | null };
+export type StemmedAnchorWord = { stems: readonly string[]; weight: number; vector: Float32Array | null };
 
 type ScoredText = { stems: readonly string[]; vector: Float32Array | null };
 
@@ -12,7 +12,11 @@ const meanLexicalWeight = 2.2;
 const lexicalScale = 1.5;
 
 /** @returns how much a text is about the agent's topic, 0 to 1. Without an embedding, only words count. */
-export function scoreText(text: ScoredText, anchors: readonly Anchor[], calibration: AlignmentCalibration): number {
+export function scoreTextAlignment(
+  text: ScoredText,
+  anchors: readonly StemmedAnchorWord[],
+  calibration: AlignmentCalibration,
+): number {
   const lexical = lexicalMatch(text.stems, anchors);
   const semantic = text.vector && semanticMatch(text.vector, anchors);
   if (semantic === null) return sigmoid(calibration.lexicalOnly.lexical * lexical + calibration.lexicalOnly.intercept);
@@ -23,12 +27,12 @@ export function scoreText(text: ScoredText, anchors: readonly Anchor[], calibrat
  * Weighted soft maximum of the cosines to the anchor words: Σ W e^{10 s} s / Σ W e^{10 s}. One similar anchor word is
  * enough for a high value, but the others count too. Null if no anchor word has an embedding.
  */
-export function semanticMatch(vector: Float32Array, anchors: readonly Anchor[]): number | null {
+export function semanticMatch(vector: Float32Array, anchors: readonly StemmedAnchorWord[]): number | null {
   let weighted = 0;
   let total = 0;
   for (const anchor of anchors) {
     if (!anchor.vector) continue;
-    const similarity = cosine(vector, anchor.vector);
+    const similarity = cosineSimilarity(vector, anchor.vector);
     const weight = anchor.weight * Math.exp(softmaxSharpness * similarity);
     weighted += weight * similarity;
     total += weight;
@@ -40,24 +44,24 @@ export function semanticMatch(vector: Float32Array, anchors: readonly Anchor[]):
  * Lexical match of a text with the anchor words, 0 to 1: 1 − exp(−L / 1.5). L sums weight (scaled to a mean of 2.2)
  * times rarity of the stems over the anchor words whose stems occur in the text in order and adjacent.
  */
-export function lexicalMatch(stems: readonly string[], anchors: readonly Anchor[]): number {
+export function lexicalMatch(stems: readonly string[], anchors: readonly StemmedAnchorWord[]): number {
   const totalWeight = anchors.reduce((sum, anchor) => sum + anchor.weight, 0);
   if (totalWeight === 0) return 0;
   const scale = (meanLexicalWeight * anchors.length) / totalWeight;
   let load = 0;
   for (const anchor of anchors) {
-    if (!containsPhrase(stems, anchor.stems)) continue;
+    if (!containsStemPhrase(stems, anchor.stems)) continue;
     load += scale * anchor.weight * anchor.stems.reduce((sum, stem) => sum + stemRarity(stem), 0);
   }
   return 1 - Math.exp(-load / lexicalScale);
 }
 
-export function containsPhrase(stems: readonly string[], phrase: readonly string[]): boolean {
+export function containsStemPhrase(stems: readonly string[], phrase: readonly string[]): boolean {
   if (phrase.length === 0) return false;
   return stems.some((_, start) => phrase.every((stem, offset) => stems[start + offset] === stem));
 }
 
-export function cosine(a: Float32Array, b: Float32Array): number {
+export function cosineSimilarity(a: Float32Array, b: Float32Array): number {
   let dot = 0;
   let squaredA = 0;
   let squaredB = 0;
@@ -116,13 +120,13 @@ export type AlignmentCalibration = {
  */
 const calibrations: readonly AlignmentCalibration[] = fitted;
 
-export const calibratedModels: readonly string[] = calibrations.map(({ modelId }) => modelId);
+export const modelsWithAlignmentCalibration: readonly string[] = calibrations.map(({ modelId }) => modelId);
 
 /**
  * Throws if the embedding model has no calibration, because scores with another model's weights would be silently
  * wrong.
  */
-export function calibrationFor(modelId: string): AlignmentCalibration {
+export function alignmentCalibrationFor(modelId: string): AlignmentCalibration {
   const calibration = calibrations.find((candidate) => candidate.modelId === modelId);
   if (calibration) return calibration;
   throw new Error(`Alignment is not calibrated for the embedding model "${modelId}".`);
@@ -136,6 +140,6 @@ const rulesVersion = 4;
  * @param isDegraded scored without embeddings; such rounds are scored again once the embedding model is available
  */
 export function scorerVersion({ modelId, version }: AlignmentCalibration, isDegraded = false): string {
-  const parts = [rulesVersion, modelId, version, refusalVersion];
+  const parts = [rulesVersion, modelId, version, refusalModelVersion];
   return (isDegraded ? [...parts, 'words'] : parts).join('/');
 }

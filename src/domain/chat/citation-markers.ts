@@ -1,7 +1,7 @@
-import { linesOf } from '../documents/markdown.ts';
+import { lineSpansOf } from '../documents/markdown.ts';
 import { splitSentences } from '../text/words.ts';
 
-export type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
+type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
 export type DroppedCitation = { n: number; reason: DropReason };
 
 /**
@@ -27,7 +27,7 @@ const statementCharacters = 1_000;
  * @param check returns why the passage does not support the statement, or null if it does; called in the order of the
  * markers
  */
-export function createMarkerRewriter<Passage>(
+export function createCitationMarkerRewriter<Passage>(
   passages: readonly Passage[],
   check: (passage: Passage, statement: string) => Promise<Exclude<DropReason, 'out_of_range'> | null>,
 ) {
@@ -48,7 +48,7 @@ export function createMarkerRewriter<Passage>(
     const named = [...new Set(numbersOf(list))];
     const isCode = space === '' && wordEnd.test(recent) && named.every((n) => passages[n - 1] === undefined);
     if (isCode) return original;
-    const statement = statementBefore(recent);
+    const statement = statementBeforeMarker(recent);
     const kept: number[] = [];
     for (const n of named) {
       const passage = passages[n - 1];
@@ -108,7 +108,7 @@ export function createMarkerRewriter<Passage>(
  * Removes the citation markers of an earlier reply, because their numbers would refer to other passages in a new
  * prompt.
  */
-export function withoutMarkers(reply: string, citationCount: number): string {
+export function removeCitationMarkers(reply: string, citationCount: number): string {
   return reply.replace(marker, (original, _space, list: string) =>
     numbersOf(list).every((k) => k >= 1 && k <= citationCount) ? '' : original,
   );
@@ -118,7 +118,7 @@ export function withoutMarkers(reply: string, citationCount: number): string {
  * Returns the sentence to which a citation marker at the end of the text belongs: the current one, or the one that just
  * ended.
  */
-export function statementBefore(text: string): string {
+export function statementBeforeMarker(text: string): string {
   const plain = text.replace(marker, '').trimEnd();
   const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
   const sentence = splitSentences(plain, lineStart).at(-1);
@@ -138,8 +138,8 @@ const minAttribution = 0.6;
 const minWordAttribution = 0.75;
 const minAttributedWords = 3;
 
-export function statementsOf(reply: string): string[] {
-  return [...linesOf(reply)]
+export function splitReplyIntoStatements(reply: string): string[] {
+  return [...lineSpansOf(reply)]
     .flatMap((line) => splitSentences(reply, line.start, line.end))
     .map(({ start, end }) => reply.slice(start, end).trim())
     .filter((statement) => statement !== '');

@@ -1,13 +1,13 @@
 /** Maximum passages per prompt; more of them distract a model. */
-export const contextLimits = { chunks: 8, tokens: 3_000 } as const;
+export const promptChunkLimits = { chunks: 8, tokens: 3_000 } as const;
 
 /**
  * Selects chunks for a prompt, in order: each that still fits. Selects the first one even if it alone exceeds the token
  * limit (a document may have larger chunks); the prompt truncates it.
  */
-export function selectChunks<Chunk extends { tokenCount: number }>(
+export function selectChunksForPrompt<Chunk extends { tokenCount: number }>(
   ranked: readonly Chunk[],
-  limits: { chunks: number; tokens: number } = contextLimits,
+  limits: { chunks: number; tokens: number } = promptChunkLimits,
 ): Chunk[] {
   const selected: Chunk[] = [];
   let tokens = 0;
@@ -68,7 +68,11 @@ export function planContextWindow(input: {
   };
 }
 
-export function itemsThatFit<Item>(items: readonly Item[], tokensOf: (item: Item) => number, budget: number): Item[] {
+export function itemsWithinTokenBudget<Item>(
+  items: readonly Item[],
+  tokensOf: (item: Item) => number,
+  budget: number,
+): Item[] {
   let left = budget;
   return items.filter((item) => {
     const tokens = tokensOf(item);

@@ -1,8 +1,8 @@
-import { endOfStartedUrl, maxUrlLength, urlEnd, urlStart, withoutClosing } from './urls.ts';
+import { endOfUrlAt, endOfUrlContinuedAt, maxUrlLength, trimClosingPunctuation, urlStartPattern } from './urls.ts';
 
 const specialSyntax = new RegExp(
   [
-    `(?<address>${urlStart})`,
+    `(?<address>${urlStartPattern})`,
     String.raw`(?<scheme>:\\?\/\\?\/)`,
     String.raw`(?<image>!\[)`,
     String.raw`(?<target>\]\()`,
@@ -146,7 +146,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function passLongAddress(text: string, from: number, isEnd: boolean): number {
-    const end = endOfStartedUrl(text, from);
+    const end = endOfUrlContinuedAt(text, from);
     isInLongAddress = end === text.length && !isEnd;
     // Does not consume a `]` at the end of the text yet, because more text may turn it into `](`.
     const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
@@ -218,7 +218,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function* rewriteUrl(text: string, index: number, start: string, isEnd: boolean): Generator<string, number> {
-    const end = urlEnd(text, index);
+    const end = endOfUrlAt(text, index);
     // Waits for one more character after a URL, because more text may turn a bracket into `](`.
     if (end === text.length && !isEnd && end - index <= maxUrlLength + 1) return index;
     if (end - index > maxUrlLength) {
@@ -227,7 +227,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
       yield remove();
       return index + start.length;
     }
-    const address = withoutClosing(text.slice(index, end));
+    const address = trimClosingPunctuation(text.slice(index, end));
     consume(address);
     if (!known.has(address)) yield remove();
     // Markdown parsers differ on where a URL ends, also at `<` or `](`: only Markdown white space ends it for all of

@@ -4,7 +4,7 @@ export type OAuthConnectorProvider = (typeof oauthConnectorProviders)[number];
 
 export type ConnectorProvider = OAuthConnectorProvider | 'acme_s3';
 
-export const connectorLabels: Readonly<Record<ConnectorProvider, string>> = {
+export const connectorProviderLabels: Readonly<Record<ConnectorProvider, string>> = {
   acme_drive: 'Google Drive',
   acme_onedrive: 'OneDrive',
   acme_sharepoint: 'SharePoint',

@@ -24,7 +24,7 @@ export const sourceFormats = [
 ] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-export const readableFormats =
+export const readableFormatsDescription =
   'text, Markdown, source code, web pages, CSV, JSON, PDF, Word (.docx, .doc), PowerPoint (.pptx, .ppt), ' +
   'Excel (.xlsx, .xls), OpenDocument (.odt, .odp, .ods), .rtf, e-books (.epub), mail (.eml, .msg) and images';
 
@@ -121,7 +121,7 @@ export function fileExtension(fileName: string): string {
   return /\.([^./\\]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? '';
 }
 
-export function codeLanguage(fileName: string): string {
+export function codeLanguageOfFile(fileName: string): string {
   return ownValue(codeLanguages, fileExtension(fileName)) ?? '';
 }
 
@@ -134,7 +134,11 @@ const excelXml = /^(?:<\?xml[^>]*>\s*)?<\?mso-application progid="Excel\.Sheet"\
  * @param head the first characters of the file, decoded
  * @returns null for PostScript, which is text but cannot be converted
  */
-export function textFormat(input: { head: string; fileName: string; declaredMediaType?: string }): SourceFormat | null {
+export function detectTextFormat(input: {
+  head: string;
+  fileName: string;
+  declaredMediaType?: string;
+}): SourceFormat | null {
   const head = input.head.trimStart();
   const extension = fileExtension(input.fileName);
   if (head.startsWith('%!PS')) return null;
@@ -202,11 +206,11 @@ export function isOfficeFormat(format: string | null): format is OfficeFormat {
   return officeFormats.some((name) => name === format);
 }
 
-export function bareMediaType(mediaType: string): string {
+export function mediaTypeWithoutParameters(mediaType: string): string {
   return mediaType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-export function charsetOf(mediaType: string): string | undefined {
+export function charsetOfMediaType(mediaType: string): string | undefined {
   return /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(mediaType)?.[1]?.toLowerCase();
 }
 
@@ -272,9 +276,9 @@ const imageTypes: Record<string, string> = {
  * Guesses the format from the file name and the client's media type, until the content has been inspected.
  * @returns null if the name and the media type are both unknown
  */
-export function guessFormat(file: { fileName: string; mediaType: string | null }): SourceFormat | null {
+export function guessSourceFormat(file: { fileName: string; mediaType: string | null }): SourceFormat | null {
   const extension = fileExtension(file.fileName);
-  const mediaType = bareMediaType(file.mediaType ?? '');
+  const mediaType = mediaTypeWithoutParameters(file.mediaType ?? '');
   return binaryFormat(extension, mediaType) ?? guessText(file.fileName, extension, mediaType);
 }
 
@@ -287,12 +291,12 @@ function binaryFormat(extension: string, mediaType: string): SourceFormat | unde
 
 function guessText(fileName: string, extension: string, mediaType: string): SourceFormat | null {
   if (/^x?html?$/.test(extension) || pageTypes.includes(mediaType)) return 'html';
-  const format = textFormat({ head: '', fileName, declaredMediaType: mediaType });
+  const format = detectTextFormat({ head: '', fileName, declaredMediaType: mediaType });
   if (format !== 'text') return format;
   return extension === 'txt' || mediaType.startsWith('text/') ? 'text' : null;
 }
 
-export function mediaTypeOf(format: string | null, fileName: string): string {
+export function mediaTypeOfFormat(format: string | null, fileName: string): string {
   const found =
     format === 'image'
       ? Object.entries(imageTypes).find(([extension]) => extension === fileExtension(fileName))

@@ -2,7 +2,7 @@ import { isOneLine } from '../text/plain-text.ts';
 
 const maxNameLength = 255;
 
-export function nameFromFile(fileName: string): string {
+export function documentNameFromFile(fileName: string): string {
   const name = [...fileName].filter(isOneLine).join('').trim();
   return name.slice(0, maxNameLength).toWellFormed().trim() || 'Untitled';
 }
@@ -11,10 +11,10 @@ export function nameFromFile(fileName: string): string {
 const maxLevels = 24;
 
 /** @returns the names of the folders between `base` and a file: `a/b/c/plan.txt` below `a` → `b`, `c` */
-export function foldersBelow(base: string, path: string): string[] {
+export function folderNamesBelow(base: string, path: string): string[] {
   const names = path.split('/').slice(0, -1);
   const depth = base === '' ? 0 : base.split('/').length;
-  return names.slice(depth, depth + maxLevels).map(nameFromFile);
+  return names.slice(depth, depth + maxLevels).map(documentNameFromFile);
 }
 
 export function parentPath(path: string): string {

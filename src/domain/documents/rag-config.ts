@@ -1,5 +1,5 @@
-export type ChunkingMethod = 'token' | 'semantic';
-export type RetrievalMode = 'vector' | 'word_match' | 'hybrid';
+type ChunkingMethod = 'token' | 'semantic';
+type RetrievalMode = 'vector' | 'word_match' | 'hybrid';
 export type RerankerType = 'cross_encoder' | 'llm';
 
 /** Chunking and retrieval settings of one document. Token counts use the tokenizer o200k_base. */
@@ -22,7 +22,7 @@ export type ChunkingOptions = {
   overlapTokens?: number | undefined;
 };
 
-export const maxTargetTokens = 8192;
+export const maxChunkTargetTokens = 8192;
 
 const chunkingDefaults = { method: 'token', targetTokens: 400, overlapTokens: 60 } as const;
 
@@ -39,7 +39,7 @@ export function defaultRagConfig(deployment: { embeddingModel: string; hasRerank
  * Applies the chunking options of a request. A target without an overlap gets the default share of overlap (15 %, at
  * most 60 tokens), so that a small target alone is not rejected for an overlap that the request did not ask for.
  */
-export function withChunking(config: RagConfig, options: ChunkingOptions): RagConfig {
+export function applyChunkingOptions(config: RagConfig, options: ChunkingOptions): RagConfig {
   const targetTokens = options.targetTokens ?? config.chunking.targetTokens;
   const share = chunkingDefaults.overlapTokens / chunkingDefaults.targetTokens;
   const overlapTokens =
@@ -58,7 +58,7 @@ export function isOverlapBelowTarget(chunking: { targetTokens: number; overlapTo
 }
 
 /** Maximum chunks of a small document: as many as one request to an embedding model accepts. */
-export const maxSmallChunks = 64;
+export const maxChunksOfSmallDocument = 64;
 /** Bytes per token of English text. Other languages have fewer, so this underestimates their tokens. */
 const bytesPerToken = 4;
 
@@ -80,7 +80,7 @@ export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: nu
   return (
     isPlainTextFormat(of.sourceFormat) &&
     method === 'token' &&
-    of.sizeBytes <= maxSmallChunks * targetTokens * bytesPerToken
+    of.sizeBytes <= maxChunksOfSmallDocument * targetTokens * bytesPerToken
   );
 }
 

@@ -1,5 +1,5 @@
 import { isOneLine } from '../text/plain-text.ts';
-import { bareMediaType, fileExtension } from './formats.ts';
+import { fileExtension, mediaTypeWithoutParameters } from './formats.ts';
 
 const maxNameLength = 255;
 
@@ -49,7 +49,7 @@ export function webDocumentNames(source: {
   const given = oneLine(source.fileName?.split(/[\\/]/).at(-1) ?? '');
   const segment = oneLine(decoded(pathname.split('/').filter(Boolean).at(-1) ?? '').replaceAll(/[\\/]/g, ' '));
   const base = given || segment || hostname;
-  const known = extensionsOf(bareMediaType(source.mediaType));
+  const known = extensionsOf(mediaTypeWithoutParameters(source.mediaType));
   const [extension] = known;
   const isSaid = extension === undefined || known.includes(fileExtension(base));
   return {

@@ -13,10 +13,10 @@ export const rubrics = ['plain', 'anchored'] as const;
  */
 export type Rubric = (typeof rubrics)[number];
 
-export const maxScore = 5;
-export const maxCases = 20;
+export const maxJudgeScore = 5;
+export const maxTestCases = 20;
 
-export function rubricFor(version: { hasParent: boolean; requested?: Rubric | undefined }): Rubric {
+export function selectRubric(version: { hasParent: boolean; requested?: Rubric | undefined }): Rubric {
   return version.requested ?? (version.hasParent ? 'anchored' : 'plain');
 }
 
@@ -30,10 +30,15 @@ export const judgeSampling: Readonly<Record<Rubric | 'pairwise', { samples: numb
   pairwise: { samples: 1, temperature: 0 },
 };
 
-export const severities = ['none', 'cosmetic', 'structural', 'fundamental'] as const;
-export type Severity = (typeof severities)[number];
+export const weaknessSeverities = ['none', 'cosmetic', 'structural', 'fundamental'] as const;
+export type WeaknessSeverity = (typeof weaknessSeverities)[number];
 
-const maxScoreBySeverity: Readonly<Record<Severity, number>> = { none: 5, cosmetic: 4, structural: 3, fundamental: 1 };
+const maxScoreBySeverity: Readonly<Record<WeaknessSeverity, number>> = {
+  none: 5,
+  cosmetic: 4,
+  structural: 3,
+  fundamental: 1,
+};
 
 const findsNothing = /\b(?:nothing|none)\b|\bno (?:\w+ )?(?:weakness|flaw|gap|addition|improvement|change)/i;
 
@@ -41,9 +46,9 @@ const findsNothing = /\b(?:nothing|none)\b|\bno (?:\w+ )?(?:weakness|flaw|gap|ad
  * Applies the scoring rules to a verdict: the severity of the weakness limits the score, and the top score requires
  * that the judge states no weakness.
  */
-export function allowedScore(verdict: { score: number; severity: Severity; weakness: string }): number {
+export function applyScoringRules(verdict: { score: number; severity: WeaknessSeverity; weakness: string }): number {
   const capped = Math.min(verdict.score, maxScoreBySeverity[verdict.severity]);
-  return capped === maxScore && !findsNothing.test(verdict.weakness) ? maxScore - 1 : capped;
+  return capped === maxJudgeScore && !findsNothing.test(verdict.weakness) ? maxJudgeScore - 1 : capped;
 }
 
 const promptRubric: Readonly<Record<PromptAxis, AxisRubric>> = {
@@ -227,7 +232,7 @@ export const responseAxes = ['adherence', 'relevance', 'completeness', 'clarity'
 
 type PromptAxis = (typeof promptAxes)[number];
 export type ResponseAxis = (typeof responseAxes)[number];
-export type Axis = PromptAxis | ResponseAxis;
+export type RubricAxis = PromptAxis | ResponseAxis;
 
 type AxisRubric = {
   label: string;
@@ -237,9 +242,9 @@ type AxisRubric = {
   anchors: readonly [string, string, string, string, string, string];
 };
 
-const rubric: Readonly<Record<Axis, AxisRubric>> = { ...promptRubric, ...responseRubric };
+const rubric: Readonly<Record<RubricAxis, AxisRubric>> = { ...promptRubric, ...responseRubric };
 
-export function rubricOf(axis: Axis): AxisRubric {
+export function rubricOfAxis(axis: RubricAxis): AxisRubric {
   return rubric[axis];
 }
 
@@ -247,6 +252,6 @@ export function axesOfReply(hasReference: boolean): readonly ResponseAxis[] {
   return hasReference ? responseAxes : responseAxes.filter((axis) => axis !== 'accuracy');
 }
 
-export function isReference(expected: string | null | undefined): expected is string {
+export function isReferenceAnswer(expected: string | null | undefined): expected is string {
   return expected !== null && expected !== undefined && expected.trim() !== '';
 }

@@ -16,7 +16,7 @@ type Match = Span & { stem: string };
  * @param matchedStem returns the query stem that a word of the text matches, or undefined
  * @returns null if the text contains no query word
  */
-export function markedPassage(text: string, matchedStem: (word: string) => string | undefined): string | null {
+export function highlightBestPassage(text: string, matchedStem: (word: string) => string | undefined): string | null {
   const flat = flatten(text);
   const wanted: Match[] = [];
   for (const { 0: word, index } of flat.matchAll(wordPattern)) {

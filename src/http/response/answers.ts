@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { attachmentDisposition } from '#src/domain/text/content-disposition.ts';
+import { attachmentContentDisposition } from '#src/domain/text/content-disposition.ts';
 import { appError } from '#src/errors.ts';
 import type { StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import { type ByteRange, entityTag, includesTag, parseByteRange } from '../request/headers.ts';
@@ -244,7 +244,7 @@ async function sendDownload(req: Request, res: Response, { content, ...described
 /** These headers prevent a user's file from running as a page of this origin. */
 function describeFile(res: Response, { fileName, mediaType }: Pick<FileContent, 'fileName' | 'mediaType'>): void {
   res.set({
-    'Content-Disposition': attachmentDisposition(fileName),
+    'Content-Disposition': attachmentContentDisposition(fileName),
     'Content-Security-Policy': "sandbox; default-src 'none'",
   });
   // `set` would add a charset, and that of a user's file is unknown.

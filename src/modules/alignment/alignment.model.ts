@@ -1,5 +1,5 @@
 import { boolean, double, json, pick, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { EchoState, FoldState, StreakThresholds } from '#src/domain/alignment/chat-state.ts';
+import type { AlignmentState, EchoState, StreakThresholds } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
 import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
@@ -31,7 +31,7 @@ export const previousRound = shape({ ...roundTexts.columns, isRefusal: boolean()
 /** Texts of the scored round before a round, which that round may continue. */
 export type PreviousRound = Row<typeof previousRound>;
 
-export const roundBefore = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
+export const roundBefore = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<AlignmentState>() });
 export type EarlierScoredRound = Row<typeof roundBefore>;
 
 /** Source of scores: embeddings and words, words alone, or a chat model that adjudicated doubtful scores. */
@@ -52,7 +52,7 @@ export type FoldedScore = {
   alignmentScore: number;
   ewma: number;
   echoState: EchoState;
-  foldState: FoldState;
+  foldState: AlignmentState;
   events: AlignmentEvent[];
 };
 
@@ -71,7 +71,7 @@ export const storedScore = shape({
   alignmentScore: double(),
   ewma: double(),
   echoState: text<EchoState>(),
-  foldState: json<FoldState>(),
+  foldState: json<AlignmentState>(),
 });
 export type StoredScore = Row<typeof storedScore>;
 

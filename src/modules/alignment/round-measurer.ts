@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { createReadRefusal, refusalOf } from '#src/domain/alignment/refusal.ts';
+import { createRefusalDetector, refusalIfLikely } from '#src/domain/alignment/refusal.ts';
 import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment/round.ts';
-import { type Anchor, calibrationFor, scorerVersion } from '#src/domain/alignment/score.ts';
+import { alignmentCalibrationFor, type StemmedAnchorWord, scorerVersion } from '#src/domain/alignment/score.ts';
 import { sanitizeForPrompt } from '#src/domain/chat/context-blocks.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -13,9 +13,12 @@ import type { MeasuredRound, PreviousRound, RoundTextsRow, ScoredChat } from './
 /** Agents whose anchors are cached: a few hundred vectors each. An evicted agent costs one call of the embedder. */
 const maxCachedAgents = 200;
 
-type AgentAnchors = (chat: Pick<ScoredChat, 'agentId' | 'anchorWords'>, signal: AbortSignal) => Promise<Anchor[]>;
+type AgentAnchors = (
+  chat: Pick<ScoredChat, 'agentId' | 'anchorWords'>,
+  signal: AbortSignal,
+) => Promise<StemmedAnchorWord[]>;
 
-function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText): Anchor[] {
+function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText): StemmedAnchorWord[] {
   return Object.entries(anchorWords).map(([word, weight]) => ({
     stems: analyze(word).map((term) => term.stem),
     weight,
@@ -26,7 +29,7 @@ function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText):
 /** Anchors never change after publication, so each process embeds and caches them once. */
 function createAgentAnchors(deps: { embedder: Embedder; analyze: AnalyzeText }): AgentAnchors {
   const { embedder, analyze } = deps;
-  const cache = new Map<string, Anchor[]>();
+  const cache = new Map<string, StemmedAnchorWord[]>();
 
   return async ({ agentId, anchorWords }, signal) => {
     const known = cache.get(agentId);
@@ -75,9 +78,9 @@ export function createRoundMeasurer(deps: {
   logger: Pick<Logger, 'warn'>;
 }): RoundMeasurer {
   const { analyze, adjudicate, logger } = deps;
-  const calibration = calibrationFor(deps.embedder.model);
+  const calibration = alignmentCalibrationFor(deps.embedder.model);
   const embedder = ofDimensions(deps.embedder, calibration.dimensions);
-  const readRefusal = createReadRefusal(analyze, embedder.model);
+  const readRefusal = createRefusalDetector(analyze, embedder.model);
   const anchorsOf = createAgentAnchors({ embedder, analyze });
 
   async function score(chat: ScoredChat, texts: RoundTexts, options: MeasureOptions): Promise<ScoredRound> {
@@ -118,7 +121,7 @@ export function createRoundMeasurer(deps: {
         userScore: decided.user,
         agentScore: decided.agent,
         neutral: decided.neutral,
-        refusalReading: refusalOf(decided.refusal),
+        refusalReading: refusalIfLikely(decided.refusal),
       };
     },
   };
@@ -147,7 +150,7 @@ function mayScoreByWords({ code, errorClass }: AppError, { byWords }: MeasureOpt
 function doubtsOf({ user, agent, neutral, refusal }: ScoredRound): Doubts {
   const isDoubtful = (score: number) => score >= doubtful.from && score <= doubtful.to;
   const isRefusalInDoubt = refusal.decidedBy === 'model' && isDoubtful(refusal.score);
-  const isClearRefusal = !isRefusalInDoubt && refusalOf(refusal) !== null;
+  const isClearRefusal = !isRefusalInDoubt && refusalIfLikely(refusal) !== null;
   return {
     user: !neutral && isDoubtful(user),
     agent: !isClearRefusal && isDoubtful(agent),

@@ -5,13 +5,13 @@ import type { Logger } from 'pino';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { costUsd } from '#src/domain/agents/prices.ts';
 import type { Tool } from '#src/domain/agents/tools.ts';
-import { initialFoldState } from '#src/domain/alignment/chat-state.ts';
+import { initialAlignmentState } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEventBody } from '#src/domain/alignment/events.ts';
-import { type Steering, steeringFor } from '#src/domain/alignment/steering.ts';
+import { type SteeringInstructions, steeringInstructionsFor } from '#src/domain/alignment/steering.ts';
 import type { DroppedCitation } from '#src/domain/chat/citation-markers.ts';
-import { visibleText } from '#src/domain/chat/context-blocks.ts';
+import { removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
 import { createLinkFilter } from '#src/domain/chat/link-filter.ts';
-import { urlsIn } from '#src/domain/chat/urls.ts';
+import { extractUrls } from '#src/domain/chat/urls.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ScoringRequestsService } from '#src/modules/alignment/scoring-requests.service.ts';
@@ -157,7 +157,7 @@ export function createAnswerWriter(deps: {
       models.contextWindow(model),
       chooseTools(actor, chat, agent),
     ]);
-    const steering = steeringFor(scored?.foldState ?? initialFoldState, { persona, anchors });
+    const steering = steeringInstructionsFor(scored?.foldState ?? initialAlignmentState, { persona, anchors });
     const nonce = randomBytes(8).toString('hex');
     const passages = found?.chunks ?? null;
     const tools = offered.map(toModelTool);
@@ -170,7 +170,7 @@ export function createAnswerWriter(deps: {
       logger.warn({ chatId: chat.id, round, chunkIds }, 'passages of a prompt speak to the model');
     }
     const writtenByPeople = [persona, question, ...history.map(({ userContent }) => userContent)];
-    const documents = (prompt.passages ?? []).map(({ content }) => visibleText(content));
+    const documents = (prompt.passages ?? []).map(({ content }) => removeInvisibleCharacters(content));
     const earlierReplies = history.map(({ assistantReply }) => textBeforeCode(assistantReply ?? ''));
     return {
       prompt,
@@ -237,7 +237,7 @@ async function passOn(
 }
 
 function eventsOf(
-  level: Steering['level'],
+  level: SteeringInstructions['level'],
   degradations: readonly RetrievalDegradation[],
   dropped: readonly DroppedCitation[],
 ): AlignmentEventBody[] {
@@ -250,7 +250,7 @@ function eventsOf(
 
 /** Removes from a reply the addresses that stand in none of the texts: see `createLinkFilter`. */
 function createReplyFilter(texts: readonly string[]) {
-  const allowed = new Set(texts.flatMap(urlsIn));
+  const allowed = new Set(texts.flatMap(extractUrls));
   const filter = createLinkFilter(allowed);
 
   return {

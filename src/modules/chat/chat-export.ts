@@ -1,4 +1,4 @@
-import { unknownTools } from '#src/domain/agents/tools.ts';
+import { unknownToolIds } from '#src/domain/agents/tools.ts';
 import type { ChatHistory, Round } from './chat.model.ts';
 import { toToolCallDto } from './chat.schema.ts';
 
@@ -52,7 +52,7 @@ function toolsOf({ toolCalls }: Round): string[] {
   if (toolCalls.length === 0) return [];
   // A tool's name comes from the model, which may have invented it.
   const names = toolCalls.map(({ tool, status }) => {
-    const name = unknownTools([tool]).length === 0 ? tool : 'an unknown tool';
+    const name = unknownToolIds([tool]).length === 0 ? tool : 'an unknown tool';
     return status === 'ok' ? name : `${name} (${status})`;
   });
   return [`*Called ${names.join(', ')}.*`];

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
-import { functionNameOf, quotingTools, searchTool, type Tool } from '#src/domain/agents/tools.ts';
-import { resultPreview, visibleText } from '#src/domain/chat/context-blocks.ts';
-import { urlsIn } from '#src/domain/chat/urls.ts';
+import { functionNameOfTool, type Tool, thirdPartyTextTools, webSearchToolId } from '#src/domain/agents/tools.ts';
+import { removeInvisibleCharacters, toolResultPreview } from '#src/domain/chat/context-blocks.ts';
+import { extractUrls } from '#src/domain/chat/urls.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -74,7 +74,7 @@ export type ToolRound = {
 type CallerDeps = { tokenCounter: TokenCounter; logger: Pick<Logger, 'info' | 'warn'>; timeoutMs?: number };
 
 export function toModelTool({ tool }: RoundTool): ModelTool {
-  return { name: functionNameOf(tool.id), description: tool.description, parameters: tool.parameters };
+  return { name: functionNameOfTool(tool.id), description: tool.description, parameters: tool.parameters };
 }
 
 /** Asks a model for an answer, and calls the tools that it asks for in between. */
@@ -207,7 +207,7 @@ type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPrevi
 export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   const { tokenCounter, logger, timeoutMs = defaultTimeoutMs } = deps;
   const formatResult = createToolResultFormatter({ tokenCounter, citations: round.citations });
-  const byName = new Map(round.tools.map((offered) => [functionNameOf(offered.tool.id), offered]));
+  const byName = new Map(round.tools.map((offered) => [functionNameOfTool(offered.tool.id), offered]));
   const writtenByPeople = round.context.trustedTexts;
   const trustedTexts = writtenByPeople.map(normalized);
   const earlierReplies = round.earlierReplies.map(normalized);
@@ -290,7 +290,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   async function make(call: NamedCall, position: CallPosition): Promise<EndedCall> {
     const startedAt = new Date().toISOString();
     const start = performance.now();
-    const tool = byName.get(call.name)?.tool.id ?? (resultPreview(call.name).slice(0, 100) || 'unknown');
+    const tool = byName.get(call.name)?.tool.id ?? (toolResultPreview(call.name).slice(0, 100) || 'unknown');
     let admitted: AdmittedCall | null = null;
     const ended = (output: ToolOutput, failure: AppError | null): EndedCall => {
       const durationMs = Math.round(performance.now() - start);
@@ -319,11 +319,11 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   /** Records the texts of a tool's result as read by the model, and allows the addresses in them. */
   function noteRead(tool: string, texts: readonly string[]): void {
     readTexts.push(...texts.map(normalized));
-    if (tool === searchTool) foundBySearch.push(...texts.flatMap(resultUrlsIn));
-    if (!quotingTools.has(tool)) return;
+    if (tool === webSearchToolId) foundBySearch.push(...texts.flatMap(resultUrlsIn));
+    if (!thirdPartyTextTools.has(tool)) return;
     // An address that the model sent to the tool may be its invention, even if it comes back in the result.
     const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalized(address)));
-    const addresses = texts.flatMap((text) => urlsIn(visibleText(text)));
+    const addresses = texts.flatMap((text) => extractUrls(removeInvisibleCharacters(text)));
     round.allowAddresses(addresses.filter((address) => !wasSent(address)));
   }
 

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { type Tool, tools } from '#src/domain/agents/tools.ts';
+import { allTools, type Tool } from '#src/domain/agents/tools.ts';
 import {
-  addressesModel,
+  containsModelInstructions,
   foundPassagesMessage,
-  resultPreview,
+  removeInvisibleCharacters,
   toolResultMessage,
-  visibleText,
+  toolResultPreview,
 } from '#src/domain/chat/context-blocks.ts';
-import { toStorable } from '#src/domain/text/plain-text.ts';
+import { toPostgresText } from '#src/domain/text/plain-text.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -80,7 +80,7 @@ export function createToolChooser(deps: {
       ...executors,
       ...(chat.ragEnabled ? knowledgeTools(chat, agent) : []),
     ]);
-    return tools.flatMap((tool) => {
+    return allTools.flatMap((tool) => {
       const run = known.get(tool.id);
       const isOffered = agent.enabledTools.includes(tool.id) && usable.has(tool.id);
       return run === undefined || !isOffered ? [] : [{ tool, run }];
@@ -132,7 +132,7 @@ function parseJson(json: string): unknown {
 
 /** JSON escapes can encode characters, such as NUL, that Postgres does not store. */
 function storable(args: ToolArguments): ToolArguments {
-  const text = JSON.stringify(args, (_key, part: unknown) => (typeof part === 'string' ? toStorable(part) : part));
+  const text = JSON.stringify(args, (_key, part: unknown) => (typeof part === 'string' ? toPostgresText(part) : part));
   return anyArguments.parse(JSON.parse(text));
 }
 
@@ -163,7 +163,7 @@ function decoded(part: string): string {
 }
 
 export function normalized(text: string): string {
-  return visibleText(text).toLowerCase().replace(/\s+/g, ' ').trim();
+  return removeInvisibleCharacters(text).toLowerCase().replace(/\s+/g, ' ').trim();
 }
 
 /** Limit of one text result of a tool: longer ones distract a model. */
@@ -195,13 +195,13 @@ export function createToolResultFormatter(deps: {
 
   function formatText(tool: string, output: string, tokens: number): FormattedResult {
     // A tool's output is cut before it is cleaned, which takes long for a whole large output.
-    const text = cutTo(toStorable(output.slice(0, resultCharacters + 1)), resultCharacters);
+    const text = cutTo(toPostgresText(output.slice(0, resultCharacters + 1)), resultCharacters);
     const nonce = randomNonce();
     const write = (characters: number) => toolResultMessage(tool, cutTo(text, characters), nonce);
     const characters = charactersThatFit(resultCharacters, 1, tokens, write);
     return {
       message: characters === null ? noRoom : write(characters),
-      preview: resultPreview(text),
+      preview: toolResultPreview(text),
       characters: output.length,
       texts: characters === null ? [] : [text],
     };
@@ -210,7 +210,12 @@ export function createToolResultFormatter(deps: {
   function formatPassages({ chunks, note }: FoundPassages, tokens: number): FormattedResult {
     const nonce = randomNonce();
     const passages = chunks.map(({ documentName, pageNumber, content }) => {
-      return { documentName, pageNumber, content, addressesModel: addressesModel(`${documentName}\n${content}`) };
+      return {
+        documentName,
+        pageNumber,
+        content,
+        addressesModel: containsModelInstructions(`${documentName}\n${content}`),
+      };
     });
     const write = (numbers: readonly number[], characters: number) => {
       const written = passages.slice(0, numbers.length).map(({ content, ...passage }, index) => {
@@ -224,7 +229,7 @@ export function createToolResultFormatter(deps: {
     const numbers = citations.add(chunks.slice(0, count));
     return {
       message: count === 0 ? noRoom : write(numbers, characters),
-      preview: resultPreview(previewOf(chunks.slice(0, count))),
+      preview: toolResultPreview(previewOf(chunks.slice(0, count))),
       characters: chunks.reduce((sum, { content }) => sum + content.length, 0),
       texts: chunks.slice(0, count).flatMap(({ documentName, content }) => [documentName, content]),
     };

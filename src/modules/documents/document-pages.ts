@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 
 /** Finding the newest document of one set of access keys costs Postgres about as much as reading this many rows. */
 const ROWS_PER_KEY_SEARCH = 10;
@@ -35,7 +35,7 @@ export function pageOfReadableDocuments(
        ) newest
      ) readable
      ${newestFirst} limit :limit offset :offset) page`,
-    { orgId: actor.orgId, acl: keysOf(actor), reach: limit + offset, limit, offset },
+    { orgId: actor.orgId, acl: accessKeysOfActor(actor), reach: limit + offset, limit, offset },
   );
   return db.from(page).select('id');
 }

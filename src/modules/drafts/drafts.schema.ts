@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import {
   anchorWordProblems,
-  draftName,
-  type GoldenCase,
+  draftNameOrDefault,
+  type GoldenTestCase,
   maxAnchorWords,
   normalizeAnchorWords,
-  type SentDraftFields,
+  type PartialDraftFields,
 } from '#src/domain/agents/drafts.ts';
 import { evalStatuses } from '#src/domain/judging/outcome.ts';
 import {
@@ -156,7 +156,7 @@ export type VersionDto = z.infer<typeof versionSchema>;
 
 type FieldsBody = Omit<z.infer<typeof commitVersionBody>, 'parent_version_id' | 'title' | 'eval_scores' | 'force'>;
 
-function toSentFields(body: FieldsBody): SentDraftFields {
+function toSentFields(body: FieldsBody): PartialDraftFields {
   return {
     agentName: body.agent_name,
     agentPrompt: body.agent_prompt,
@@ -172,7 +172,7 @@ function toSentFields(body: FieldsBody): SentDraftFields {
   };
 }
 
-function toGoldenCase({ id, prompt, reference_answer }: z.output<typeof goldenCase>): GoldenCase {
+function toGoldenCase({ id, prompt, reference_answer }: z.output<typeof goldenCase>): GoldenTestCase {
   return { id, prompt, referenceAnswer: reference_answer };
 }
 
@@ -213,7 +213,7 @@ export function toDraftSummaryDto(draft: DraftView): z.infer<typeof draftSummary
     org_id: draft.orgId,
     created_by: draft.createdBy,
     created_by_name: draft.createdByName,
-    name: draftName(draft.headAgentName),
+    name: draftNameOrDefault(draft.headAgentName),
     visibility: draft.visibility,
     team_ids: draft.teamIds,
     head_version_id: draft.headVersionId,

@@ -12,23 +12,23 @@ import type {
 } from '#src/contracts/evaluation.ts';
 import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
 import { costUsd } from '#src/domain/agents/prices.ts';
-import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
+import { neutralizeRoleMarkers } from '#src/domain/chat/context-blocks.ts';
 import { planContextWindow } from '#src/domain/chat/context-window.ts';
 import {
-  answerName,
-  type CaseText,
+  type AgentPromptText,
   type ComparedSide,
+  generatedReplyName,
+  type JudgedTextRef,
   type JudgeTask,
   type JudgingUnit,
-  type PromptText,
-  pairMaterial,
-  type Spending,
-  type TextRef,
-  unitName,
-  zeroSpending,
+  type JudgingUsage,
+  judgingUnitName,
+  pairToJudge,
+  type TestCaseText,
+  zeroJudgingUsage,
 } from '#src/domain/judging/judgement.ts';
 import { evaluationOutcomeOf, namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
-import { isReference, rubricVersion } from '#src/domain/judging/rubric.ts';
+import { isReferenceAnswer, rubricVersion } from '#src/domain/judging/rubric.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -51,7 +51,7 @@ const LOCAL_CALLS_AT_ONCE = 1;
 /** Upper bound of the tokens that a provider's chat template adds to a message. */
 const MESSAGE_OVERHEAD_TOKENS = 8;
 
-const cachedCall: Spending = { ...zeroSpending, calls: 1, cached: 1 };
+const cachedCall: JudgingUsage = { ...zeroJudgingUsage, calls: 1, cached: 1 };
 
 type CaseQuestion = {
   persona: string;
@@ -111,7 +111,7 @@ export function createEvaluationStepsService(deps: {
     },
   });
 
-  async function spendingOf(model: string, usage: ModelUsage): Promise<Spending> {
+  async function spendingOf(model: string, usage: ModelUsage): Promise<JudgingUsage> {
     const { inputTokens, completionTokens } = usage;
     const price = await models.priceOf(model);
     const cost = price === null ? 0 : costUsd(price, usage);
@@ -173,7 +173,7 @@ export function createEvaluationStepsService(deps: {
   ): Promise<ModelReply> {
     const messages: ModelMessage[] = [
       ...(persona.trim() === '' ? [] : [{ role: 'system' as const, content: persona }]),
-      { role: 'user', content: withoutRoleTokens(input) },
+      { role: 'user', content: neutralizeRoleMarkers(input) },
     ];
     const fixed = messages.reduce((sum, { content }) => sum + tokens.count(content) + MESSAGE_OVERHEAD_TOKENS, 0);
     const plan = planContextWindow({ window: await models.contextWindow(model), maxTokens, fixed });
@@ -203,7 +203,7 @@ export function createEvaluationStepsService(deps: {
       return {
         rubric: specification.kind === 'evaluate' ? specification.rubric : 'plain',
         judgesPrompt: specification.kind === 'compare' || specification.judgesPrompt,
-        cases: specification.cases.map(({ expected }) => isReference(expected)),
+        cases: specification.cases.map(({ expected }) => isReferenceAnswer(expected)),
         calls: estimatedCalls,
       };
     },
@@ -213,7 +213,7 @@ export function createEvaluationStepsService(deps: {
       const terms = await requireTerms(of);
       const question = await questionOf(terms, runTexts(repository, of, terms), { caseIndex, side });
       const { model } = question;
-      const unit = answerName(caseIndex, side);
+      const unit = generatedReplyName(caseIndex, side);
       return runUnit({ ...of, unit, model }, signal, async (chatModel) => {
         const cacheKey = answerKey(question);
         if (await linkResult(of, unit, cacheKey, (stored) => stored.lockAnswer(orgId, cacheKey))) return 'found';
@@ -227,7 +227,7 @@ export function createEvaluationStepsService(deps: {
     async judge({ unit, ...of }: JudgeUnitInput, signal: AbortSignal): Promise<StepsResult> {
       const { orgId } = of;
       const terms = await requireTerms(of);
-      const name = unitName(unit);
+      const name = judgingUnitName(unit);
       const model = terms.evaluatorModel;
       return runUnit({ ...of, unit: name, model }, signal, async (chatModel) => {
         const task = await taskOf(runTexts(repository, of, terms), unit);
@@ -276,7 +276,7 @@ export function createEvaluationStepsService(deps: {
 }
 
 type RunTexts = {
-  caseText(caseIndex: number): Promise<CaseText>;
+  caseText(caseIndex: number): Promise<TestCaseText>;
   prompt(side: ComparedSide): Promise<EvaluatedText>;
   reply(caseIndex: number, side: ComparedSide): Promise<string>;
 };
@@ -302,7 +302,7 @@ function runTexts(repository: EvaluationsRepository, of: EvaluationInput, specif
     },
 
     async reply(caseIndex, side) {
-      const reply = await repository.findAnswerOf(of, answerName(caseIndex, side));
+      const reply = await repository.findAnswerOf(of, generatedReplyName(caseIndex, side));
       // An answer can be missing only after the database was restored from an older backup.
       if (reply === undefined) throw appError('eval_incomplete', { detail: 'The stored answer to judge was deleted.' });
       return reply;
@@ -329,7 +329,7 @@ async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
     persona: (await texts.prompt(side)).agentPrompt,
     reply: await texts.reply(caseIndex, side),
   });
-  const materialOf = async (text: TextRef) => {
+  const materialOf = async (text: JudgedTextRef) => {
     if (text.kind === 'prompt') return { kind: 'prompt' as const, ...promptText(await texts.prompt(text.side)) };
     const { caseIndex } = text;
     return { kind: 'reply' as const, ...(await texts.caseText(caseIndex)), ...(await replyText(caseIndex, 'version')) };
@@ -343,10 +343,14 @@ async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
   const { mode, axis, order, caseIndex } = unit;
   const version = await replyText(caseIndex, 'version');
   const baseline = await replyText(caseIndex, 'baseline');
-  return { mode, axis, material: pairMaterial(order, { ...(await texts.caseText(caseIndex)), version, baseline }) };
+  return { mode, axis, material: pairToJudge(order, { ...(await texts.caseText(caseIndex)), version, baseline }) };
 }
 
-const promptText = ({ agentName, agentPrompt, tags }: PromptText): PromptText => ({ agentName, agentPrompt, tags });
+const promptText = ({ agentName, agentPrompt, tags }: AgentPromptText): AgentPromptText => ({
+  agentName,
+  agentPrompt,
+  tags,
+});
 
 function answerKey({ persona, input, model, temperature, maxTokens, draw }: CaseQuestion): Buffer {
   const question = JSON.stringify([persona, input, model, temperature, maxTokens, draw]);

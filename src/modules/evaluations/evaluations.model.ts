@@ -12,11 +12,11 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import { type AnsweredCase, type EvalScores, evalScores } from '#src/domain/judging/eval-scores.ts';
 import type {
-  ComparedSpecification,
-  EvaluatedSpecification,
+  AgentPromptText,
+  ComparisonSpecification,
   EvaluationSpecification,
   Judgement,
-  PromptText,
+  SingleEvaluationSpecification,
 } from '#src/domain/judging/judgement.ts';
 import type { ComparisonResults, EvaluationResults, FailedUnit } from '#src/domain/judging/outcome.ts';
 
@@ -92,12 +92,12 @@ export class JudgementModel extends model(
 export type EvaluationRun = Row<typeof EvaluationRunModel>;
 
 /** An evaluation's specification without its cases, whose texts may be megabytes. */
-export type RunTerms = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
+export type RunTerms = Omit<SingleEvaluationSpecification, 'cases'> | Omit<ComparisonSpecification, 'cases'>;
 
 export type StoredJudgement = Omit<Row<typeof JudgementModel>, 'orgId' | 'createdAt'>;
 export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | 'createdAt'>;
 
-export type EvaluatedText = PromptText & { temperature: number; maxTokens: number };
+export type EvaluatedText = AgentPromptText & { temperature: number; maxTokens: number };
 
 export function isCompleteRun(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
   return run.finishedAt !== null && run.failedUnits.length === 0;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { CaseText } from '#src/domain/judging/judgement.ts';
+import type { TestCaseText } from '#src/domain/judging/judgement.ts';
 import type { AxisScore, CaseResult } from '#src/domain/judging/outcome.ts';
-import { isReference, maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
+import { isReferenceAnswer, maxTestCases, rubrics, weaknessSeverities } from '#src/domain/judging/rubric.ts';
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
 import type { ComparedVersions, EvaluatedRun } from './evaluations.service.ts';
 
@@ -23,7 +23,7 @@ const judging = {
   evaluator_model: oneLineField(200).min(1).optional(),
 };
 const ofVersion = { draft_id: idField, version_id: idField };
-const cases = z.array(evaluationCase).max(maxCases).default([]);
+const cases = z.array(evaluationCase).max(maxTestCases).default([]);
 
 export const evaluateBody = z.strictObject({ ...ofVersion, ...judging, cases });
 export const evaluatePromptBody = z.strictObject({ ...ofVersion, ...judging });
@@ -42,8 +42,8 @@ export const compareBody = z.strictObject({
 });
 
 /** A blank reference answer becomes null, so that blank and missing references give the same run. */
-export function toCaseText({ input, expected }: z.output<typeof evaluationCase>): CaseText {
-  return { input, expected: isReference(expected) ? expected : null };
+export function toCaseText({ input, expected }: z.output<typeof evaluationCase>): TestCaseText {
+  return { input, expected: isReferenceAnswer(expected) ? expected : null };
 }
 
 const score = z.number().min(0).max(5);
@@ -54,7 +54,7 @@ const axisScoreSchema = z
     score,
     rationale: z.string(),
     weakness: z.string(),
-    severity: z.enum(severities).optional().describe('With the anchored rubric.'),
+    severity: z.enum(weaknessSeverities).optional().describe('With the anchored rubric.'),
     sd: z.number().optional().describe('Standard deviation of the samples, with the anchored rubric.'),
   })
   .meta({ id: 'AxisScore' });

@@ -4,15 +4,15 @@ import type { Logger } from 'pino';
 import { comparisonWorkflowId, evaluationWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import {
-  type CaseText,
-  type ComparedSpecification,
-  callsOfComparison,
-  callsOfEvaluation,
+  type AgentPromptText,
+  type ComparisonSpecification,
   type EvaluationSpecification,
-  type PromptText,
+  maxModelCallsOfComparison,
+  maxModelCallsOfEvaluation,
+  type TestCaseText,
 } from '#src/domain/judging/judgement.ts';
 import type { CaseResult, ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
-import { isReference, type Rubric, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
+import { isReferenceAnswer, type Rubric, rubricVersion, selectRubric } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
@@ -42,7 +42,7 @@ export type JudgingOptions = {
 export type VersionRef = { draftId: string; versionId: string };
 
 export type EvaluatedRun = { run: EvaluationRun; results: EvaluationResults };
-export type ComparedVersions = { specification: ComparedSpecification; results: ComparisonResults };
+export type ComparedVersions = { specification: ComparisonSpecification; results: ComparisonResults };
 
 export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
@@ -121,7 +121,7 @@ export function createEvaluationsService(deps: {
 
   async function evaluateVersion(
     actor: RequestActor,
-    of: VersionRef & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
+    of: VersionRef & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly TestCaseText[] },
     options: JudgingOptions,
   ): Promise<EvaluatedRun> {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
@@ -134,7 +134,7 @@ export function createEvaluationsService(deps: {
           ...judging,
           generationModel: version.chatModel ?? defaultModel,
           subject: { kind: 'version', draftId, versionId },
-          rubric: rubricFor({ hasParent, requested: rubric }),
+          rubric: selectRubric({ hasParent, requested: rubric }),
           judgesPrompt,
           cases: [...cases],
         };
@@ -153,7 +153,7 @@ export function createEvaluationsService(deps: {
 
     async evaluateCase(
       actor: RequestActor,
-      { caseText, ...of }: VersionRef & { rubric?: Rubric | undefined; caseText: CaseText },
+      { caseText, ...of }: VersionRef & { rubric?: Rubric | undefined; caseText: TestCaseText },
       options: JudgingOptions,
     ): Promise<CaseResult> {
       const { results, run } = await evaluateVersion(actor, { ...of, judgesPrompt: false, cases: [caseText] }, options);
@@ -164,7 +164,7 @@ export function createEvaluationsService(deps: {
 
     async evaluatePrompt(
       actor: RequestActor,
-      { rubric, ...text }: PromptText & { rubric?: Rubric | undefined },
+      { rubric, ...text }: AgentPromptText & { rubric?: Rubric | undefined },
       options: JudgingOptions,
     ): Promise<EvaluatedRun> {
       return evaluated(
@@ -173,7 +173,7 @@ export function createEvaluationsService(deps: {
           ...judging,
           generationModel: defaultModel,
           subject: { kind: 'prompt', userId: actor.userId, ...text },
-          rubric: rubricFor({ hasParent: false, requested: rubric }),
+          rubric: selectRubric({ hasParent: false, requested: rubric }),
           judgesPrompt: true,
           cases: [],
         })),
@@ -186,7 +186,7 @@ export function createEvaluationsService(deps: {
      */
     async compare(
       actor: RequestActor,
-      of: VersionRef & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
+      of: VersionRef & { baselineVersionId?: string | undefined; cases: readonly TestCaseText[] },
       options: JudgingOptions,
     ): Promise<ComparedVersions> {
       const { draftId, versionId, cases } = of;
@@ -288,9 +288,9 @@ function runIdOf(orgId: string, specification: EvaluationSpecification): string 
 }
 
 function callsOf(specification: EvaluationSpecification): number {
-  const cases = specification.cases.map(({ expected }) => isReference(expected));
-  if (specification.kind === 'compare') return callsOfComparison(cases);
-  return callsOfEvaluation(specification.rubric, cases, { withPrompt: specification.judgesPrompt });
+  const cases = specification.cases.map(({ expected }) => isReferenceAnswer(expected));
+  if (specification.kind === 'compare') return maxModelCallsOfComparison(cases);
+  return maxModelCallsOfEvaluation(specification.rubric, cases, { withPrompt: specification.judgesPrompt });
 }
 
 function subjectOf(specification: EvaluationSpecification) {

@@ -15,7 +15,7 @@ import type {
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { indexedText } from '#src/domain/documents/chunk-document.ts';
-import { isPlainTextFormat, maxSmallChunks } from '#src/domain/documents/rag-config.ts';
+import { isPlainTextFormat, maxChunksOfSmallDocument } from '#src/domain/documents/rag-config.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -188,7 +188,7 @@ export function createIngestionService(deps: {
       const converted = await steps.convert(of, step);
       if (converted.needsWindows || converted.needsContexts) return { converted, chunksTotal: null, isDone: false };
       const { chunksTotal } = await steps.chunk(of, step);
-      if (chunksTotal > maxSmallChunks) return { converted, chunksTotal, isDone: false };
+      if (chunksTotal > maxChunksOfSmallDocument) return { converted, chunksTotal, isDone: false };
       const { chunksLeft = 0 } = await steps.embed(of, step);
       if (chunksLeft > 0) return { converted, chunksTotal, isDone: false };
       await steps.activate(of, step);

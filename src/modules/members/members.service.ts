@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import type { Tier } from '#src/domain/access/limits.ts';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -56,7 +56,7 @@ export function createMembersService(deps: {
   async function getManaged(trx: Knex, actor: RequestActor, userId: string): Promise<Member> {
     const user = await createMembersRepository(trx).find(actor.orgId, userId);
     if (user === undefined) throw appError('user_not_found');
-    if (!can(actor, 'user:manage', user)) {
+    if (!mayPerform(actor, 'user:manage', user)) {
       throw appError('forbidden', {
         detail: 'Only an admin of the organization, or of all teams of the user, may change the user.',
       });
@@ -187,8 +187,8 @@ export function createMembersService(deps: {
 }
 
 function requireMayAdd(actor: Actor, { team, isOrgAdmin }: Pick<NewMember, 'team' | 'isOrgAdmin'>): void {
-  if (can(actor, 'organization:administer', actor)) return;
+  if (mayPerform(actor, 'organization:administer', actor)) return;
   const managesTeam =
-    team !== undefined && can(actor, 'team:manage_members', { orgId: actor.orgId, teamId: team.teamId });
+    team !== undefined && mayPerform(actor, 'team:manage_members', { orgId: actor.orgId, teamId: team.teamId });
   if (isOrgAdmin || !managesTeam) throw appError('forbidden');
 }

@@ -1,9 +1,9 @@
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import {
-  byScoreThenId,
-  type LegHit,
-  mergeGroups,
+  compareByScoreThenId,
+  mergeRetrievalGroups,
   type RetrievalGroup,
+  type RetrievalHit,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
@@ -27,9 +27,9 @@ const deepestSearch = 4_000;
 const changeSeconds = 1;
 
 /** Hits of a leg, and those that Postgres confirms: readable, in the active generation, and of the searched settings. */
-type Answer = Leg & { found: readonly LegHit[]; confirmed: readonly ConfirmedHit[] };
+type Answer = Leg & { found: readonly RetrievalHit[]; confirmed: readonly ConfirmedHit[] };
 
-type ConfirmedHit = LegHit & { rrfK: number };
+type ConfirmedHit = RetrievalHit & { rrfK: number };
 
 export type GroupQuery = {
   query: string;
@@ -79,7 +79,7 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
       const answers = await ask(legsOf(planSearches(groups, own), depth));
       const again = await askChanged(own, depth, beganMs);
       const isFirstSearch = depth === 1 && again.length === 0;
-      const merged = mergeGroups(groupsOf(join([...answers, ...again])), candidateCount);
+      const merged = mergeRetrievalGroups(groupsOf(join([...answers, ...again])), candidateCount);
       const ids = [...new Set(merged.map(({ id }) => id))];
       const loaded = new Map((await repository.loadReadable(actor, ids)).map((chunk) => [chunk.chunkId, chunk]));
       return {
@@ -103,7 +103,7 @@ export function createGroupSearch(deps: LegSearchDeps & { repository: RetrievalR
 function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentIds }: GroupQuery): ReadableDocuments {
   return {
     orgId: actor.orgId,
-    acl: keysOf(actor),
+    acl: accessKeysOfActor(actor),
     ...(includeDocumentIds && { includeDocumentIds }),
     ...(excludeDocumentIds && { excludeDocumentIds }),
   };
@@ -142,7 +142,7 @@ function noLegAnswered(degradations: readonly RetrievalDegradation[]) {
   return appError('service_unavailable', { detail: `${why} Try again in a moment.` });
 }
 
-function confirm(leg: Leg, found: readonly LegHit[], signatures: ReadonlyMap<string, string>): Answer {
+function confirm(leg: Leg, found: readonly RetrievalHit[], signatures: ReadonlyMap<string, string>): Answer {
   const rrfKs = new Map(leg.search.groups.map(({ signature, settings }) => [signature, settings.rrfK]));
   const confirmed = found.flatMap((hit): ConfirmedHit[] => {
     const rrfK = rrfKs.get(signatures.get(hit.id) ?? '');
@@ -156,7 +156,7 @@ function join(answers: readonly Answer[]): Answer[] {
   return Array.from(byLeg.values()).flatMap(([first, second]) => {
     if (first === undefined || second === undefined) return first ?? [];
     const hits = new Map([...first.confirmed, ...second.confirmed].map((hit) => [hit.id, hit]));
-    return { ...first, confirmed: [...hits.values()].sort(byScoreThenId).slice(0, first.limit) };
+    return { ...first, confirmed: [...hits.values()].sort(compareByScoreThenId).slice(0, first.limit) };
   });
 }
 

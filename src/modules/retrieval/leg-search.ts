@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
-import type { LegHit } from '#src/domain/retrieval/fusion-and-reranking.ts';
+import type { RetrievalHit } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -142,7 +142,7 @@ export function createLegSearch(deps: LegSearchDeps) {
       ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
     });
 
-    async function byWords(leg: Leg): Promise<LegHit[] | null> {
+    async function byWords(leg: Leg): Promise<RetrievalHit[] | null> {
       const { search, asked: limit } = leg;
       signal.throwIfAborted();
       // After a word search has timed out, a further one would time out, too.
@@ -157,7 +157,7 @@ export function createLegSearch(deps: LegSearchDeps) {
       }
     }
 
-    async function byVectors(leg: Leg): Promise<LegHit[] | null> {
+    async function byVectors(leg: Leg): Promise<RetrievalHit[] | null> {
       const { search, asked: limit } = leg;
       const { embeddingModel: model, settings } = search;
       const vector = await queryVector(model);
@@ -178,7 +178,7 @@ export function createLegSearch(deps: LegSearchDeps) {
     }
 
     return {
-      search: (leg: Leg): Promise<LegHit[] | null> =>
+      search: (leg: Leg): Promise<RetrievalHit[] | null> =>
         leg.kind === 'words' ? inTurn.words(documents.orgId, () => byWords(leg)) : byVectors(leg),
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };

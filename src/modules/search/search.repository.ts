@@ -9,8 +9,8 @@ import {
   readableValues,
 } from '#src/adapters/postgres/readable.ts';
 import { integer, rows, rowsWithin, type Shape, shape, text } from '#src/adapters/postgres/shapes.ts';
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { maxRankedDocuments, type WantedName } from '#src/domain/retrieval/document-search.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
+import { type DocumentNameQuery, maxRankedDocuments } from '#src/domain/retrieval/document-search.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type NameCandidate,
@@ -57,7 +57,7 @@ const beginningCharacters = 400;
 
 export function createSearchRepository(db: Knex) {
   function ask<S extends Shape>(actor: Actor, source: S, sql: string, values: Record<string, unknown>) {
-    const readable = readableValues({ orgId: actor.orgId, acl: keysOf(actor) });
+    const readable = readableValues({ orgId: actor.orgId, acl: accessKeysOfActor(actor) });
     return rowsWithin(timeoutMs, db, source, sql, { ...readable, last: endOf(''), ...values });
   }
 
@@ -84,7 +84,7 @@ export function createSearchRepository(db: Knex) {
      * Candidates whose names begin with the query, contain its rarest word, or contain a typo of a word. Limited for frequent
      * words: alphabetically first words, newest documents of each.
      */
-    listNameCandidates(actor: Actor, { key, words }: WantedName, readsPart: boolean): Promise<NameCandidate[]> {
+    listNameCandidates(actor: Actor, { key, words }: DocumentNameQuery, readsPart: boolean): Promise<NameCandidate[]> {
       return ask(
         actor,
         nameCandidate,

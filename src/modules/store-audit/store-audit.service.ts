@@ -4,13 +4,13 @@ import { NIL } from 'uuid';
 import type { AuditPageInput } from '#src/contracts/deletion.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import {
+  type AuditFindingKind,
   type AuditPage,
-  type AuditPass,
-  addFinding,
-  type FindingKind,
+  addAuditFinding,
   maxOrphanDeletions,
+  type StorageAuditPass,
 } from '#src/domain/documents/audit-report.ts';
-import { organizationOf } from '#src/domain/documents/blob-keys.ts';
+import { organizationOfBlobKey } from '#src/domain/documents/blob-keys.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -37,7 +37,7 @@ type DocumentKey = { orgId: string; id: string };
 const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
 
 /** Findings that are repaired by deletion. `maxOrphanDeletions` limits the loss if the database is the wrong one. */
-const orphanKinds: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
+const orphanKinds: readonly AuditFindingKind[] = ['orphan_points', 'orphan_blob'];
 
 export function createStoreAuditService(deps: {
   db: Knex;
@@ -109,7 +109,7 @@ export function createStoreAuditService(deps: {
         logger.warn({ kind, orgId, id, detail }, 'store difference found');
         const heldBack = isHeldBack && orphanKinds.includes(kind) ? 1 : 0;
         const isRepaired = input.repair && heldBack === 0 && (await repair(finding, !withoutOriginal.has(id)));
-        summaries = addFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
+        summaries = addAuditFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
       }
       return { checked, findings: summaries, next };
     },
@@ -195,7 +195,7 @@ export function createStoreInspector(deps: {
     const findings = settled
       .filter((blob) => !used.has(blob.key))
       .flatMap(({ key, sizeBytes }): StoreFinding[] => {
-        const orgId = organizationOf(key);
+        const orgId = organizationOfBlobKey(key);
         // The bucket may hold files of other applications.
         if (orgId === null) return [];
         return [{ kind: 'orphan_blob', orgId, id: key, detail: `No document refers to these ${sizeBytes} bytes.` }];
@@ -227,10 +227,10 @@ export function createStoreInspector(deps: {
     documents: inspectDocuments,
     blobs: inspectBlobs,
     deletions: inspectDeletions,
-  } satisfies Record<AuditPass, unknown>;
+  } satisfies Record<StorageAuditPass, unknown>;
 
   return {
-    inspect: (pass: AuditPass, after: string | null, graceSeconds: number): Promise<InspectedPage> =>
+    inspect: (pass: StorageAuditPass, after: string | null, graceSeconds: number): Promise<InspectedPage> =>
       passes[pass](after, graceSeconds),
   };
 }

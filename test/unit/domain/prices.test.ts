@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { costUsd, listPrices, zeroPrice } from '#src/domain/agents/prices.ts';
+import { costUsd, modelListPrices, zeroPrice } from '#src/domain/agents/prices.ts';
 
 describe('costUsd', () => {
   const usage = { inputTokens: 1_000_000, cachedInputTokens: 400_000, completionTokens: 100_000 };
@@ -10,7 +10,7 @@ describe('costUsd', () => {
 
   it('is exact for a reply of the list', () => {
     const reply = { inputTokens: 1_200, cachedInputTokens: 1_024, completionTokens: 300 };
-    const price = listPrices['gpt-4o-mini'] ?? zeroPrice;
+    const price = modelListPrices['gpt-4o-mini'] ?? zeroPrice;
     expect(costUsd(price, reply)).closeTo((176 * 0.15 + 1_024 * 0.075 + 300 * 0.6) / 1e6, 1e-12);
   });
 

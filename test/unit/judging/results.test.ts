@@ -3,19 +3,19 @@ import fc from 'fast-check';
 import {
   axisComparisons,
   type ComparedCase,
+  combinePairVerdicts,
   comparisonStatistics,
   isLengthConfounded,
-  type PairedWinner,
-  resolvePair,
   summarizeComparisons,
+  type WinningSide,
 } from '#src/domain/judging/comparison.ts';
-import { evalScores, pairCases } from '#src/domain/judging/eval-scores.ts';
+import { evalScores, pairTestCases } from '#src/domain/judging/eval-scores.ts';
 import {
-  type PairWinner,
-  type UnitOutcome,
-  unitsOfPair,
-  unitsOfPrompt,
-  unitsOfReply,
+  type JudgingUnitOutcome,
+  judgingUnitsOfPair,
+  judgingUnitsOfPrompt,
+  judgingUnitsOfReply,
+  type WinningReply,
 } from '#src/domain/judging/judgement.ts';
 import { caseResult, evaluationResult, failedUnits, promptScores } from '#src/domain/judging/outcome.ts';
 import { promptAxes, responseAxes } from '#src/domain/judging/rubric.ts';
@@ -23,8 +23,8 @@ import { promptAxes, responseAxes } from '#src/domain/judging/rubric.ts';
 const rationale = 'So it is.';
 const answered = { input: 'q', generatedResponse: 'r', hasReference: false };
 
-function anchored(scores: readonly number[], caseIndex = 0): UnitOutcome[] {
-  return unitsOfReply('anchored', { caseIndex, hasReference: false }).map((unit) => {
+function anchored(scores: readonly number[], caseIndex = 0): JudgingUnitOutcome[] {
+  return judgingUnitsOfReply('anchored', { caseIndex, hasReference: false }).map((unit) => {
     if (unit.mode !== 'anchored') throw new Error(unit.mode);
     const { axis, sample } = unit;
     const score = scores[sample - 1] ?? 0;
@@ -49,7 +49,7 @@ describe('results of an evaluation', () => {
 
   it('have no weakness and severity with the plain rubric', () => {
     const scores = promptAxes.map((axis, index) => ({ axis, rationale, score: index % 6 }));
-    const [unit] = unitsOfPrompt('plain');
+    const [unit] = judgingUnitsOfPrompt('plain');
     if (unit === undefined) throw new Error('no unit');
     const shown = promptScores([{ unit, judgement: { mode: 'plain', scores } }]);
     expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(promptAxes.map((axis, index) => [axis, index]));
@@ -60,7 +60,7 @@ describe('results of an evaluation', () => {
 
   it('use the available samples, and omit a case with a missing axis', () => {
     const outcomes = anchored([4, 2, 2]);
-    const without = (count: number): UnitOutcome[] =>
+    const without = (count: number): JudgingUnitOutcome[] =>
       outcomes.map((outcome, index) =>
         index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome,
       );
@@ -98,19 +98,19 @@ describe('results of an evaluation', () => {
 });
 
 describe('a pair in both orders', () => {
-  const said = (winner: PairWinner) => ({ winner, rationale });
-  const all: PairWinner[] = ['A', 'B', 'tie'];
+  const said = (winner: WinningReply) => ({ winner, rationale });
+  const all: WinningReply[] = ['A', 'B', 'tie'];
 
   it('is won only by a side that wins in both', () => {
-    expect(resolvePair(said('A'), said('B'))).include({ winner: 'version', isFlipped: false });
-    expect(resolvePair(said('B'), said('A'))).include({ winner: 'baseline', isFlipped: false });
-    expect(resolvePair(said('tie'), said('tie'))).include({ winner: 'tie', isFlipped: false });
-    expect(resolvePair(said('A'), said('tie'))).include({ winner: 'tie', isFlipped: true });
+    expect(combinePairVerdicts(said('A'), said('B'))).include({ winner: 'version', isFlipped: false });
+    expect(combinePairVerdicts(said('B'), said('A'))).include({ winner: 'baseline', isFlipped: false });
+    expect(combinePairVerdicts(said('tie'), said('tie'))).include({ winner: 'tie', isFlipped: false });
+    expect(combinePairVerdicts(said('A'), said('tie'))).include({ winner: 'tie', isFlipped: true });
   });
 
   it('is a tie if the judge always prefers one position', () => {
     for (const winner of ['A', 'B'] as const) {
-      expect(resolvePair(said(winner), said(winner))).include({ winner: 'tie', isFlipped: true });
+      expect(combinePairVerdicts(said(winner), said(winner))).include({ winner: 'tie', isFlipped: true });
     }
   });
 
@@ -118,7 +118,7 @@ describe('a pair in both orders', () => {
     const mirror = { version: 'baseline', baseline: 'version', tie: 'tie' } as const;
     for (const ab of all) {
       for (const ba of all) {
-        const [one, other] = [resolvePair(said(ab), said(ba)), resolvePair(said(ba), said(ab))];
+        const [one, other] = [combinePairVerdicts(said(ab), said(ba)), combinePairVerdicts(said(ba), said(ab))];
         expect(other.winner, `${ab} ${ba}`).equal(mirror[one.winner]);
         expect(other.isFlipped).equal(one.isFlipped);
       }
@@ -126,8 +126,8 @@ describe('a pair in both orders', () => {
   });
 
   it('has no result while an order is missing', () => {
-    const outcomes = unitsOfPair({ caseIndex: 0, hasReference: false }).map(
-      (unit, index): UnitOutcome =>
+    const outcomes = judgingUnitsOfPair({ caseIndex: 0, hasReference: false }).map(
+      (unit, index): JudgingUnitOutcome =>
         index === 1 ? { unit, code: 'x' } : { unit, judgement: { mode: 'pairwise', rationale, winner: 'tie' } },
     );
     const axes = axisComparisons(outcomes, responseAxes).map(({ axis }) => axis);
@@ -135,7 +135,7 @@ describe('a pair in both orders', () => {
   });
 });
 
-function compared(winners: readonly PairedWinner[], lengths = [10, 10], isFlipped = false): ComparedCase {
+function compared(winners: readonly WinningSide[], lengths = [10, 10], isFlipped = false): ComparedCase {
   const [ofVersion = 0, ofBaseline = 0] = lengths;
   return {
     input: 'q',
@@ -207,7 +207,11 @@ describe('stored scores', () => {
     const parent = evalScores({ ...evaluation, result: resultOf(1, 1, 1) });
     const scores = evalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
     expect(scores.length_confounded).equal(true);
-    expect(pairCases(scores.cases, parent.cases).map(({ version }) => version.input)).deep.equal(['q0', 'q1', 'q2']);
-    expect(pairCases(scores.cases, parent.cases.slice(1))).length(2);
+    expect(pairTestCases(scores.cases, parent.cases).map(({ version }) => version.input)).deep.equal([
+      'q0',
+      'q1',
+      'q2',
+    ]);
+    expect(pairTestCases(scores.cases, parent.cases.slice(1))).length(2);
   });
 });
