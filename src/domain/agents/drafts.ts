@@ -65,12 +65,12 @@ export function publicationProblems(
   offeredModels: readonly string[],
 ): MissingForPublish[] {
   const missing: MissingForPublish[] = [];
-  if (fields.agentPrompt.trim() === '') missing.push({ path: 'agent_prompt', message: 'is blank' });
+  if (fields.agentPrompt.trim() === '') missing.push({ path: 'agent_prompt', message: 'must not be blank' });
   if (!Object.values(fields.anchorWords).some((weight) => weight > 0)) {
-    missing.push({ path: 'anchor_words', message: 'needs at least one word with a positive weight' });
+    missing.push({ path: 'anchor_words', message: 'must contain at least one anchor word with a positive weight' });
   }
   if (fields.chatModel !== null && !offeredModels.includes(fields.chatModel)) {
-    missing.push({ path: 'chat_model', message: `${fields.chatModel} is not offered here` });
+    missing.push({ path: 'chat_model', message: `${fields.chatModel} is not a chat model that this deployment offers` });
   }
   return missing;
 }
@@ -89,14 +89,14 @@ export function anchorWordProblems(words: AnchorWords): { word: string; message:
   for (const [word, weight] of Object.entries(words)) {
     const spelling = normalizeAnchorWord(word);
     const key = spelling.toLowerCase();
-    if (spelling === '') problems.push({ word, message: 'is blank' });
+    if (spelling === '') problems.push({ word, message: 'must not be blank' });
     else if (spelling.length > maxPhraseLength)
-      problems.push({ word, message: `is over ${maxPhraseLength} characters` });
+      problems.push({ word, message: `must have at most ${maxPhraseLength} characters` });
     else if (spelling.split(' ').length > maxWordsOfAPhrase) {
-      problems.push({ word, message: `has more than ${maxWordsOfAPhrase} words` });
-    } else if (seen.has(key)) problems.push({ word, message: 'is a duplicate' });
+      problems.push({ word, message: `must have at most ${maxWordsOfAPhrase} words` });
+    } else if (seen.has(key)) problems.push({ word, message: 'repeats another anchor word' });
     else if (!Number.isInteger(weight) || weight < 1 || weight > 10) {
-      problems.push({ word, message: 'must have a whole weight from 1 to 10' });
+      problems.push({ word, message: 'must have an integer weight from 1 to 10' });
     }
     seen.add(key);
   }

@@ -247,7 +247,7 @@ export function chunkSemantically(
   const units = chunkUnits(body, ruler, options.targetTokens);
   if (distances.length !== units.length - 1) {
     throw new RangeError(
-      `Chunking ${units.length} sentences needs ${units.length - 1} distances, not ${distances.length}.`,
+      `Semantic chunking of ${units.length} sentences needs ${units.length - 1} distances; got ${distances.length}.`,
     );
   }
 

@@ -33,10 +33,10 @@ describe('anchor words', () => {
   });
 
   it('are rejected if blank, too long, duplicate or of an invalid weight', () => {
-    expect(problemsOf({ ' ': 1 })).to.deep.equal(['is blank']);
-    expect(problemsOf({ 'a b c d': 1 })).to.deep.equal(['has more than 3 words']);
-    expect(problemsOf({ ['x'.repeat(101)]: 1 })).to.deep.equal(['is over 100 characters']);
-    expect(problemsOf({ tax: 1, ' Tax': 2 })).to.deep.equal(['is a duplicate']);
+    expect(problemsOf({ ' ': 1 })).to.deep.equal(['must not be blank']);
+    expect(problemsOf({ 'a b c d': 1 })).to.deep.equal(['must have at most 3 words']);
+    expect(problemsOf({ ['x'.repeat(101)]: 1 })).to.deep.equal(['must have at most 100 characters']);
+    expect(problemsOf({ tax: 1, ' Tax': 2 })).to.deep.equal(['repeats another anchor word']);
     for (const weight of [0, 11, 1.5, Number.NaN]) expect(problemsOf({ tax: weight })).to.have.length(1);
   });
 
