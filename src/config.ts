@@ -9,9 +9,9 @@ import {
   type ConcurrencyLimit,
   defaultRateLimits,
   defaultTierLimits,
+  type OrganizationTier,
   type RateLimit,
   type RateLimitName,
-  type Tier,
   type TierLimits,
 } from './domain/access/limits.ts';
 import {
@@ -131,7 +131,7 @@ export type Config = Readonly<{
   alignmentAdjudication: 'off' | 'chat_model';
   /** Whether a chat answer continues after the last reader of its stream has disconnected. */
   streamOnDisconnect: 'continue' | 'cancel';
-  tierLimits: Record<Tier, TierLimits>;
+  tierLimits: Record<OrganizationTier, TierLimits>;
   rateLimits: Readonly<Record<RateLimitName, RateLimit | null>>;
   concurrency: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null>>;
   faults: readonly Fault[];
@@ -369,7 +369,9 @@ function rateLimits(s: Settings): Config['rateLimits'] {
   };
 }
 
-function tierLimits(overrides: Partial<Record<Tier, Partial<TierLimits>>> | undefined): Record<Tier, TierLimits> {
-  const merge = (tier: Tier): TierLimits => ({ ...defaultTierLimits[tier], ...overrides?.[tier] });
+function tierLimits(
+  overrides: Partial<Record<OrganizationTier, Partial<TierLimits>>> | undefined,
+): Record<OrganizationTier, TierLimits> {
+  const merge = (tier: OrganizationTier): TierLimits => ({ ...defaultTierLimits[tier], ...overrides?.[tier] });
   return { free: merge('free'), pro: merge('pro'), max: merge('max') };
 }

@@ -1,7 +1,7 @@
 import {
   countRefusalPhrases,
   createRefusalFeatureExtractor,
-  openingNgrams,
+  ngramsOfReplyOpening,
   refusalProbability,
 } from '#src/domain/alignment/refusal.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
@@ -75,7 +75,8 @@ export function leaveOneModelOut(
 function vocabularyOf(replies: readonly LabelledReply[], analyze: AnalyzeText): { grams: string[]; rarity: number[] } {
   const frequencies = new Map<string, number>();
   for (const { reply } of replies) {
-    for (const gram of openingNgrams(reply, analyze).keys()) frequencies.set(gram, (frequencies.get(gram) ?? 0) + 1);
+    for (const gram of ngramsOfReplyOpening(reply, analyze).keys())
+      frequencies.set(gram, (frequencies.get(gram) ?? 0) + 1);
   }
   const known = [...frequencies].filter(([, count]) => count >= rarestGram).sort(([a], [b]) => (a < b ? -1 : 1));
   return {

@@ -1,5 +1,5 @@
 import type { ComparedSide, JudgedCase, JudgingUnit, JudgingUsage } from '#src/domain/judging/judgement.ts';
-import type { FailedUnit } from '#src/domain/judging/outcome.ts';
+import type { FailedJudgingUnit } from '#src/domain/judging/outcome.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
 import type { AttemptOfJob } from './workflow-runs.ts';
 
@@ -23,9 +23,9 @@ export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 
 export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: ComparedSide };
 export type JudgeUnitInput = EvaluationInput & { unit: JudgingUnit };
 
-export type StepsResult = { spent: JudgingUsage; failed: FailedUnit[] };
+export type StepsResult = { spent: JudgingUsage; failed: FailedJudgingUnit[] };
 
-export type ScoreEvaluationInput = EvaluationInput & AttemptOfJob & { failed: FailedUnit[] };
+export type ScoreEvaluationInput = EvaluationInput & AttemptOfJob & { failed: FailedJudgingUnit[] };
 
 export type RecordEvaluationEndInput = EvaluationInput & AttemptOfJob;
 export type RecordEvaluationFailureInput = RecordEvaluationEndInput & { error: { code: string; message: string } };

@@ -1,4 +1,4 @@
-export type Tier = 'free' | 'pro' | 'max';
+export type OrganizationTier = 'free' | 'pro' | 'max';
 
 /** Quotas of an organization. Counts exclude deleted rows; sizes are in bytes. */
 export type TierLimits = {
@@ -16,7 +16,7 @@ export type TierLimits = {
 const MB = 1024 ** 2;
 const GB = 1024 ** 3;
 
-export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
+export const defaultTierLimits: Readonly<Record<OrganizationTier, TierLimits>> = {
   free: {
     members: 10,
     agents: 10,

@@ -38,7 +38,7 @@ export const modelListPrices: Readonly<Record<string, ModelPrice>> = {
   'text-embedding-3-large': { input: 0.13, cachedInput: 0.13, output: 0 },
 };
 
-export function costUsd(
+export function modelCostUsd(
   price: ModelPrice,
   usage: { inputTokens: number; cachedInputTokens: number; completionTokens: number },
 ): number {

@@ -72,7 +72,7 @@ type ExtractRefusalFeatures = (
   vector: Float32Array | null,
 ) => RefusalFeatures;
 
-export function openingNgrams(reply: string, analyze: AnalyzeText): Map<string, number> {
+export function ngramsOfReplyOpening(reply: string, analyze: AnalyzeText): Map<string, number> {
   const stems = analyze(reply.trimStart().slice(0, charactersOfGrams)).map((term) => term.stem);
   const counts = new Map<string, number>();
   for (let length = 1; length <= longestGram; length++) {
@@ -92,7 +92,7 @@ export function createRefusalFeatureExtractor(
   return (reply, wording, vector) => {
     const indexes: number[] = [];
     const values: number[] = [];
-    for (const [gram, count] of openingNgrams(reply, analyze)) {
+    for (const [gram, count] of ngramsOfReplyOpening(reply, analyze)) {
       const index = indexOf.get(gram);
       if (index === undefined) continue;
       indexes.push(index);

@@ -117,7 +117,7 @@ function isNeutral(text: string, anchors: readonly StemmedAnchorWord[], analyze:
   const terms = analyze(text);
   const stems = terms.map((term) => term.stem);
   if (anchors.some((anchor) => containsStemPhrase(stems, anchor.stems))) return false;
-  return isCourtesy(text) || contentStems(terms).length < minContentWords;
+  return isCourtesyMessage(text) || contentStems(terms).length < minContentWords;
 }
 
 function stemsOf(text: string, analyze: AnalyzeText): string[] {
@@ -134,7 +134,7 @@ const neutralWords: ReadonlySet<string> = new Set(
 
 const words = /[\p{L}\p{M}\p{N}]+(?:['’][\p{L}]+)*/gu;
 
-export function isCourtesy(text: string): boolean {
+export function isCourtesyMessage(text: string): boolean {
   return Array.from(text.toLowerCase().replaceAll('’', "'").matchAll(words)).every(([word]) => neutralWords.has(word));
 }
 

@@ -111,7 +111,7 @@ export type IndexedChunk = Chunk & {
   termCount: number;
 };
 
-export function indexedText(chunk: Pick<IndexedChunk, 'contextualText' | 'content'>): string {
+export function indexedTextOfChunk(chunk: Pick<IndexedChunk, 'contextualText' | 'content'>): string {
   return `${chunk.contextualText}\n${chunk.content}`;
 }
 
@@ -138,7 +138,7 @@ export function* chunkDocument(
       pageNumber,
       context: contexts[chunk.index],
     });
-    const stems = contentStems(deps.analyze(indexedText({ contextualText: prefix, content: chunk.content })));
+    const stems = contentStems(deps.analyze(indexedTextOfChunk({ contextualText: prefix, content: chunk.content })));
     yield { ...chunk, contextualText: prefix, pageNumber, terms: countEach(stems), termCount: stems.length };
   }
 }

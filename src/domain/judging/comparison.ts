@@ -17,7 +17,7 @@ type AxisComparison = {
   isFlipped: boolean;
 };
 
-export type ComparedCase = {
+export type ComparedTestCase = {
   input: string;
   versionResponse: string;
   baselineResponse: string;
@@ -64,7 +64,7 @@ function winnerIn(winner: WinningReply, sides: Record<'A' | 'B', ComparedSide>):
   return winner === 'tie' ? 'tie' : sides[winner];
 }
 
-export function summarizeComparisons(cases: readonly ComparedCase[]): ComparisonSummary {
+export function summarizeComparisons(cases: readonly ComparedTestCase[]): ComparisonSummary {
   return countWinners(cases.flatMap(({ comparisons }) => comparisons.map(({ winner }) => winner)));
 }
 
@@ -87,7 +87,7 @@ export type ComparisonStatistics = {
   conclusion: string;
 };
 
-export function comparisonStatistics(cases: readonly ComparedCase[]): ComparisonStatistics {
+export function comparisonStatistics(cases: readonly ComparedTestCase[]): ComparisonStatistics {
   const caseWins = countWinners(cases.map(caseWinner));
   const pValue = signTestPValue(caseWins.versionWins, caseWins.baselineWins);
   const all = cases.flatMap(({ comparisons }) => comparisons);
@@ -111,7 +111,7 @@ export function comparisonStatistics(cases: readonly ComparedCase[]): Comparison
   };
 }
 
-function caseWinner({ comparisons }: ComparedCase): WinningSide {
+function caseWinner({ comparisons }: ComparedTestCase): WinningSide {
   const { versionWins, baselineWins } = countWinners(comparisons.map(({ winner }) => winner));
   if (versionWins === baselineWins) return 'tie';
   return versionWins > baselineWins ? 'version' : 'baseline';
@@ -150,7 +150,7 @@ export function isLengthConfounded(
   return longerWins.length >= longerWinsShare * decided.length && meanExcess > noticeablyLonger;
 }
 
-function total(cases: readonly ComparedCase[], response: 'versionResponse' | 'baselineResponse'): number {
+function total(cases: readonly ComparedTestCase[], response: 'versionResponse' | 'baselineResponse'): number {
   return cases.reduce((sum, each) => sum + each[response].length, 0);
 }
 

@@ -1,5 +1,5 @@
 import { isLengthConfounded } from './comparison.ts';
-import type { AxisScore, CaseResult, EvaluationResult, FailedUnit } from './outcome.ts';
+import type { AxisScore, EvaluationResult, FailedJudgingUnit, TestCaseResult } from './outcome.ts';
 import { judgeSampling, maxJudgeScore, type Rubric } from './rubric.ts';
 import { meanConfidenceInterval } from './statistics.ts';
 
@@ -76,18 +76,18 @@ export type EvalScores = {
   length_confounded: boolean;
   prompt_scores: AxisScore[];
   cases: ScoredCase[];
-  failed_units: FailedUnit[];
+  failed_units: FailedJudgingUnit[];
   rubric_version: string;
   finished_at: string;
 };
 
-export function evalScores(evaluation: {
+export function toEvalScores(evaluation: {
   result: EvaluationResult;
   rubric: Rubric;
   rubricVersion: string;
   evaluatorModel: string;
   generationModel: string;
-  failedUnits: FailedUnit[];
+  failedUnits: FailedJudgingUnit[];
   finishedAt: Date;
   parent: { cases: readonly AnsweredCase[] } | null;
 }): EvalScores {
@@ -113,7 +113,7 @@ export function evalScores(evaluation: {
   };
 }
 
-function scoredCase(result: CaseResult): ScoredCase {
+function scoredCase(result: TestCaseResult): ScoredCase {
   return {
     input: result.input,
     generated_response: result.generatedResponse,

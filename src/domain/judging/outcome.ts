@@ -1,6 +1,6 @@
 import {
   axisComparisons,
-  type ComparedCase,
+  type ComparedTestCase,
   type ComparisonStatistics,
   type ComparisonSummary,
   comparisonStatistics,
@@ -61,23 +61,23 @@ export type ComparisonResult = {
   baselinePromptScores: AxisScore[];
   versionPromptAverage: number;
   baselinePromptAverage: number;
-  cases: ComparedCase[];
+  cases: ComparedTestCase[];
   summary: ComparisonSummary;
   statistics: ComparisonStatistics;
 };
 
-export type EvaluationResults = { kind: 'evaluate' } & EvaluationResult;
-export type ComparisonResults = { kind: 'compare' } & ComparisonResult;
+export type TaggedEvaluationResult = { kind: 'evaluate' } & EvaluationResult;
+export type TaggedComparisonResult = { kind: 'compare' } & ComparisonResult;
 
 type Found = {
   verdicts: ReadonlyMap<string, Judgement>;
   answers: ReadonlyMap<string, string>;
-  failed: readonly FailedUnit[];
+  failed: readonly FailedJudgingUnit[];
 };
 
 type EvaluationOutcome = {
-  results: EvaluationResults | ComparisonResults;
-  failedUnits: FailedUnit[];
+  results: TaggedEvaluationResult | TaggedComparisonResult;
+  failedUnits: FailedJudgingUnit[];
   status: 'completed' | 'partial' | 'failed';
 };
 
@@ -97,12 +97,12 @@ function evaluated(specification: SingleEvaluationSpecification, found: Found): 
     if (typeof answer !== 'string') return { missing: [answer], result: null };
     const hasReference = isReferenceAnswer(each.expected);
     const outcomes = judgingUnitsOfReply(rubric, { caseIndex, hasReference }).map(lookUp.verdict);
-    const result = caseResult({ input: each.input, generatedResponse: answer, hasReference }, outcomes);
-    return { missing: failedUnits(outcomes), result };
+    const result = testCaseResult({ input: each.input, generatedResponse: answer, hasReference }, outcomes);
+    return { missing: failedJudgingUnits(outcomes), result };
   });
   const judged = ofCases.flatMap(({ result }) => (result === null ? [] : [result]));
-  const scores = promptScores(ofPrompt);
-  const missing = [...failedUnits(ofPrompt), ...ofCases.flatMap((each) => each.missing)];
+  const scores = promptAxisScores(ofPrompt);
+  const missing = [...failedJudgingUnits(ofPrompt), ...ofCases.flatMap((each) => each.missing)];
   return {
     results: { kind: 'evaluate', ...evaluationResult(scores, judged) },
     failedUnits: missing,
@@ -119,10 +119,10 @@ function compared({ cases }: ComparisonSpecification, found: Found): EvaluationO
   const lookUp = lookUpIn(found);
   const ofVersion = judgingUnitsOfPrompt('plain', 'version').map(lookUp.verdict);
   const ofBaseline = judgingUnitsOfPrompt('plain', 'baseline').map(lookUp.verdict);
-  const [versionPromptScores, baselinePromptScores] = [promptScores(ofVersion), promptScores(ofBaseline)];
+  const [versionPromptScores, baselinePromptScores] = [promptAxisScores(ofVersion), promptAxisScores(ofBaseline)];
   const ofCases = cases.map((each, caseIndex) => comparedCase(each, caseIndex, lookUp));
   const judged = ofCases.flatMap(({ result }) => (result === null ? [] : [result]));
-  const missing = [...failedUnits([...ofVersion, ...ofBaseline]), ...ofCases.flatMap((each) => each.missing)];
+  const missing = [...failedJudgingUnits([...ofVersion, ...ofBaseline]), ...ofCases.flatMap((each) => each.missing)];
   return {
     results: {
       kind: 'compare',
@@ -155,7 +155,7 @@ function comparedCase({ input, expected }: TestCaseText, caseIndex: number, look
   const comparisons = axisComparisons(outcomes, axes);
   const isWhole = comparisons.length === axes.length;
   return {
-    missing: failedUnits(outcomes),
+    missing: failedJudgingUnits(outcomes),
     result: isWhole ? { input, versionResponse: version, baselineResponse: baseline, comparisons } : null,
   };
 }
@@ -171,7 +171,7 @@ function lookUpIn({ verdicts, answers, failed }: Found) {
       const judgement = verdicts.get(name);
       return judgement === undefined ? { unit, code: codeOf(name) } : { unit, judgement };
     },
-    answer(caseIndex: number, side: ComparedSide): string | FailedUnit {
+    answer(caseIndex: number, side: ComparedSide): string | FailedJudgingUnit {
       const unit = generatedReplyName(caseIndex, side);
       return answers.get(unit) ?? { unit, code: codeOf(unit) };
     },
@@ -193,7 +193,7 @@ export type AxisScore = {
   sd?: number;
 };
 
-export type CaseResult = {
+export type TestCaseResult = {
   input: string;
   generatedResponse: string;
   hasReference: boolean;
@@ -205,30 +205,30 @@ export type CaseResult = {
 export type EvaluationResult = {
   promptScores: AxisScore[];
   promptAverage: number;
-  cases: CaseResult[];
+  cases: TestCaseResult[];
   responseAverage: number;
   /** Mean of the prompt and response averages, or the only one of them that exists. */
   overallAverage: number;
 };
 
-export type FailedUnit = { unit: string; code: string };
+export type FailedJudgingUnit = { unit: string; code: string };
 
-export function promptScores(outcomes: readonly JudgingUnitOutcome[]): AxisScore[] {
+export function promptAxisScores(outcomes: readonly JudgingUnitOutcome[]): AxisScore[] {
   return axisScores(outcomes, promptAxes);
 }
 
 /** @returns the scores of a reply; null unless every axis has a verdict, because averages would not be comparable */
-export function caseResult(
+export function testCaseResult(
   answered: { input: string; generatedResponse: string; hasReference: boolean },
   outcomes: readonly JudgingUnitOutcome[],
-): CaseResult | null {
+): TestCaseResult | null {
   const axes = axesOfReply(answered.hasReference);
   const responseScores = axisScores(outcomes, axes);
   if (responseScores.length < axes.length) return null;
   return { ...answered, responseScores, responseAverage: averageOf(responseScores) };
 }
 
-export function evaluationResult(promptScores: AxisScore[], cases: CaseResult[]): EvaluationResult {
+export function evaluationResult(promptScores: AxisScore[], cases: TestCaseResult[]): EvaluationResult {
   const promptAverage = averageOf(promptScores);
   const responseAverage = meanScore(cases.map((each) => each.responseAverage));
   const averages = [
@@ -248,13 +248,13 @@ function averageOf(scores: readonly AxisScore[]): number {
   return meanScore(scores.map(({ score }) => score)) ?? 0;
 }
 
-export function failedUnits(outcomes: readonly JudgingUnitOutcome[]): FailedUnit[] {
+export function failedJudgingUnits(outcomes: readonly JudgingUnitOutcome[]): FailedJudgingUnit[] {
   return outcomes.flatMap((outcome) =>
     'code' in outcome ? [{ unit: judgingUnitName(outcome.unit), code: outcome.code }] : [],
   );
 }
 
-export function namesOfFailedUnits(failed: readonly FailedUnit[]): string {
+export function namesOfFailedUnits(failed: readonly FailedJudgingUnit[]): string {
   const names = failed.slice(0, 10).map(({ unit, code }) => `${unit} (${code})`);
   return failed.length > names.length ? `${names.join(', ')}, … (${failed.length} in all)` : names.join(', ');
 }

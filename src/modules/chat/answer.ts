@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { costUsd } from '#src/domain/agents/prices.ts';
+import { modelCostUsd } from '#src/domain/agents/prices.ts';
 import type { Tool } from '#src/domain/agents/tools.ts';
 import { initialAlignmentState } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEventBody } from '#src/domain/alignment/events.ts';
@@ -195,7 +195,7 @@ export function createAnswerWriter(deps: {
 
   async function costOf(reply: LoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
     const price = await models.priceOf(reply.model);
-    if (price !== null) return { costUsd: costUsd(price, reply.usage), priceVersion: price.version };
+    if (price !== null) return { costUsd: modelCostUsd(price, reply.usage), priceVersion: price.version };
     logger.warn({ model: reply.model }, 'a model without a price counts as free');
     return { costUsd: 0, priceVersion: null };
   }

@@ -11,7 +11,7 @@ import type {
   StepsResult,
 } from '#src/contracts/evaluation.ts';
 import type { AttemptOfJob } from '#src/contracts/workflow-runs.ts';
-import { costUsd } from '#src/domain/agents/prices.ts';
+import { modelCostUsd } from '#src/domain/agents/prices.ts';
 import { neutralizeRoleMarkers } from '#src/domain/chat/context-blocks.ts';
 import { planContextWindow } from '#src/domain/chat/context-window.ts';
 import {
@@ -114,7 +114,7 @@ export function createEvaluationStepsService(deps: {
   async function spendingOf(model: string, usage: ModelUsage): Promise<JudgingUsage> {
     const { inputTokens, completionTokens } = usage;
     const price = await models.priceOf(model);
-    const cost = price === null ? 0 : costUsd(price, usage);
+    const cost = price === null ? 0 : modelCostUsd(price, usage);
     return { calls: 1, cached: 0, inputTokens, completionTokens, costUsd: cost };
   }
 

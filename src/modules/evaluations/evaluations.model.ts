@@ -10,7 +10,7 @@ import {
   timestamp,
   uuid,
 } from '#src/adapters/postgres/shapes.ts';
-import { type AnsweredCase, type EvalScores, evalScores } from '#src/domain/judging/eval-scores.ts';
+import { type AnsweredCase, type EvalScores, toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import type {
   AgentPromptText,
   ComparisonSpecification,
@@ -18,7 +18,7 @@ import type {
   Judgement,
   SingleEvaluationSpecification,
 } from '#src/domain/judging/judgement.ts';
-import type { ComparisonResults, EvaluationResults, FailedUnit } from '#src/domain/judging/outcome.ts';
+import type { FailedJudgingUnit, TaggedComparisonResult, TaggedEvaluationResult } from '#src/domain/judging/outcome.ts';
 
 export class EvaluationRunModel extends model('evaluation_runs', {
   id: text(),
@@ -28,8 +28,8 @@ export class EvaluationRunModel extends model('evaluation_runs', {
   baselineVersionId: uuid().nullable(),
   specification: json<EvaluationSpecification>(),
   estimatedCalls: integer(),
-  results: json<EvaluationResults | ComparisonResults>().nullable(),
-  failedUnits: json<FailedUnit[]>(),
+  results: json<TaggedEvaluationResult | TaggedComparisonResult>().nullable(),
+  failedUnits: json<FailedJudgingUnit[]>(),
   acl: textArray(),
   createdBy: uuid(),
   createdAt: timestamp(),
@@ -112,5 +112,5 @@ export function evalScoresOfRun(
   if (specification.kind !== 'evaluate' || results?.kind !== 'evaluate' || finishedAt === null) return null;
   const { rubric, rubricVersion, evaluatorModel, generationModel } = specification;
   const judging = { rubric, rubricVersion, evaluatorModel, generationModel };
-  return evalScores({ result: results, ...judging, failedUnits, finishedAt, parent });
+  return toEvalScores({ result: results, ...judging, failedUnits, finishedAt, parent });
 }

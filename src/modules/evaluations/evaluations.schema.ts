@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { TestCaseText } from '#src/domain/judging/judgement.ts';
-import type { AxisScore, CaseResult } from '#src/domain/judging/outcome.ts';
+import type { AxisScore, TestCaseResult } from '#src/domain/judging/outcome.ts';
 import { isReferenceAnswer, maxTestCases, rubrics, weaknessSeverities } from '#src/domain/judging/rubric.ts';
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
 import type { ComparedVersions, EvaluatedRun } from './evaluations.service.ts';
@@ -130,7 +130,7 @@ export function toAxisScoreDto({ axis, label, score, rationale, weakness, severi
   };
 }
 
-export function toCaseResultDto(result: CaseResult): z.infer<typeof caseResultSchema> {
+export function toCaseResultDto(result: TestCaseResult): z.infer<typeof caseResultSchema> {
   return {
     input: result.input,
     generated_response: result.generatedResponse,

@@ -11,7 +11,7 @@ import {
   maxModelCallsOfEvaluation,
   type TestCaseText,
 } from '#src/domain/judging/judgement.ts';
-import type { CaseResult, ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
+import type { TaggedComparisonResult, TaggedEvaluationResult, TestCaseResult } from '#src/domain/judging/outcome.ts';
 import { isReferenceAnswer, type Rubric, rubricVersion, selectRubric } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
@@ -41,8 +41,8 @@ export type JudgingOptions = {
 
 export type VersionRef = { draftId: string; versionId: string };
 
-export type EvaluatedRun = { run: EvaluationRun; results: EvaluationResults };
-export type ComparedVersions = { specification: ComparisonSpecification; results: ComparisonResults };
+export type EvaluatedRun = { run: EvaluationRun; results: TaggedEvaluationResult };
+export type ComparedVersions = { specification: ComparisonSpecification; results: TaggedComparisonResult };
 
 export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
@@ -155,7 +155,7 @@ export function createEvaluationsService(deps: {
       actor: RequestActor,
       { caseText, ...of }: VersionRef & { rubric?: Rubric | undefined; caseText: TestCaseText },
       options: JudgingOptions,
-    ): Promise<CaseResult> {
+    ): Promise<TestCaseResult> {
       const { results, run } = await evaluateVersion(actor, { ...of, judgesPrompt: false, cases: [caseText] }, options);
       const [result] = results.cases;
       if (result === undefined) throw appError('eval_incomplete', { detail: run.id });

@@ -14,7 +14,7 @@ import type {
   WindowsResult,
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { indexedText } from '#src/domain/documents/chunk-document.ts';
+import { indexedTextOfChunk } from '#src/domain/documents/chunk-document.ts';
 import { isPlainTextFormat, maxChunksOfSmallDocument } from '#src/domain/documents/rag-config.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
@@ -121,7 +121,7 @@ export function createIngestionService(deps: {
       const newChunks = chunks.map((chunk) => ({
         ...chunk,
         id: chunkId(of, chunk.index),
-        textSha256: embeddings.hash(indexedText(chunk)),
+        textSha256: embeddings.hash(indexedTextOfChunk(chunk)),
       }));
       if (newChunks.length === 0) throw appError('empty_document');
       step.signal.throwIfAborted();

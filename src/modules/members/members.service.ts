@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import type { Tier } from '#src/domain/access/limits.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
 import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -16,7 +16,7 @@ import { createMembersRepository, type Member } from './members.repository.ts';
 
 export type MembersService = ReturnType<typeof createMembersService>;
 
-export type MemberList = { orgId: string; tier: Tier; memberLimit: number; items: Member[] };
+export type MemberList = { orgId: string; tier: OrganizationTier; memberLimit: number; items: Member[] };
 
 type NewMember = {
   email: string;

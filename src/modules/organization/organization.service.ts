@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Tier } from '#src/domain/access/limits.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
 import { mayPerform } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -23,7 +23,7 @@ export function createOrganizationService(deps: {
       return createOrganizationRepository(db).get(orgId);
     },
 
-    async setTier(trx: Knex, orgId: string, tier: Tier): Promise<Tier> {
+    async setTier(trx: Knex, orgId: string, tier: OrganizationTier): Promise<OrganizationTier> {
       const organizations = createOrganizationRepository(trx);
       const before = await organizations.lockTier(orgId);
       if (before === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });

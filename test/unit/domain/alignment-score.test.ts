@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createRefusalDetector } from '#src/domain/alignment/refusal.ts';
 import {
-  isCourtesy,
+  isCourtesyMessage,
   type RoundTexts,
   scoreRound,
   textsToEmbed,
@@ -94,8 +94,8 @@ describe('text score', () => {
 describe('analysing a message', () => {
   it('recognises courtesy messages', () => {
     for (const text of ['Hi!', 'Thank you so much', 'yes, please', 'OK, got it.', 'That’s great'])
-      expect(isCourtesy(text), text).to.equal(true);
-    for (const text of ['Thanks, and the loan?', 'Hello world']) expect(isCourtesy(text), text).to.equal(false);
+      expect(isCourtesyMessage(text), text).to.equal(true);
+    for (const text of ['Thanks, and the loan?', 'Hello world']) expect(isCourtesyMessage(text), text).to.equal(false);
   });
 
   const switches: [string, string][] = [

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { DOMParser } from 'linkedom';
 import { marked } from 'marked';
-import { evalScores } from '#src/domain/judging/eval-scores.ts';
+import { toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import { evaluationResult } from '#src/domain/judging/outcome.ts';
 import { promptAxes, responseAxes, rubricOfAxis } from '#src/domain/judging/rubric.ts';
 import { type EvaluationReport, evaluationReport } from '#src/modules/evaluations/report.ts';
@@ -29,7 +29,7 @@ function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorM
     promptAxes.map((each) => axis(each, 3)),
     cases,
   );
-  return evalScores({
+  return toEvalScores({
     ...{
       result,
       rubric: 'anchored',

@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import {
   axisComparisons,
-  type ComparedCase,
+  type ComparedTestCase,
   combinePairVerdicts,
   comparisonStatistics,
   isLengthConfounded,
   summarizeComparisons,
   type WinningSide,
 } from '#src/domain/judging/comparison.ts';
-import { evalScores, pairTestCases } from '#src/domain/judging/eval-scores.ts';
+import { pairTestCases, toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import {
   type JudgingUnitOutcome,
   judgingUnitsOfPair,
@@ -17,7 +17,7 @@ import {
   judgingUnitsOfReply,
   type WinningReply,
 } from '#src/domain/judging/judgement.ts';
-import { caseResult, evaluationResult, failedUnits, promptScores } from '#src/domain/judging/outcome.ts';
+import { evaluationResult, failedJudgingUnits, promptAxisScores, testCaseResult } from '#src/domain/judging/outcome.ts';
 import { promptAxes, responseAxes } from '#src/domain/judging/rubric.ts';
 
 const rationale = 'So it is.';
@@ -38,7 +38,7 @@ function anchored(scores: readonly number[], caseIndex = 0): JudgingUnitOutcome[
 
 describe('results of an evaluation', () => {
   it('are the mean of the samples, with the texts of the nearest sample', () => {
-    const result = caseResult(answered, anchored([1, 3, 3]));
+    const result = testCaseResult(answered, anchored([1, 3, 3]));
     expect(result?.responseScores).length(4);
     expect(result?.responseScores[0]).deep.equal({
       ...{ axis: 'adherence', label: 'Follows persona & constraints', score: 2.33, sd: 1.15 },
@@ -51,7 +51,7 @@ describe('results of an evaluation', () => {
     const scores = promptAxes.map((axis, index) => ({ axis, rationale, score: index % 6 }));
     const [unit] = judgingUnitsOfPrompt('plain');
     if (unit === undefined) throw new Error('no unit');
-    const shown = promptScores([{ unit, judgement: { mode: 'plain', scores } }]);
+    const shown = promptAxisScores([{ unit, judgement: { mode: 'plain', scores } }]);
     expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(promptAxes.map((axis, index) => [axis, index]));
     expect(shown[1]).deep.equal({
       ...{ axis: 'instruction_specificity', label: 'Specific instructions', score: 1, rationale, weakness: '' },
@@ -64,20 +64,20 @@ describe('results of an evaluation', () => {
       outcomes.map((outcome, index) =>
         index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome,
       );
-    expect(caseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
-    expect(caseResult(answered, without(3))).equal(null);
-    expect(failedUnits(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
+    expect(testCaseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
+    expect(testCaseResult(answered, without(3))).equal(null);
+    expect(failedJudgingUnits(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
   });
 
   it('weight prompt and replies equally, and the prompt alone without cases', () => {
-    const prompt = promptScores([]);
+    const prompt = promptAxisScores([]);
     expect(evaluationResult(prompt, [])).include({ promptAverage: 0, responseAverage: 0, overallAverage: 0 });
     const one = { axis: 'role_clarity' as const, label: 'l', score: 5, rationale, weakness: '' };
     expect(evaluationResult([one], [])).include({ promptAverage: 5, responseAverage: 0, overallAverage: 5 });
     const cases = [
       [1, 1, 1],
       [2, 2, 3],
-    ].flatMap((scores) => caseResult(answered, anchored(scores)) ?? []);
+    ].flatMap((scores) => testCaseResult(answered, anchored(scores)) ?? []);
     expect(evaluationResult([one], cases)).include({ responseAverage: 1.67, overallAverage: 3.34 });
     expect(evaluationResult([], cases)).include({ promptAverage: 0, responseAverage: 1.67, overallAverage: 1.67 });
   });
@@ -86,7 +86,7 @@ describe('results of an evaluation', () => {
     const score = fc.integer({ min: 0, max: 5 });
     fc.assert(
       fc.property(fc.array(fc.tuple(score, score, score), { minLength: 1, maxLength: 20 }), (samples) => {
-        const cases = samples.flatMap((scores) => caseResult(answered, anchored(scores)) ?? []);
+        const cases = samples.flatMap((scores) => testCaseResult(answered, anchored(scores)) ?? []);
         const result = evaluationResult([], cases);
         const again = evaluationResult(result.promptScores, result.cases);
         expect(again).deep.equal(result);
@@ -135,7 +135,7 @@ describe('a pair in both orders', () => {
   });
 });
 
-function compared(winners: readonly WinningSide[], lengths = [10, 10], isFlipped = false): ComparedCase {
+function compared(winners: readonly WinningSide[], lengths = [10, 10], isFlipped = false): ComparedTestCase {
   const [ofVersion = 0, ofBaseline = 0] = lengths;
   return {
     input: 'q',
@@ -197,15 +197,15 @@ describe('stored scores', () => {
     );
 
   it('contain the confidence interval and whether judge and generator are of one family', () => {
-    const scores = evalScores({ ...evaluation, result: resultOf(1, 2, 3, 4, 5) });
+    const scores = toEvalScores({ ...evaluation, result: resultOf(1, 2, 3, 4, 5) });
     expect(scores).deep.include({ ci95: [1.04, 4.96], samples: 3, same_family: true, rubric_version: 'r1' });
-    expect(evalScores({ ...evaluation, result: resultOf(0, 5) }).ci95).deep.equal([0, 5]);
-    expect(evalScores({ ...evaluation, result: resultOf(3) }).ci95).equal(null);
+    expect(toEvalScores({ ...evaluation, result: resultOf(0, 5) }).ci95).deep.equal([0, 5]);
+    expect(toEvalScores({ ...evaluation, result: resultOf(3) }).ci95).equal(null);
   });
 
   it('are compared with those of the parent, case by case', () => {
-    const parent = evalScores({ ...evaluation, result: resultOf(1, 1, 1) });
-    const scores = evalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
+    const parent = toEvalScores({ ...evaluation, result: resultOf(1, 1, 1) });
+    const scores = toEvalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
     expect(scores.length_confounded).equal(true);
     expect(pairTestCases(scores.cases, parent.cases).map(({ version }) => version.input)).deep.equal([
       'q0',
