@@ -70,7 +70,10 @@ export function publicationProblems(
     missing.push({ path: 'anchor_words', message: 'must contain at least one anchor word with a positive weight' });
   }
   if (fields.chatModel !== null && !offeredModels.includes(fields.chatModel)) {
-    missing.push({ path: 'chat_model', message: `${fields.chatModel} is not a chat model that this deployment offers` });
+    missing.push({
+      path: 'chat_model',
+      message: `${fields.chatModel} is not a chat model that this deployment offers`,
+    });
   }
   return missing;
 }
