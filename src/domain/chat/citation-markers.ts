@@ -9,9 +9,8 @@ export type DroppedCitation = { n: number; reason: DropReason };
  * passages of a prompt; a longer list of numbers is taken for data.
  */
 const marker = /([ \t]?)\[(?=[\d,\s]{1,22}\])(\d{1,2}(?:\s*,\s*\d{1,2})*)\]/g;
-/** Matches the end of a text that may become a citation marker when more text arrives. */
-const unfinished = /[ \t]?(?:\[[\d,\s]{0,22})?$/;
-const unfinishedCharacters = 24;
+const unfinishedMarker = /[ \t]?(?:\[[\d,\s]{0,22})?$/;
+const maxUnfinishedMarkerLength = 24;
 const openBracket = /\[[\d,\s]{0,22}$/;
 const wordEnd = /[\p{L}\p{N}_]$/u;
 
@@ -82,7 +81,7 @@ export function createCitationMarkerRewriter<Passage>(
     let held = '';
     for await (const piece of pieces) {
       const text = held + piece;
-      held = unfinished.exec(text.slice(-unfinishedCharacters))?.[0] ?? '';
+      held = unfinishedMarker.exec(text.slice(-maxUnfinishedMarkerLength))?.[0] ?? '';
       yield* rewriteText(text.slice(0, text.length - held.length));
     }
     yield held;

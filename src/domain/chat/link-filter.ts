@@ -21,7 +21,6 @@ const longestIncompleteSyntax = 11;
 /** White space of Markdown. `\s` matches more, which Markdown treats as part of a URL. */
 const space = String.raw`[ \t\r\n]`;
 const sign = String.raw`[^ \t\r\n()<>]`;
-/** Matches the target of a link, with its title: `](<address> "title")`. */
 const linkTarget = new RegExp(
   String.raw`^(?<opening>\]\(${space}{0,8}(?:<(?<inAngles>[^<> \t\r\n]*)>|(?<alone>(?:${sign}|\(${sign}*\))*)))(?:${space}{1,8}"(?<title>[^"]{0,200})")?${space}{0,8}\)`,
 );
@@ -33,7 +32,6 @@ const incompleteLinkTarget = new RegExp(
 const longestLinkTarget = maxUrlLength + 250;
 /** Characters that may directly follow a link, because they close a sentence, a bracket or an emphasis. */
 const closingAfterLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
-/** Maximum length of the closing characters after a link, plus the character after them. */
 const longestClosing = 17;
 /**
  * Matches the markers that end an emphasis; a space before them would break it. The character after them may still be

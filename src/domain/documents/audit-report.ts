@@ -18,7 +18,7 @@ export const auditFindingKinds = [
   'orphan_blob',
   /** `missing_blob`: the blob store lacks the original file of a document. */
   'missing_blob',
-  /** `lost_deletion`: a deletion was requested but has no open job. */
+  /** `lost_deletion`: the deletion of a document was requested, but no open job deletes it. */
   'lost_deletion',
 ] as const;
 

@@ -21,7 +21,7 @@ export function contextualText(place: {
   return place.context ? `${where}\n${place.context}` : where;
 }
 
-/** Part of the cache key of chunk contexts. Change it with the prompt. */
+/** Version of the prompt for chunk contexts, part of their cache key. Change it together with the prompt. */
 export const chunkContextPromptVersion = 1;
 
 export const maxChunkContextTokens = 100;

@@ -69,7 +69,6 @@ export type EvalScores = {
   prompt_average: number;
   response_average: number;
   overall_average: number;
-  /** 95 % confidence interval of the mean score over the cases; null for fewer than two cases. */
   ci95: [low: number, high: number] | null;
   samples: number;
   same_family: boolean;

@@ -185,7 +185,6 @@ function lookUpIn({ verdicts, answers, failed }: Found) {
 export type AxisScore = {
   axis: RubricAxis;
   label: string;
-  /** Mean of the axis's samples, 0 to 5, two decimals. */
   score: number;
   rationale: string;
   weakness: string;
