@@ -238,7 +238,7 @@ type AxisRubric = {
   label: string;
   definition: string;
   checks: readonly [string, string];
-  /** What deserves the scores 5, 4, 3, 2, 1 and 0 on this axis, in this order. */
+  /** Conditions for the scores 5, 4, 3, 2, 1 and 0 on this axis, in this order. */
   anchors: readonly [string, string, string, string, string, string];
 };
 
