@@ -2,7 +2,7 @@
 // human labels; exit code 1 if a gate fails.
 import { cpus } from 'node:os';
 import { createEmbedTexts } from '../scripts/alignment/embed-texts.ts';
-import { calibrationFor } from '../src/domain/alignment/score.ts';
+import { alignmentCalibrationFor } from '../src/domain/alignment/score.ts';
 import { measureDialogues } from './alignment/dialogue-report.ts';
 import { formatReport, isWithin, type Report } from './alignment/figures.ts';
 import { measureRefusals } from './alignment/refusals.ts';
@@ -19,7 +19,7 @@ const baseUrl = process.env.ALIGNMENT_EMBEDDING_BASE_URL ?? server?.baseUrl ?? '
 const reports: Report[] = [];
 try {
   const embed = createEmbedTexts({ baseUrl, model });
-  const calibration = calibrationFor(model);
+  const calibration = alignmentCalibrationFor(model);
   if (isWanted('topics') || isWanted('simulation')) {
     const { agents, report } = await measureTopics(embed, calibration);
     if (isWanted('topics')) tell(report);

@@ -8,7 +8,7 @@ import o200kBase from 'js-tiktoken/ranks/o200k_base';
 import { createChunker } from '../src/adapters/text/chunker.ts';
 import { createTextAnalyzer } from '../src/adapters/text/text-analyzer.ts';
 import { createTokenCounter } from '../src/adapters/text/token-counter.ts';
-import { chunkBody } from '../src/domain/documents/chunking.ts';
+import { chunkByTokens } from '../src/domain/documents/chunking.ts';
 import type { TokenCounter } from '../src/domain/text/tokens.ts';
 import { readCorpus } from './ingest/corpus.ts';
 import { median } from './median.ts';
@@ -29,7 +29,7 @@ const splitter = new RecursiveCharacterTextSplitter({
 const corpus = readCorpus();
 const counter = createTokenCounter();
 const countChunks = (tokens: TokenCounter) =>
-  sum(corpus.map((body) => chunkBody(body, { method: 'token', ...size }, { tokens }).length));
+  sum(corpus.map((body) => chunkByTokens(body, { method: 'token', ...size }, { tokens }).length));
 
 const contestants = {
   // The product's token counter caches words for the life of the process, as gpt-tokenizer does.
@@ -64,7 +64,7 @@ console.log(
     '',
     '| | ms | chunks | its time / ours (goal) |',
     '|---|---|---|---|',
-    row('chunkBody, 400/60', 'ours', String(counts.ours), ''),
+    row('chunkByTokens, 400/60', 'ours', String(counts.ours), ''),
     row(
       'the same by a process that has seen no word before',
       'newborn',

@@ -6,7 +6,7 @@ import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { createChatModel } from '../src/adapters/models/chat-model.ts';
 import { createModelCatalog } from '../src/adapters/models/model-catalog.ts';
 import { createTokenCounter } from '../src/adapters/text/token-counter.ts';
-import { costUsd, listPrices } from '../src/domain/agents/prices.ts';
+import { modelCostUsd, modelListPrices } from '../src/domain/agents/prices.ts';
 import { responseAxes, rubricVersion } from '../src/domain/judging/rubric.ts';
 import { createJudge } from '../src/modules/evaluations/judge.ts';
 import { type Figures, figuresOf, type JudgedPair } from './judge/figures.ts';
@@ -69,8 +69,9 @@ function report(judged: readonly Judged[]): void {
   const rows = sets.map((set) => [set, judged.filter((pair) => pair.set === set)] as const);
   const verdicts = judged.flatMap((pair) => pair.verdicts ?? []);
   const sum = (of: (verdict: Verdict) => number) => verdicts.reduce((total, verdict) => total + of(verdict), 0);
-  const price = listPrices[model];
-  const cost = price === undefined ? 'no list price' : `${sum((each) => costUsd(price, each)).toFixed(3)} US dollars`;
+  const price = modelListPrices[model];
+  const cost =
+    price === undefined ? 'no list price' : `${sum((each) => modelCostUsd(price, each)).toFixed(3)} US dollars`;
   console.log(
     [
       `${model}, ${axis}, rubric ${rubricVersion}, LLMBar 900616b`,

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { topicVectorInt8Scale } from '#src/adapters/text/topic-words.ts';
-import { calibratedModels } from '#src/domain/alignment/score.ts';
+import { modelsWithAlignmentCalibration } from '#src/domain/alignment/score.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 
 const singleWords = 8_500;
@@ -165,7 +165,7 @@ await writeFile(
     2,
   )}\n`,
 );
-for (const model of calibratedModels) {
+for (const model of modelsWithAlignmentCalibration) {
   const embedder = createEmbedder({
     baseUrl: process.env.OPENAI_BASE_URL ?? '',
     apiKey: 'none',

@@ -38,7 +38,8 @@ const CANARIES: Canary[] = [
   {
     defect: 'hidden characters in a passage of the prompt',
     file: 'src/domain/chat/context-blocks.ts',
-    plant: (source) => source.replace('withoutRoleTokens(visibleText(text))', 'withoutRoleTokens(text)'),
+    plant: (source) =>
+      source.replace('neutralizeRoleMarkers(removeInvisibleCharacters(text))', 'neutralizeRoleMarkers(text)'),
     foundBy: {
       test: 'test/unit/domain/context-blocks.test.ts',
       title: 'context blocks removes invisible characters',

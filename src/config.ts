@@ -9,12 +9,17 @@ import {
   type ConcurrencyLimit,
   defaultRateLimits,
   defaultTierLimits,
+  type OrganizationTier,
   type RateLimit,
   type RateLimitName,
-  type Tier,
   type TierLimits,
 } from './domain/access/limits.ts';
-import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/agents/prices.ts';
+import {
+  modelListPrices,
+  priceListVersion,
+  priceVersionWithSettings,
+  type VersionedPrice,
+} from './domain/agents/prices.ts';
 import type { OAuthConnectorProvider } from './domain/documents/connector-providers.ts';
 import { checkSigningKeyPem, type EncryptionKey, parseVerifyKeyPems } from './keys.ts';
 
@@ -137,7 +142,7 @@ export type Config = Readonly<{
   alignmentAdjudication: 'off' | 'chat_model';
   /** Whether the generation of a chat answer continues after the last client of its stream has disconnected. */
   streamOnDisconnect: 'continue' | 'cancel';
-  tierLimits: Record<Tier, TierLimits>;
+  tierLimits: Record<OrganizationTier, TierLimits>;
   rateLimits: Readonly<Record<RateLimitName, RateLimit | null>>;
   concurrency: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null>>;
   faults: readonly InjectedFault[];
@@ -346,11 +351,11 @@ function oauthClient<Name extends string>(
 function modelPrices(
   overrides: Record<string, { input: number; cached_input: number; output: number }> = {},
 ): Record<string, VersionedPrice> {
-  const listed = Object.entries(listPrices).map(([model, price]) => {
+  const listed = Object.entries(modelListPrices).map(([model, price]) => {
     return [model, { ...price, version: priceListVersion }] as const;
   });
   const own = Object.entries(overrides).map(([model, { input, cached_input, output }]) => {
-    return [model, { input, cachedInput: cached_input, output, version: settingsPriceVersion }] as const;
+    return [model, { input, cachedInput: cached_input, output, version: priceVersionWithSettings }] as const;
   });
   return Object.fromEntries([...listed, ...own]);
 }
@@ -377,7 +382,9 @@ function rateLimits(s: Settings): Config['rateLimits'] {
   };
 }
 
-function tierLimits(overrides: Partial<Record<Tier, Partial<TierLimits>>> | undefined): Record<Tier, TierLimits> {
-  const merge = (tier: Tier): TierLimits => ({ ...defaultTierLimits[tier], ...overrides?.[tier] });
+function tierLimits(
+  overrides: Partial<Record<OrganizationTier, Partial<TierLimits>>> | undefined,
+): Record<OrganizationTier, TierLimits> {
+  const merge = (tier: OrganizationTier): TierLimits => ({ ...defaultTierLimits[tier], ...overrides?.[tier] });
   return { free: merge('free'), pro: merge('pro'), max: merge('max') };
 }

@@ -73,7 +73,10 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'forget sign-ins that never came', run: runEveryMinute(sso.deleteExpired) },
       { name: 'forget windows of rate limits', run: runEveryMinute(rateLimiters.shared.forgetExpired) },
       { name: 'release originals', run: runInBackground(runEveryMinute(originals.sweepExpired)) },
-      { name: 'delete stray folders', run: runInBackground(runDaily(() => deleteStaleTemporaryFolders(container.tempDir))) },
+      {
+        name: 'delete stray folders',
+        run: runInBackground(runDaily(() => deleteStaleTemporaryFolders(container.tempDir))),
+      },
       { name: 'delete stray uploads', run: runInBackground(runHourly(blobs.deleteStrays)) },
       { name: 'forget unused embeddings', run: runDailyInBatches(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: runDailyInBatches(chunkContexts.sweepUnused) },

@@ -12,16 +12,16 @@ import type {
 import { evaluationCaseWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import {
-  addSpending,
+  addJudgingUsage,
   type ComparedSide,
+  formatJudgingUsage,
   type JudgingUnit,
-  spendingLine,
-  unitName,
-  unitsOfBothPrompts,
-  unitsOfPair,
-  unitsOfPrompt,
-  unitsOfReply,
-  zeroSpending,
+  judgingUnitName,
+  judgingUnitsOfBothPrompts,
+  judgingUnitsOfPair,
+  judgingUnitsOfPrompt,
+  judgingUnitsOfReply,
+  zeroJudgingUsage,
 } from '#src/domain/judging/judgement.ts';
 import { namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
 import { attemptOfJob, recordEndOfRun } from './failure.ts';
@@ -42,14 +42,14 @@ type Work = { units: JudgingUnit[]; mode: EvaluateCaseInput['mode'] };
 
 export function evaluateVersion(input: EvaluationInput): Promise<EvaluationStepsResult> {
   return runEvaluation(input, ({ rubric, judgesPrompt }) => ({
-    units: judgesPrompt ? unitsOfPrompt(rubric) : [],
+    units: judgesPrompt ? judgingUnitsOfPrompt(rubric) : [],
     mode: rubric,
   }));
 }
 
 /** Grades the prompts of two versions, and compares their replies to each case on each axis. */
 export function compareVersions(input: EvaluationInput): Promise<EvaluationStepsResult> {
-  return runEvaluation(input, () => ({ units: unitsOfBothPrompts(), mode: 'pairwise' }));
+  return runEvaluation(input, () => ({ units: judgingUnitsOfBothPrompts(), mode: 'pairwise' }));
 }
 
 /**
@@ -60,7 +60,7 @@ async function runEvaluation(
   input: EvaluationInput,
   workOf: (plan: EvaluationPlan) => Work,
 ): Promise<EvaluationStepsResult> {
-  let progress: EvaluationProgress = { stage: 'queued', calls: 0, spent: zeroSpending, failed: [] };
+  let progress: EvaluationProgress = { stage: 'queued', calls: 0, spent: zeroJudgingUsage, failed: [] };
   setHandler(stageQuery, () => progress);
 
   function enter(stage: EvaluationStage, details: string): void {
@@ -68,7 +68,7 @@ async function runEvaluation(
     showStage(stage, details);
   }
   function add({ spent, failed }: EvaluationStepsResult): void {
-    progress = { ...progress, spent: addSpending(progress.spent, spent), failed: [...progress.failed, ...failed] };
+    progress = { ...progress, spent: addJudgingUsage(progress.spent, spent), failed: [...progress.failed, ...failed] };
     showProgress(progressLine(progress));
   }
 
@@ -105,14 +105,16 @@ export async function evaluateCase(input: EvaluateCaseInput): Promise<Evaluation
   const { mode, caseIndex, hasReference, ...run } = input;
   const sides: ComparedSide[] = mode === 'pairwise' ? ['version', 'baseline'] : ['version'];
   const units =
-    mode === 'pairwise' ? unitsOfPair({ caseIndex, hasReference }) : unitsOfReply(mode, { caseIndex, hasReference });
-  const done: EvaluationStepsResult = { spent: zeroSpending, failed: [] };
+    mode === 'pairwise'
+      ? judgingUnitsOfPair({ caseIndex, hasReference })
+      : judgingUnitsOfReply(mode, { caseIndex, hasReference });
+  const done: EvaluationStepsResult = { spent: zeroJudgingUsage, failed: [] };
 
   function add({ spent, failed }: EvaluationStepsResult): void {
-    done.spent = addSpending(done.spent, spent);
+    done.spent = addJudgingUsage(done.spent, spent);
     done.failed.push(...failed);
     const missing = done.failed.map(({ unit, code }) => `\n- ${unit} failed: ${code}`).join('');
-    showProgress(`Of ${sides.length + units.length}: ${spendingLine(done.spent)}.${missing}`);
+    showProgress(`Of ${sides.length + units.length}: ${formatJudgingUsage(done.spent)}.${missing}`);
   }
 
   showStage('answer', 'Generating the replies to the case.');
@@ -124,12 +126,12 @@ export async function evaluateCase(input: EvaluateCaseInput): Promise<Evaluation
   if (done.failed.length > 0) return done;
   showStage('judge', `Making ${units.length} judgements.`);
   await allOf(units.map(async (unit) => add(await judge(run, unit))));
-  showStage('done', `Done: ${spendingLine(done.spent)}.`);
+  showStage('done', `Done: ${formatJudgingUsage(done.spent)}.`);
   return done;
 }
 
 function judge(run: EvaluationInput, unit: JudgingUnit): Promise<EvaluationStepsResult> {
-  return judgeUnit.executeWithOptions({ summary: unitName(unit) }, [{ ...run, unit }]);
+  return judgeUnit.executeWithOptions({ summary: judgingUnitName(unit) }, [{ ...run, unit }]);
 }
 
 function progressLine({
@@ -138,7 +140,7 @@ function progressLine({
   failed,
 }: Pick<EvaluationProgress, 'calls' | keyof EvaluationStepsResult>): string {
   const missing = failed.length === 0 ? '' : ` ${failed.length} failed: ${namesOfFailedUnits(failed)}.`;
-  return `Of ${calls} answers: ${spendingLine(spent)}.${missing}`;
+  return `Of ${calls} answers: ${formatJudgingUsage(spent)}.${missing}`;
 }
 
 /** Waits for all steps before it throws the first error, so that no step continues after the end of the run. */

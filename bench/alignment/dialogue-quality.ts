@@ -1,9 +1,14 @@
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { createTextAnalyzer } from '../../src/adapters/text/text-analyzer.ts';
-import { type FoldState, foldRound, initialFoldState, isDrift } from '../../src/domain/alignment/chat-state.ts';
-import { createReadRefusal, refusalOf } from '../../src/domain/alignment/refusal.ts';
+import {
+  type AlignmentState,
+  alignmentStateAfterRound,
+  initialAlignmentState,
+  isDriftState,
+} from '../../src/domain/alignment/chat-state.ts';
+import { createRefusalDetector, refusalIfLikely } from '../../src/domain/alignment/refusal.ts';
 import { type ScoredRound, scoreRound, textsToEmbed } from '../../src/domain/alignment/round.ts';
-import type { AlignmentCalibration, Anchor } from '../../src/domain/alignment/score.ts';
+import type { AlignmentCalibration, StemmedAnchorWord } from '../../src/domain/alignment/score.ts';
 import type { Dialogue, LabelledRound } from './dialogues.ts';
 
 export type JudgedRound = {
@@ -12,7 +17,7 @@ export type JudgedRound = {
   label: LabelledRound;
   scores: ScoredRound;
   isRefusal: boolean;
-  state: FoldState;
+  state: AlignmentState;
 };
 
 const analyze = createTextAnalyzer();
@@ -23,13 +28,13 @@ export async function judgeDialogues(
   embed: EmbedTexts,
   calibration: AlignmentCalibration,
 ): Promise<JudgedRound[]> {
-  const anchors = new Map<string, Anchor[]>();
-  const readRefusal = createReadRefusal(analyze, calibration.modelId);
+  const anchors = new Map<string, StemmedAnchorWord[]>();
+  const readRefusal = createRefusalDetector(analyze, calibration.modelId);
   const judged: JudgedRound[] = [];
   for (const { agent, script, rounds } of dialogues) {
     const known = anchors.get(agent.name) ?? (await embedAnchors(agent.anchors, embed));
     anchors.set(agent.name, known);
-    let state = initialFoldState;
+    let state = initialAlignmentState;
     let before: { user: string; reply: string | null } | null = null;
     for (const label of rounds) {
       const texts = {
@@ -42,8 +47,8 @@ export async function judgeDialogues(
       const vectors = await embed(wanted);
       const vectorOf = (text: string) => vectors[wanted.indexOf(text)] ?? null;
       const scores = scoreRound(texts, known, { vectorOf, analyze, calibration, readRefusal });
-      const isRefusal = refusalOf(scores.refusal) !== null;
-      state = foldRound(state, { ...scores, refusal: isRefusal }, thresholds);
+      const isRefusal = refusalIfLikely(scores.refusal) !== null;
+      state = alignmentStateAfterRound(state, { ...scores, refusal: isRefusal }, thresholds);
       judged.push({ agent: agent.name, script, label, scores, isRefusal, state });
       before = { user: label.user, reply: isRefusal ? null : label.agent };
     }
@@ -51,7 +56,7 @@ export async function judgeDialogues(
   return judged;
 }
 
-async function embedAnchors(words: Record<string, number>, embed: EmbedTexts): Promise<Anchor[]> {
+async function embedAnchors(words: Record<string, number>, embed: EmbedTexts): Promise<StemmedAnchorWord[]> {
   const vectors = await embed(Object.keys(words));
   return Object.entries(words).map(([word, weight], i) => ({
     stems: analyze(word).map((term) => term.stem),
@@ -89,7 +94,10 @@ export function dialogueQuality(judged: readonly JudgedRound[]) {
       isTrue: ({ label }) => label.agentTopic === 'refusal',
       isCalled: ({ isRefusal }) => isRefusal,
     }),
-    drift: agreement(judged, { isTrue: ({ label }) => label.drift, isCalled: ({ state }) => isDrift(state.state) }),
+    drift: agreement(judged, {
+      isTrue: ({ label }) => label.drift,
+      isCalled: ({ state }) => isDriftState(state.state),
+    }),
   };
 }
 

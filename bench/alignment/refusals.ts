@@ -3,7 +3,7 @@ import { leaveOneModelOut } from '../../scripts/alignment/fitted-refusal.ts';
 import { qualityOfRefusals, type RefusalQuality, refusalQuality } from '../../scripts/alignment/refusal-quality.ts';
 import { readXsTest } from '../../scripts/alignment/xstest.ts';
 import { createTextAnalyzer } from '../../src/adapters/text/text-analyzer.ts';
-import { refusalWording } from '../../src/domain/alignment/refusal.ts';
+import { countRefusalPhrases } from '../../src/domain/alignment/refusal.ts';
 import { formatFigure, type Report } from './figures.ts';
 
 /** The string match of XSTest's authors: phrases with which a refusal begins. */
@@ -23,7 +23,7 @@ export async function measureRefusals(embed: EmbedTexts): Promise<Report> {
   const ours = refusalQuality(embedded, (_, i) => scores[i]?.withEmbedding ?? 0);
   const official = qualityOfRefusals(embedded, ({ reply }) => (officialMatch.test(reply.trim().toLowerCase()) ? 1 : 0));
   const wording = qualityOfRefusals(embedded, ({ reply }) => {
-    const { policy, capability } = refusalWording(reply);
+    const { policy, capability } = countRefusalPhrases(reply);
     return policy + capability > 0 ? 1 : 0;
   });
   return {

@@ -1,5 +1,10 @@
 import type { ClincAgent } from '../../scripts/alignment/clinc.ts';
-import { type FoldState, foldRound, initialFoldState, isDrift } from '../../src/domain/alignment/chat-state.ts';
+import {
+  type AlignmentState,
+  alignmentStateAfterRound,
+  initialAlignmentState,
+  isDriftState,
+} from '../../src/domain/alignment/chat-state.ts';
 import type { AlignmentCalibration } from '../../src/domain/alignment/score.ts';
 import { type Random, seededRandom } from '../search/random.ts';
 import type { Report } from './figures.ts';
@@ -46,13 +51,13 @@ function draw(pool: readonly number[], random: Random): number {
   return pool[random.below(pool.length)] ?? 0;
 }
 
-function next(state: FoldState, isOn: boolean, pools: Pools, random: Random): FoldState {
+function next(state: AlignmentState, isOn: boolean, pools: Pools, random: Random): AlignmentState {
   const isAgentOn = isOn || random.next() >= follows;
   const scores = {
     user: draw(isOn ? pools.on : pools.off, random),
     agent: draw(isAgentOn ? pools.on : pools.off, random),
   };
-  return foldRound(state, { ...scores, neutral: false, refusal: false }, thresholds);
+  return alignmentStateAfterRound(state, { ...scores, neutral: false, refusal: false }, thresholds);
 }
 
 /**
@@ -61,11 +66,15 @@ function next(state: FoldState, isOn: boolean, pools: Pools, random: Random): Fo
  */
 function untilFalseAlarm(pools: Pools, random: Random): number {
   return average(chats, () => {
-    let state = initialFoldState;
+    let state = initialAlignmentState;
     let rounds = 0;
-    while (!isDrift(state.state) && rounds < longestChat) {
+    while (!isDriftState(state.state) && rounds < longestChat) {
       const score = draw(pools.on, random);
-      state = foldRound(state, { user: score, agent: score, neutral: false, refusal: false }, thresholds);
+      state = alignmentStateAfterRound(
+        state,
+        { user: score, agent: score, neutral: false, refusal: false },
+        thresholds,
+      );
       rounds += 1;
     }
     return rounds;
@@ -78,11 +87,11 @@ function untilFalseAlarm(pools: Pools, random: Random): number {
 function delayAfterSwitch(pools: Pools, random: Random): number {
   return average(chats, () => {
     for (;;) {
-      let state = initialFoldState;
+      let state = initialAlignmentState;
       for (let round = 0; round < 10; round++) state = next(state, true, pools, random);
-      if (isDrift(state.state)) continue;
+      if (isDriftState(state.state)) continue;
       let delay = 0;
-      while (!isDrift(state.state)) {
+      while (!isDriftState(state.state)) {
         state = next(state, false, pools, random);
         delay += 1;
       }
@@ -102,16 +111,16 @@ function alternate(pools: Pools, random: Random) {
     transitions: 0,
   };
   for (let chat = 0; chat < chats; chat++) {
-    let state = initialFoldState;
+    let state = initialAlignmentState;
     for (let segment = 0; segment < segments; segment++) {
       const isOn = segment % 2 === 0;
       const length = segmentRounds.from + random.below(segmentRounds.to - segmentRounds.from + 1);
-      let isRecovering = isOn && isDrift(state.state);
+      let isRecovering = isOn && isDriftState(state.state);
       let isNoticed = false;
       for (let round = 1; round <= length; round++) {
-        const before = isDrift(state.state);
+        const before = isDriftState(state.state);
         state = next(state, isOn, pools, random);
-        const after = isDrift(state.state);
+        const after = isDriftState(state.state);
         if (before !== after) counted.transitions += 1;
         if (isOn) counted.onRounds += 1;
         if (isOn && !before && after) counted.falseEntries += 1;

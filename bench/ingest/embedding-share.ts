@@ -1,7 +1,7 @@
 import { miniLm } from '../../services/model-server/model-manifest.ts';
 import { createEmbedder } from '../../src/adapters/models/embedder.ts';
 import { createTokenCounter } from '../../src/adapters/text/token-counter.ts';
-import { indexedText } from '../../src/domain/documents/chunk-document.ts';
+import { indexedTextOfChunk } from '../../src/domain/documents/chunk-document.ts';
 import type { MeasuredProduct } from '../measured-product.ts';
 import { median } from '../median.ts';
 import { readCorpus } from './corpus.ts';
@@ -57,7 +57,7 @@ async function ingest(product: MeasuredProduct, corpus: readonly string[]): Prom
   for (const { id } of uploads) {
     const { items } = await api.get<{ items: Chunk[] }>(`/documents/${id}/chunks`);
     texts.push(
-      ...items.map(({ content, contextual_text }) => indexedText({ content, contextualText: contextual_text })),
+      ...items.map(({ content, contextual_text }) => indexedTextOfChunk({ content, contextualText: contextual_text })),
     );
   }
   return { ms, texts };

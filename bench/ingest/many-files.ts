@@ -5,7 +5,7 @@ import type { ApiClient } from '../../scripts/demo/api-client.ts';
 import { miniLm } from '../../services/model-server/model-manifest.ts';
 import { createEmbedder } from '../../src/adapters/models/embedder.ts';
 import { createTokenCounter } from '../../src/adapters/text/token-counter.ts';
-import { indexedText } from '../../src/domain/documents/chunk-document.ts';
+import { indexedTextOfChunk } from '../../src/domain/documents/chunk-document.ts';
 import { type MeasuredProduct, processNames } from '../measured-product.ts';
 import { median } from '../median.ts';
 import { readManyTexts } from './corpus.ts';
@@ -120,7 +120,7 @@ async function readChunks(api: ApiClient, ids: readonly string[]): Promise<strin
   for (const id of ids) {
     const { items } = await api.get<{ items: Chunk[] }>(`/documents/${id}/chunks`);
     for (const { content, contextual_text } of items) {
-      texts.push(indexedText({ content, contextualText: contextual_text }));
+      texts.push(indexedTextOfChunk({ content, contextualText: contextual_text }));
     }
   }
   return texts;

@@ -1,10 +1,10 @@
-import type { PairWinner } from '../../src/domain/judging/judgement.ts';
+import type { WinningReply } from '../../src/domain/judging/judgement.ts';
 
 /**
  * Verdicts on a pair of answers: the judge's with the first answer shown first (`ab`) and shown second (`ba`), and the
  * human label `better`. `lengths` are in characters.
  */
-export type JudgedPair = { better: 0 | 1; ab: PairWinner; ba: PairWinner; lengths: readonly [number, number] };
+export type JudgedPair = { better: 0 | 1; ab: WinningReply; ba: WinningReply; lengths: readonly [number, number] };
 
 /** Shares from 0 to 1; NaN if there are no pairs. */
 export type Figures = {
@@ -47,7 +47,7 @@ export function figuresOf(pairs: readonly JudgedPair[]): Figures {
   };
 }
 
-function choiceOf(winner: PairWinner, [a, b]: readonly [0 | 1, 0 | 1]): Choice {
+function choiceOf(winner: WinningReply, [a, b]: readonly [0 | 1, 0 | 1]): Choice {
   if (winner === 'tie') return null;
   return winner === 'A' ? a : b;
 }

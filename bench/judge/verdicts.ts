@@ -1,11 +1,11 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { JudgeTask, PairWinner } from '../../src/domain/judging/judgement.ts';
+import type { JudgeTask, WinningReply } from '../../src/domain/judging/judgement.ts';
 import { AppError } from '../../src/errors.ts';
 import { type Judge, judgementCacheKey } from '../../src/modules/evaluations/judge.ts';
 import type { ModelUsage } from '../../src/ports/models.ts';
 
-export type Verdict = { key: string; winner: PairWinner; seconds: number; calls: number } & ModelUsage;
+export type Verdict = { key: string; winner: WinningReply; seconds: number; calls: number } & ModelUsage;
 
 /** Caches verdicts in a file of JSON lines under the product's cache key, so that an interrupted run can resume. */
 export function openVerdicts(path: string, judge: Judge, model: string) {

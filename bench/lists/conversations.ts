@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { v5 as uuidv5 } from 'uuid';
-import { aclOf, type Visibility } from '../../src/domain/access/visibility.ts';
+import { accessKeysOfRow, type Visibility } from '../../src/domain/access/visibility.ts';
 import { echoStates } from '../../src/modules/logs/logs.model.ts';
 import { seededRandom } from '../search/random.ts';
 import { benchId, type Person, type Reader, type TableRow, zipf } from './dataroom.ts';
@@ -109,7 +109,11 @@ export function generateConversations(options: { rounds: number; passwordHash: s
       table: 'chats',
       row: {
         ...{ id, org_id: orgId, agent_id: agentId, title, title_source: 'user', visibility, team_ids: teamIds },
-        ...{ acl: aclOf({ orgId, createdBy, visibility, teamIds }), round_count: roundsPerChat, echo_state: state },
+        ...{
+          acl: accessKeysOfRow({ orgId, createdBy, visibility, teamIds }),
+          round_count: roundsPerChat,
+          echo_state: state,
+        },
         ...{ rag_enabled: false, created_by: createdBy, created_at: at, updated_at: at },
       },
     };

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { v5 as uuidv5 } from 'uuid';
-import { aclOf, type Visibility } from '../../src/domain/access/visibility.ts';
+import { accessKeysOfRow, type Visibility } from '../../src/domain/access/visibility.ts';
 import { defaultRagConfig } from '../../src/domain/documents/rag-config.ts';
 import { toPostingBlocks } from '../../src/domain/retrieval/bm25.ts';
 import { type Random, seededRandom } from '../search/random.ts';
@@ -56,7 +56,7 @@ export function generateDataroom(options: { documents: number; passwordHash: str
   const rootOf = (name: string, visibility: Visibility, creators: string[]): Root => {
     const teamIds = visibility === 'team_level' ? [benchId(`team ${name}`)] : [];
     const createdBy = visibility === 'personal' ? (creators[0] ?? '') : null;
-    const acl = aclOf({ orgId, createdBy, visibility, teamIds });
+    const acl = accessKeysOfRow({ orgId, createdBy, visibility, teamIds });
     return { id: benchId(`root ${name}`), visibility, acl, creators, folders: [benchId(`root ${name}`)] };
   };
   const everybody = rootOf('everybody', 'team_level', crews.everybody);

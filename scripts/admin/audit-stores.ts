@@ -3,8 +3,8 @@ import { type AuditStoresInput, minOrphanAgeSeconds } from '#src/contracts/delet
 import {
   type AuditReport,
   advanceAudit,
+  auditFindingKinds,
   auditSummary,
-  findingKinds,
   initialAuditProgress,
 } from '#src/domain/documents/audit-report.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
@@ -49,7 +49,7 @@ async function run(
   if (report === null)
     throw new StartFailure('An audit is running already: see the workflow audit-stores in the Temporal UI.');
   for (const line of linesOf(report)) print(line);
-  return findingKinds.every((kind) => {
+  return auditFindingKinds.every((kind) => {
     const { found, repaired } = report.findings[kind] ?? { found: 0, repaired: 0 };
     return found === repaired;
   });
@@ -65,7 +65,7 @@ async function auditHere({ storeAudit }: Pick<Container, 'storeAudit'>, input: A
 }
 
 function linesOf(report: AuditReport): string[] {
-  const kinds = findingKinds.flatMap((kind) => {
+  const kinds = auditFindingKinds.flatMap((kind) => {
     const summary = report.findings[kind];
     if (summary === undefined) return [];
     const { found, repaired, heldBack = 0, first } = summary;

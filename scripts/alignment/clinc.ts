@@ -1,5 +1,5 @@
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { type Anchor, cosine, lexicalMatch, semanticMatch } from '#src/domain/alignment/score.ts';
+import { cosineSimilarity, lexicalMatch, type StemmedAnchorWord, semanticMatch } from '#src/domain/alignment/score.ts';
 import { type DatasetFile, readDatasetFile } from './dataset-file.ts';
 import type { EmbedTexts } from './embed-texts.ts';
 
@@ -42,7 +42,7 @@ export async function readClinc(
   for (const [name, intents] of Object.entries(domains)) {
     const words = anchorWords(intents);
     const anchorVectors = await embed(words);
-    const anchors: Anchor[] = words.map((word, i) => ({
+    const anchors: StemmedAnchorWord[] = words.map((word, i) => ({
       stems: stemsOf(word),
       weight: 5,
       vector: anchorVectors[i] ?? null,
@@ -57,9 +57,9 @@ export async function readClinc(
         isPositive: intents.includes(intent),
         isOutOfScope: intent === 'oos',
         peers: {
-          nearestAnchor: Math.max(...anchorVectors.map((anchor) => cosine(vector, anchor))),
-          centroid: cosine(vector, centroid),
-          persona: cosine(vector, persona),
+          nearestAnchor: Math.max(...anchorVectors.map((anchor) => cosineSimilarity(vector, anchor))),
+          centroid: cosineSimilarity(vector, centroid),
+          persona: cosineSimilarity(vector, persona),
         },
       };
     });

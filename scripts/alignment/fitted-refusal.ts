@@ -1,8 +1,8 @@
 import {
-  createRefusalFeatures,
-  openingNgrams,
+  countRefusalPhrases,
+  createRefusalFeatureExtractor,
+  ngramsOfReplyOpening,
   refusalProbability,
-  refusalWording,
 } from '#src/domain/alignment/refusal.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { fitSparseLogistic } from './sparse-logistic.ts';
@@ -35,10 +35,10 @@ export type FittedRefusal = {
  */
 export function fitRefusal(replies: readonly EmbeddedReply[], analyze: AnalyzeText): FittedRefusal {
   const { grams, rarity } = vocabularyOf(replies, analyze);
-  const features = createRefusalFeatures({ grams, rarity }, analyze);
+  const features = createRefusalFeatureExtractor({ grams, rarity }, analyze);
   const weigh = (withVector: boolean, penalty: number) => {
     const samples = replies.map(({ reply, vector, isRefusal }) => ({
-      ...features(reply, refusalWording(reply), withVector ? vector : null),
+      ...features(reply, countRefusalPhrases(reply), withVector ? vector : null),
       isPositive: isRefusal,
     }));
     const dimensions = withVector ? (replies[0]?.vector.length ?? 0) : 0;
@@ -60,9 +60,9 @@ export function leaveOneModelOut(
       replies.filter(({ model }) => model !== held),
       analyze,
     );
-    const features = createRefusalFeatures(fitted, analyze);
+    const features = createRefusalFeatureExtractor(fitted, analyze);
     for (const each of replies.filter(({ model }) => model === held)) {
-      const wording = refusalWording(each.reply);
+      const wording = countRefusalPhrases(each.reply);
       scores.set(each, {
         withEmbedding: refusalProbability(features(each.reply, wording, each.vector), fitted.weights),
         byWords: refusalProbability(features(each.reply, wording, null), fitted.weightsOfWords),
@@ -75,7 +75,8 @@ export function leaveOneModelOut(
 function vocabularyOf(replies: readonly LabelledReply[], analyze: AnalyzeText): { grams: string[]; rarity: number[] } {
   const frequencies = new Map<string, number>();
   for (const { reply } of replies) {
-    for (const gram of openingNgrams(reply, analyze).keys()) frequencies.set(gram, (frequencies.get(gram) ?? 0) + 1);
+    for (const gram of ngramsOfReplyOpening(reply, analyze).keys())
+      frequencies.set(gram, (frequencies.get(gram) ?? 0) + 1);
   }
   const known = [...frequencies].filter(([, count]) => count >= rarestGram).sort(([a], [b]) => (a < b ? -1 : 1));
   return {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { calibratedModels } from '../domain/alignment/score.ts';
+import { modelsWithAlignmentCalibration } from '../domain/alignment/score.ts';
 import {
   apiKeySchema,
   booleanSchema,
@@ -157,7 +157,10 @@ export const settings = z.object({
     .optional(),
   ALIGNMENT_EMBEDDING_BASE_URL: urlWithoutCredentialsSchema.optional(),
   ALIGNMENT_EMBEDDING_MODEL: z
-    .enum(calibratedModels, `alignment is calibrated for ${calibratedModels.join(', ')} only`)
+    .enum(
+      modelsWithAlignmentCalibration,
+      `alignment is calibrated for ${modelsWithAlignmentCalibration.join(', ')} only`,
+    )
     .default('all-minilm-l6-v2-int8-r2'),
   ALIGNMENT_ADJUDICATION: z.enum(['off', 'chat_model']).default('off'),
 

@@ -1,6 +1,6 @@
 import { createFairQueue } from '../adapters/limits.ts';
 import { createModelCatalog } from '../adapters/models/model-catalog.ts';
-import { embeddingSpace } from '../domain/documents/embedding.ts';
+import { embeddingSpaceId } from '../domain/documents/embedding.ts';
 import { createAuditService } from '../modules/audit/audit.service.ts';
 import { createFoldersService } from '../modules/folders/folders.service.ts';
 import { createJobsService } from '../modules/jobs/jobs.service.ts';
@@ -10,7 +10,7 @@ import type { Infrastructure } from './infrastructure.ts';
 
 export function createSharedServices(infrastructure: Infrastructure) {
   const { config, db, orchestrator, telemetry, logger } = infrastructure;
-  const embeddingModel = embeddingSpace(config.models.embeddingModel, config.models.embeddingDimensions);
+  const embeddingModel = embeddingSpaceId(config.models.embeddingModel, config.models.embeddingDimensions);
   const jobs = createJobsService({ db, orchestrator, tracing: telemetry.tracing, logger });
   return {
     ...infrastructure,

@@ -1,4 +1,4 @@
-import type { AuditPass, AuditProgress } from '#src/domain/documents/audit-report.ts';
+import type { AuditProgress, StorageAuditPass } from '#src/domain/documents/audit-report.ts';
 import type { JobAttempt } from './workflow-runs.ts';
 
 /** Stages of a document deletion, in order. The last stage deletes the document's row, which the other stages read. */
@@ -72,7 +72,7 @@ export type AuditStoresInput = {
 };
 
 export type AuditPageInput = {
-  pass: AuditPass;
+  pass: StorageAuditPass;
   after: string | null;
   repair: boolean;
   force?: boolean;

@@ -1,5 +1,5 @@
-import type { ComparedSide, JudgedCase, JudgingUnit, Spending } from '#src/domain/judging/judgement.ts';
-import type { FailedUnit } from '#src/domain/judging/outcome.ts';
+import type { ComparedSide, JudgedCase, JudgingUnit, JudgingUsage } from '#src/domain/judging/judgement.ts';
+import type { FailedJudgingUnit } from '#src/domain/judging/outcome.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
 import type { JobAttempt } from './workflow-runs.ts';
 
@@ -23,9 +23,9 @@ export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 
 export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: ComparedSide };
 export type JudgeUnitInput = EvaluationInput & { unit: JudgingUnit };
 
-export type EvaluationStepsResult = { spent: Spending; failed: FailedUnit[] };
+export type EvaluationStepsResult = { spent: JudgingUsage; failed: FailedJudgingUnit[] };
 
-export type ScoreEvaluationInput = EvaluationInput & JobAttempt & { failed: FailedUnit[] };
+export type ScoreEvaluationInput = EvaluationInput & JobAttempt & { failed: FailedJudgingUnit[] };
 
 export type RecordEvaluationEndInput = EvaluationInput & JobAttempt;
 export type RecordEvaluationFailureInput = RecordEvaluationEndInput & { error: { code: string; message: string } };

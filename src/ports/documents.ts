@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { ChunkSource, IndexedChunk } from '#src/domain/documents/chunk-document.ts';
+import type { ChunkingInput, IndexedChunk } from '#src/domain/documents/chunk-document.ts';
 import type { OfficeFormat, SourceFormat } from '#src/domain/documents/formats.ts';
 
 /**
@@ -76,9 +76,9 @@ export type Chunker = {
    * Returns the sentence windows whose embedding distances semantic chunking needs; an empty list for other chunking
    * modes.
    */
-  windows(source: Pick<ChunkSource, 'body' | 'chunking'>, options: ChunkerOptions): Promise<string[]>;
+  windows(source: Pick<ChunkingInput, 'body' | 'chunking'>, options: ChunkerOptions): Promise<string[]>;
   /** Splits a document into chunks deterministically: the same input gives the same chunks. */
-  chunk(source: ChunkSource, distances: readonly number[], options: ChunkerOptions): Promise<IndexedChunk[]>;
+  chunk(source: ChunkingInput, distances: readonly number[], options: ChunkerOptions): Promise<IndexedChunk[]>;
 };
 
 export type MalwareScanner = {

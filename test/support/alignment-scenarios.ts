@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { alignmentWorkflowId, anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { calibrationFor } from '#src/domain/alignment/score.ts';
+import { alignmentCalibrationFor } from '#src/domain/alignment/score.ts';
 import { judgeDialogues } from '../../bench/alignment/dialogue-quality.ts';
 import { readDialogues } from '../../bench/alignment/dialogues.ts';
 import { createEmbedTexts } from '../../scripts/alignment/embed-texts.ts';
@@ -20,7 +20,7 @@ const dialogue = readDialogues('dialogues').filter(
 /** State and trend of each round, as they follow from the texts with nothing between. */
 async function expectedSeries(): Promise<string[]> {
   const embed = createEmbedTexts({ baseUrl: testServices().modelBaseUrl, model: embeddingModel });
-  const judged = await judgeDialogues(dialogue, embed, calibrationFor(embeddingModel));
+  const judged = await judgeDialogues(dialogue, embed, alignmentCalibrationFor(embeddingModel));
   return judged.map(({ state }) => `${state.shown} ${state.ewma.toFixed(3)}`);
 }
 

@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { type AlignmentActivities, createAlignmentActivities } from '#activities/alignment.ts';
 import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
-import { aclOf } from '#src/domain/access/visibility.ts';
+import { accessKeysOfRow } from '#src/domain/access/visibility.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import type { Member } from './client.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
@@ -79,7 +79,7 @@ async function startAlignmentStack(): Promise<AlignmentStack & { close(): Promis
         title: 'First message',
         titleSource: 'message',
         visibility: 'personal',
-        acl: aclOf({ orgId: ada.orgId, createdBy: ada.userId, visibility: 'personal', teamIds: [] }),
+        acl: accessKeysOfRow({ orgId: ada.orgId, createdBy: ada.userId, visibility: 'personal', teamIds: [] }),
         ragEnabled: false,
         ragReranking: false,
         ragRerankingType: 'llm',

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import {
-  connectorLabels,
+  connectorProviderLabels,
   type OAuthConnectorProvider,
   oauthConnectorProviders,
 } from '#src/domain/documents/connector-providers.ts';
@@ -148,7 +148,7 @@ export async function createsConnectionOnConsent({ api, member, provider }: Prov
   expect(headers.get('cache-control')).equal('no-store');
   const { connection } = Object(body);
   expect(connection).include({ provider, status: 'active', last_error: null, user_id: member.userId });
-  expect(connection.display_name).contain(connectorLabels[provider]);
+  expect(connection.display_name).contain(connectorProviderLabels[provider]);
   expect(Object.keys(connection.config)).deep.equal(provider === 'acme_sharepoint' ? ['site_id'] : []);
   for (const secret of api.fakes[provider].secrets) expect(JSON.stringify(body)).not.contain(secret);
   expect((await member.get(connectionPath(connection.id), 200)).body).deep.equal(connection);

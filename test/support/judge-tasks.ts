@@ -1,8 +1,8 @@
-import type { JudgeTask, PairMaterial, ReplyMaterial } from '#src/domain/judging/judgement.ts';
-import type { Axis } from '#src/domain/judging/rubric.ts';
+import type { JudgeTask, PairToJudge, ReplyToJudge } from '#src/domain/judging/judgement.ts';
+import type { RubricAxis } from '#src/domain/judging/rubric.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 
-const replied: ReplyMaterial = {
+const replied: ReplyToJudge = {
   kind: 'reply',
   persona: 'You help with loans. Answer in one sentence.',
   input: 'What is the fee?',
@@ -10,7 +10,7 @@ const replied: ReplyMaterial = {
   reply: 'The fee is one percent.',
 };
 
-export function replyTask(material: Partial<ReplyMaterial> = {}): JudgeTask & { mode: 'plain' } {
+export function replyTask(material: Partial<ReplyToJudge> = {}): JudgeTask & { mode: 'plain' } {
   return { mode: 'plain', material: { ...replied, ...material } };
 }
 
@@ -18,13 +18,13 @@ export function promptTask(agentPrompt: string): JudgeTask & { mode: 'plain' } {
   return { mode: 'plain', material: { kind: 'prompt', agentName: 'Lena', agentPrompt, tags: ['loans'] } };
 }
 
-export function anchoredTask(material: Partial<ReplyMaterial> = {}, sample = 1, axis: Axis = 'relevance') {
+export function anchoredTask(material: Partial<ReplyToJudge> = {}, sample = 1, axis: RubricAxis = 'relevance') {
   return { mode: 'anchored' as const, axis, sample, material: { ...replied, ...material } };
 }
 
-export function pairTask(a: string, b: string, material: Partial<PairMaterial> = {}) {
+export function pairTask(a: string, b: string, material: Partial<PairToJudge> = {}) {
   const { persona, input, expected } = replied;
-  const pair: PairMaterial = {
+  const pair: PairToJudge = {
     ...{ kind: 'pair', input, expected },
     a: { persona, reply: a },
     b: { persona, reply: b },

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { aclOf, type Visibility } from '#src/domain/access/visibility.ts';
+import { accessKeysOfRow, type Visibility } from '#src/domain/access/visibility.ts';
 
 type LoggedBy = { orgId: string; createdBy: string; agentId: string };
 
@@ -29,7 +29,7 @@ export async function addChat(
   options: { visibility?: Visibility; teamIds?: string[]; startedAt?: Date; title?: string; id?: string } = {},
 ): Promise<string> {
   const { visibility = 'personal', teamIds = [], startedAt = new Date(), title = 'A loan', id = uuidv7() } = options;
-  const acl = aclOf({ ...by, visibility, teamIds });
+  const acl = accessKeysOfRow({ ...by, visibility, teamIds });
   await db('chats').insert({
     ...{ id, orgId: by.orgId, agentId: by.agentId, createdBy: by.createdBy, title, titleSource: 'user' },
     ...{ visibility, teamIds, acl, ragEnabled: false, createdAt: startedAt, updatedAt: startedAt },

@@ -13,7 +13,7 @@ import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import type { ImportCounts, ImportFileResult } from '#src/contracts/connectors.ts';
 import type { AuditPageInput, EraseRowsInput } from '#src/contracts/deletion.ts';
 import type { EvaluationPlan, EvaluationStepsResult } from '#src/contracts/evaluation.ts';
-import { zeroSpending } from '#src/domain/judging/judgement.ts';
+import { zeroJudgingUsage } from '#src/domain/judging/judgement.ts';
 
 type Call<Name> = { name: Name; input: unknown };
 type Stubs<Activities> = { [Name in keyof Activities]?: Activities[Name] };
@@ -169,7 +169,7 @@ export function stubErasure(documentSlices: number, stubs: Stubs<ErasureActiviti
 
 /** The cost of one answer of a model. */
 export const oneCall: EvaluationStepsResult = {
-  spent: { ...zeroSpending, calls: 1, inputTokens: 10, completionTokens: 2, costUsd: 0.5 },
+  spent: { ...zeroJudgingUsage, calls: 1, inputTokens: 10, completionTokens: 2, costUsd: 0.5 },
   failed: [],
 };
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ConfigError, loadConfig, settingNames } from '#src/config.ts';
-import { priceListVersion, settingsPriceVersion } from '#src/domain/agents/prices.ts';
+import { priceListVersion, priceVersionWithSettings } from '#src/domain/agents/prices.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
 
 const rsaKey = (modulusLength: number) =>
@@ -360,7 +360,7 @@ describe('loadConfig', () => {
     const MODEL_PRICES =
       '{"gpt-4o":{"input":1,"cached_input":0.5,"output":4},"mine":{"input":0,"cached_input":0,"output":1}}';
     const { prices } = loadConfig({ ...required, MODEL_PRICES }).models;
-    const version = settingsPriceVersion;
+    const version = priceVersionWithSettings;
     expect(prices['gpt-4o']).to.deep.equal({ input: 1, cachedInput: 0.5, output: 4, version });
     expect(prices.mine).to.deep.equal({ input: 0, cachedInput: 0, output: 1, version });
     expect(prices['gpt-4o-mini']).include({ version: priceListVersion });

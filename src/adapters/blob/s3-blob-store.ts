@@ -18,7 +18,7 @@ import {
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import pLimit from 'p-limit';
-import { attachmentDisposition } from '#src/domain/text/content-disposition.ts';
+import { attachmentContentDisposition } from '#src/domain/text/content-disposition.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
@@ -291,7 +291,10 @@ export function createS3BlobStore(
     },
 
     async signedUrl(key, { fileName, mediaType, expiresInSeconds }) {
-      const answer = { ResponseContentDisposition: attachmentDisposition(fileName), ResponseContentType: mediaType };
+      const answer = {
+        ResponseContentDisposition: attachmentContentDisposition(fileName),
+        ResponseContentType: mediaType,
+      };
       return getSignedUrl(client, new GetObjectCommand({ ...objectOf(key), ...answer }), {
         expiresIn: expiresInSeconds,
       });

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { fileTypeFromBuffer } from 'file-type';
-import { readableFormats, type SourceFormat, textFormat } from '#src/domain/documents/formats.ts';
+import { detectTextFormat, readableFormatsDescription, type SourceFormat } from '#src/domain/documents/formats.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 import { decodeText, detectUnicodeEncoding } from './decode-text.ts';
@@ -119,7 +119,7 @@ async function detectKind(
   const isText = looksLikeText(head);
   const pdfMark = head.subarray(0, pdfMarkWithinBytes).indexOf('%PDF-');
   if (pdfMark === 0 || (pdfMark > 0 && !isText)) return 'pdf';
-  const format = isText ? textFormat({ ...source, head: decodeText(trimCutCharacter(head)) }) : null;
+  const format = isText ? detectTextFormat({ ...source, head: decodeText(trimCutCharacter(head)) }) : null;
   return format ?? kindOfSignature(head);
 }
 
@@ -151,7 +151,7 @@ function trimCutCharacter(head: Buffer): Buffer {
 
 function unsupportedFormat(kind: string | undefined): AppError {
   return appError('unsupported_format', {
-    detail: `The file is ${kind ?? 'of an unknown kind'}, which cannot be read. What can be read: ${readableFormats}.`,
+    detail: `The file is ${kind ?? 'of an unknown kind'}, which cannot be read. What can be read: ${readableFormatsDescription}.`,
   });
 }
 

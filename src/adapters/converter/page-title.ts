@@ -1,5 +1,5 @@
 import { decodeHTML } from 'entities';
-import { bareMediaType, charsetOf } from '#src/domain/documents/formats.ts';
+import { charsetOfMediaType, mediaTypeWithoutParameters } from '#src/domain/documents/formats.ts';
 import { decodeText, findDeclaredEncoding } from './decode-text.ts';
 
 /**
@@ -7,12 +7,12 @@ import { decodeText, findDeclaredEncoding } from './decode-text.ts';
  * title.
  */
 export function findHtmlTitle(head: Buffer, mediaType: string): string | null {
-  if (!['text/html', 'application/xhtml+xml'].includes(bareMediaType(mediaType))) return null;
+  if (!['text/html', 'application/xhtml+xml'].includes(mediaTypeWithoutParameters(mediaType))) return null;
   const found = /<title(?:\s[^>]{0,200})?>([^<]{1,2000})</i.exec(head.toString('latin1'));
   if (found === null) return null;
   const [tag, title = ''] = found;
   const start = found.index + tag.length - 1 - title.length;
   const bytes = head.subarray(start, start + title.length);
-  const text = decodeHTML(decodeText(bytes, charsetOf(mediaType) ?? findDeclaredEncoding(head)));
+  const text = decodeHTML(decodeText(bytes, charsetOfMediaType(mediaType) ?? findDeclaredEncoding(head)));
   return text.replace(/\s+/g, ' ').trim() || null;
 }

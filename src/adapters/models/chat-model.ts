@@ -1,5 +1,5 @@
 import { isRecord } from '#src/adapters/providers.ts';
-import { toStorable } from '#src/domain/text/plain-text.ts';
+import { toPostgresText } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type {
   ChatModel,
@@ -110,7 +110,7 @@ export function createChatModel(
     if (end === 'broken') throw invalid('the service reports that it is incomplete');
     const called = createToolCallAssembler();
     called.add(toolCalls);
-    return replyOf(request, { text: toStorable(text), end, usage }, called.calls());
+    return replyOf(request, { text: toPostgresText(text), end, usage }, called.calls());
   }
 
   return { stream, complete };
@@ -204,9 +204,9 @@ function createStorablePieces() {
     next(piece: string): string {
       const text = half + piece;
       half = /[\ud800-\udbff]$/.exec(text)?.[0] ?? '';
-      return toStorable(text.slice(0, text.length - half.length));
+      return toPostgresText(text.slice(0, text.length - half.length));
     },
-    rest: () => toStorable(half),
+    rest: () => toPostgresText(half),
   };
 }
 
@@ -263,7 +263,7 @@ export function createToolCallAssembler() {
       else addOne(toolCalls);
     },
     calls: (): ModelToolCall[] =>
-      calls.map(({ name, args }) => ({ name: toStorable(name.trim()), arguments: toStorable(args) })),
+      calls.map(({ name, args }) => ({ name: toPostgresText(name.trim()), arguments: toPostgresText(args) })),
   };
 }
 

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isRecord } from '#src/adapters/providers.ts';
 import {
-  type BatchLimits,
-  embeddingSpace,
-  planBatches,
-  poolVectors,
-  readEmbeddingSpace,
-  splitInHalves,
+  type EmbeddingBatchLimits,
+  embeddingSpaceId,
+  parseEmbeddingSpaceId,
+  planEmbeddingBatches,
+  splitTextInHalves,
   toUnitLength,
+  weightedMeanVector,
 } from '#src/domain/documents/embedding.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Embedder, EmbedderFactory, EmbedOptions } from '#src/ports/models.ts';
@@ -26,7 +26,7 @@ const bytesOfFloat = 4;
 const maxVectorBytes = 128 * 1024;
 
 /** First batch size of embedding calls: takes about a second on two cores, so a rejected batch is cheap to repeat. */
-const firstLimits: BatchLimits = { texts: 64, tokens: 16_000 };
+const firstLimits: EmbeddingBatchLimits = { texts: 64, tokens: 16_000 };
 /** Concurrent bulk calls of this process: enough to keep the embedding service busy. */
 const maxBulkCalls = 4;
 /** A rejected text below twice this length (in characters) is not split: its length cannot be the reason. */
@@ -48,7 +48,7 @@ export function createEmbedders(settings: EmbedderSettings): EmbedderFactory {
   const made = new Map<string, Embedder>();
   return {
     of(id) {
-      const embedder = made.get(id) ?? createEmbedder({ ...settings, ...readEmbeddingSpace(id), pacing });
+      const embedder = made.get(id) ?? createEmbedder({ ...settings, ...parseEmbeddingSpaceId(id), pacing });
       made.set(id, embedder);
       return embedder;
     },
@@ -96,12 +96,12 @@ export function createEmbedder(
 
   async function embedInPieces({ text }: Text, caller: Caller): Promise<Float32Array> {
     const parts = [];
-    for (const piece of splitInHalves(text)) {
+    for (const piece of splitTextInHalves(text)) {
       const weight = estimateTokens(piece);
       const { vectors } = await embedBatch([{ index: 0, text: piece, tokens: weight }], caller);
       for (const { vector } of vectors) parts.push({ vector, weight });
     }
-    return poolVectors(parts);
+    return weightedMeanVector(parts);
   }
 
   async function embed(texts: readonly string[], options: EmbedOptions = {}): Promise<Float32Array[]> {
@@ -109,7 +109,7 @@ export function createEmbedder(
     const failed = new AbortController();
     const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
     const measured = texts.map((text, index) => ({ index, text, tokens: estimateTokens(text) }));
-    const batches = planBatches(
+    const batches = planEmbeddingBatches(
       measured.map(({ tokens }) => tokens),
       limits,
     );
@@ -134,7 +134,7 @@ export function createEmbedder(
     return embedded;
   }
 
-  return { model: embeddingSpace(model, dimensions ?? null), embed };
+  return { model: embeddingSpaceId(model, dimensions ?? null), embed };
 }
 
 function numbered(index: number, vector: Float32Array | undefined): Numbered[] {

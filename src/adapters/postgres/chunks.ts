@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { CHUNKS_PER_BLOCK, type ChunkWords, toPostingBlocks } from '#src/domain/retrieval/bm25.ts';
+import { CHUNKS_PER_POSTING_BLOCK, type ChunkTermCounts, toPostingBlocks } from '#src/domain/retrieval/bm25.ts';
 import { TermStatisticModel } from './chunks.model.ts';
 import { bytea, firstRow, integer, pick, rows, shape } from './shapes.ts';
 
@@ -21,7 +21,7 @@ type GenerationRange = { orgId: string; documentId: string; from: number; before
 /**
  * Adds a generation's words to the keyword index. Call it last in a transaction: it locks the organization's index.
  */
-export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
+export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonly ChunkTermCounts[]): Promise<void> {
   const { orgId, documentId, generation } = of;
   // Locks the organization's row first, so that concurrent transactions run the statements below in turn.
   await trx.raw(
@@ -61,7 +61,7 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
   const start = await firstRow(
     trx,
     firstBlock,
-    `select generation, chunk_index / ${CHUNKS_PER_BLOCK} as block from chunks
+    `select generation, chunk_index / ${CHUNKS_PER_POSTING_BLOCK} as block from chunks
      where org_id = :orgId and document_id = :documentId
        and generation >= :from and generation < coalesce(:before::integer, 2147483647)
      order by document_id, generation, chunk_index
@@ -81,7 +81,7 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
     `with deleted as (
        delete from chunks
        where org_id = :orgId and document_id = :documentId and generation = :generation
-         and chunk_index < :beforeBlock::integer * ${CHUNKS_PER_BLOCK}
+         and chunk_index < :beforeBlock::integer * ${CHUNKS_PER_POSTING_BLOCK}
        returning term_count, text_sha256
      ),
      counted as (

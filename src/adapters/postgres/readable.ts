@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import { rows, type SqlQueryBuilder, shape, uuid } from './shapes.ts';
 
@@ -11,7 +11,7 @@ export function whereReadable<Query extends SqlQueryBuilder>(
 ): Query {
   // Knex and Objection declare different types for the same query methods.
   const builder = query as Knex.QueryBuilder;
-  builder.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, keysOf(actor)]);
+  builder.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, accessKeysOfActor(actor)]);
   return query;
 }
 

@@ -1,4 +1,4 @@
-import { costUsd, type ModelPrice } from '#src/domain/agents/prices.ts';
+import { type ModelPrice, modelCostUsd } from '#src/domain/agents/prices.ts';
 import type { ConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
@@ -85,7 +85,7 @@ export function observedChatModel(
     metrics.count('acs_model_tokens_total', { model, direction: 'cached_input' }, cachedInputTokens);
     metrics.count('acs_model_tokens_total', { model, direction: 'output' }, completionTokens);
     const price = prices[model];
-    metrics.count('acs_model_cost_usd_total', { model }, price === undefined ? 0 : costUsd(price, usage));
+    metrics.count('acs_model_cost_usd_total', { model }, price === undefined ? 0 : modelCostUsd(price, usage));
   }
 
   return {

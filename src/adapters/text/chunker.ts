@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { type ChunkSource, chunkDocument, type IndexedChunk } from '#src/domain/documents/chunk-document.ts';
+import { type ChunkingInput, chunkDocument, type IndexedChunk } from '#src/domain/documents/chunk-document.ts';
 import { semanticWindows } from '#src/domain/documents/chunking.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
@@ -126,8 +126,8 @@ function hasCode(error: unknown, code: string): boolean {
 }
 
 export type ChunkingTask =
-  | { wanted: 'windows'; source: Pick<ChunkSource, 'body' | 'chunking'> }
-  | { wanted: 'chunks'; source: ChunkSource; distances: readonly number[] };
+  | { wanted: 'windows'; source: Pick<ChunkingInput, 'body' | 'chunking'> }
+  | { wanted: 'chunks'; source: ChunkingInput; distances: readonly number[] };
 
 type ChunkingAnswer<Task extends ChunkingTask> = Task['wanted'] extends 'windows' ? string : IndexedChunk;
 

@@ -1,5 +1,5 @@
 import { stemmer } from 'stemmer';
-import type { AnalyzeText, Term } from '#src/domain/text/words.ts';
+import type { AnalyzeText, StemmedTerm } from '#src/domain/text/words.ts';
 
 const stopWords: ReadonlySet<string> = new Set(
   `a about above after again against all am an and any are aren as at be because been before being below between both
@@ -20,9 +20,9 @@ const maxMemoizedWords = 100_000;
  * English.
  */
 export function createTextAnalyzer(): AnalyzeText {
-  const memo = new Map<string, Term>();
+  const memo = new Map<string, StemmedTerm>();
 
-  function termOf(word: string): Term {
+  function termOf(word: string): StemmedTerm {
     const known = memo.get(word);
     if (known) return known;
     const term = { stem: stemmer(word), isStopWord: stopWords.has(word) };

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { isUrlInTexts } from '#src/domain/chat/urls.ts';
-import { bareMediaType, charsetOf } from '#src/domain/documents/formats.ts';
+import { charsetOfMediaType, mediaTypeWithoutParameters } from '#src/domain/documents/formats.ts';
 import { webDocumentNames } from '#src/domain/documents/web-document.ts';
 import { appError } from '#src/errors.ts';
 import type { DocumentConverter } from '#src/ports/documents.ts';
@@ -84,7 +84,7 @@ export function createHttpRequestTool(deps: { web: WebFetcher; allow: readonly s
 }
 
 function isText(mediaType: string): boolean {
-  return /^text\/|[/+](?:json|xml|yaml|x-ndjson|javascript)$/.test(bareMediaType(mediaType));
+  return /^text\/|[/+](?:json|xml|yaml|x-ndjson|javascript)$/.test(mediaTypeWithoutParameters(mediaType));
 }
 
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.8,application/pdf;q=0.7,*/*;q=0.1';
@@ -122,7 +122,7 @@ function createWebFetchTool(deps: { web: WebFetcher; converter: DocumentConverte
       const source = { path, fileName: names.fileName };
       const format = await converter.detect({ ...source, declaredMediaType: mediaType });
       const { orgId } = actor;
-      const encoding = charsetOf(mediaType);
+      const encoding = charsetOfMediaType(mediaType);
       const { title, body } = await converter.convert({ ...source, orgId, format, encoding, signal });
       return [title, body]
         .filter((text) => text !== null && !(text === title && body.startsWith(`# ${title}`)))

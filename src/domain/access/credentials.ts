@@ -3,9 +3,6 @@ export type PasswordFault = 'length' | 'uppercase' | 'lowercase' | 'digit' | 'sp
 const minPasswordLength = 10;
 const maxPasswordLength = 128;
 
-/**
- * @returns the rules that a password violates: 10 to 128 characters, upper and lower case, a digit, a special character
- */
 export function passwordFaults(password: string): PasswordFault[] {
   const length = [...password].length;
   const holds: Record<PasswordFault, boolean> = {
@@ -21,7 +18,6 @@ export function passwordFaults(password: string): PasswordFault[] {
 
 const minMaskedLength = 16;
 
-/** Masks a secret except for its first two and last four characters. */
 export function maskSecret(secret: string): string {
   return secret.length < minMaskedLength ? '****' : `${secret.slice(0, 2)}****${secret.slice(-4)}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Creates a resource with an id that repeated requests use again. If creation fails because an earlier attempt or
- * another process already created the resource, returns that one.
+ * Creates a resource whose id is the same in repeated requests. If creation fails because an earlier attempt or another
+ * process already created the resource, returns the existing one.
  */
 export async function createIdempotently<Made>(
   make: () => Promise<Made>,

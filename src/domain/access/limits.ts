@@ -1,4 +1,4 @@
-export type Tier = 'free' | 'pro' | 'max';
+export type OrganizationTier = 'free' | 'pro' | 'max';
 
 /** Quotas of an organization. Counts exclude deleted rows; sizes are in bytes. */
 export type TierLimits = {
@@ -16,7 +16,7 @@ export type TierLimits = {
 const MB = 1024 ** 2;
 const GB = 1024 ** 3;
 
-export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
+export const defaultTierLimits: Readonly<Record<OrganizationTier, TierLimits>> = {
   free: {
     members: 10,
     agents: 10,
@@ -55,12 +55,13 @@ export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
 /** Rate limit: `count` requests per window of `seconds`. A window begins with its first request. */
 export type RateLimit = { count: number; seconds: number };
 
-/** Limits of concurrent requests per process. */
+/** Maximum number of concurrent requests that one process accepts. */
 export type ConcurrencyLimit = { perUser: number; perOrganization: number };
 
 /**
- * Name of a rate limit. The `limits` of each route define its key: usually the user; without authentication the client
- * network, or network and email. `login_account` counts failed sign-ins per email across all networks.
+ * Name of a rate limit. Requests are counted per user, or without authentication per client network, or per network and
+ * email: the `limits` of each route define the key. `login_account` counts failed sign-ins per email across all
+ * networks.
  */
 export type RateLimitName =
   | 'login'
@@ -84,8 +85,8 @@ const minute = 60;
 export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   login: { count: 10, seconds: 15 * minute },
   login_ip: { count: 100, seconds: 15 * minute },
-  // Rate limit of failed sign-ins per account: ten without delay, then delays of up to 15 minutes. This allows about
-  // 110 guesses per day.
+  // Allows ten failed sign-ins per account without delay, then delays each attempt by up to 15 minutes: about 110
+  // guesses per day.
   login_account: { count: 10, seconds: 15 * minute },
   register: { count: 10, seconds: 15 * minute },
   register_ip: { count: 100, seconds: 15 * minute },
@@ -95,7 +96,7 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   chat: { count: 60, seconds: minute },
   upload: { count: 1_000, seconds: 10 * minute },
   connect: { count: 60, seconds: 10 * minute },
-  // Rate limits of reads and writes have short windows, because a burst at the beginning of a window delays other
+  // Reads and writes have short windows, because a user may spend a whole window in one burst, which delays other
   // users.
   read: { count: 300, seconds: 10 },
   write: { count: 200, seconds: 10 },
@@ -105,12 +106,17 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
 
 /**
  * Rate limits that each process counts in memory. They need not be exact, because they only prevent one user from
- * occupying a process. The other limits are counted in Postgres across processes.
+ * taking all capacity of a process. The other limits are counted in Postgres across processes.
  */
-export const countedByProcess: ReadonlySet<RateLimitName> = new Set(['read', 'write', 'search', 'preview'] as const);
+export const rateLimitsCountedInMemory: ReadonlySet<RateLimitName> = new Set([
+  'read',
+  'write',
+  'search',
+  'preview',
+] as const);
 
 /** Counts the concurrent requests of each user or organization. The caller enforces the limits. */
-export function createSlotCounter() {
+export function createConcurrencyCounter() {
   const taken = new Map<string, number>();
   const of = (owner: string) => taken.get(owner) ?? 0;
   const add = (owner: string, difference: 1 | -1) => {
@@ -122,8 +128,8 @@ export function createSlotCounter() {
   return {
     of,
     /**
-     * Occupies one slot of each owner (a user or an organization).
-     * @returns the function that releases the slots; call it once
+     * Adds one concurrent request to the count of each owner (a user or an organization).
+     * @returns the function that subtracts them again; call it once
      */
     take(...owners: readonly string[]): () => void {
       for (const owner of owners) add(owner, 1);

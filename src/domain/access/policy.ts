@@ -1,15 +1,16 @@
-import { type Actor, adminsKey, keysOf, visibilityOf } from './visibility.ts';
+import { type Actor, accessKeysOfActor, orgAdminsAccessKey, visibilityOf } from './visibility.ts';
 
 type InOrganization = { orgId: string };
 type Keyed = InOrganization & { acl: readonly string[] };
 type Owned = InOrganization & { createdBy: string | null };
 type Shared = Keyed & Owned;
-/** A row that is private to one user, even from admins. */
+/** A row that only one user may access, not even admins: a session or a connection. */
 type Held = InOrganization & { userId: string };
 type JobTarget = Shared & { kind: string; chatId: string | null };
 /**
- * A user with their teams. `isEntrusted`: added to the team by a user who was allowed to manage them. Team admins may
- * add any member of the organization to their team, and must not gain the right to manage that member by doing so.
+ * A user whom the actor wants to manage, with their teams. `isEntrusted`: the user was added to the team by a user who
+ * was allowed to manage them. Team admins may add any member of the organization to their team, and must not gain the
+ * right to manage that member by doing so.
  */
 type Colleague = InOrganization & {
   isOrgAdmin: boolean;
@@ -18,7 +19,7 @@ type Colleague = InOrganization & {
 type Team = InOrganization & { teamId: string };
 
 const holdsKey = (actor: Actor, { acl }: Keyed): boolean => {
-  const keys = new Set(keysOf(actor));
+  const keys = new Set(accessKeysOfActor(actor));
   return acl.some((key) => keys.has(key));
 };
 
@@ -58,9 +59,9 @@ type ResourceOf = {
   'job:write': JobTarget;
 };
 
-export type Action = keyof ResourceOf;
+export type PolicyAction = keyof ResourceOf;
 
-const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean } = {
+const rules: { [A in PolicyAction]: (actor: Actor, resource: ResourceOf[A]) => boolean } = {
   'organization:read': () => true,
   'organization:administer': ({ isOrgAdmin }) => isOrgAdmin,
   'user:manage': ({ isOrgAdmin, teamAdminOf }, user) => {
@@ -86,7 +87,7 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
   'connection:write': holds,
   'job:read': holdsKey,
   'job:write': (actor, job) => {
-    if (job.kind === 'reembed' || job.acl.includes(adminsKey(job.orgId))) return actor.isOrgAdmin;
+    if (job.kind === 'reembed' || job.acl.includes(orgAdminsAccessKey(job.orgId))) return actor.isOrgAdmin;
     return job.chatId === null ? manages(actor, job) : owns(actor, job);
   },
 };
@@ -95,6 +96,6 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
  * Decides whether an actor may perform an action on a resource in memory. `whereReadable` implements the `…:read` actions
  * in SQL. Always false for a resource of another organization.
  */
-export function can<A extends Action>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {
+export function mayPerform<A extends PolicyAction>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {
   return resource.orgId === actor.orgId && rules[action](actor, resource);
 }

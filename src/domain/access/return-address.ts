@@ -1,16 +1,16 @@
 /**
  * Validates the URL to which a browser returns after a consent or sign-in, to prevent open redirects.
- * @param home base URL without a trailing slash. With null, a valid path is returned as a normalized path, which the
- * browser resolves.
- * @returns a URL with the origin of `home` or one of `origins`, otherwise null. A path is appended to `home`, and `..`
- * in it may leave the path of `home`.
+ * @param home base URL without a trailing slash, to which a path is appended; null returns a valid path as a normalized
+ * path without origin
+ * @returns a URL with the origin of `home` or one of `origins`, otherwise null. With `..`, a path may leave the path of
+ * `home`, but not its origin.
  */
 export function validateReturnUrl(
   text: string,
   { home, origins }: { home: string | null; origins: readonly string[] },
 ): string | null {
-  // Browsers ignore white space and control characters in a URL or read a backslash as a slash, and would open another
-  // URL.
+  // Rejects white space, control characters and backslashes: browsers ignore them or read them as slashes, and would
+  // open another URL than the validated one.
   if (/[\\\s\p{C}]/u.test(text)) return null;
   const isPath = text.startsWith('/') && !text.startsWith('//');
   const base = home ?? 'http://path';

@@ -1,6 +1,6 @@
 export type Visibility = 'personal' | 'team_level' | 'org_level';
 
-/** The caller of a request, read from the database for each request and not from the token. */
+/** The caller of a request. Read from the database for each request and not from the token, which may be outdated. */
 export type Actor = {
   userId: string;
   orgId: string;
@@ -17,7 +17,7 @@ export type RequestActor = Actor & { requestId: string };
  * Owner, teams and visibility of a row, which determine its access keys. `createdBy` is null for rows without an owner,
  * such as root folders.
  */
-export type Scope = {
+export type RowAccessScope = {
   orgId: string;
   createdBy: string | null;
   visibility: Visibility;
@@ -26,26 +26,29 @@ export type Scope = {
 
 /**
  * @returns the access keys of a row, stored in its column `acl`. A caller of the same organization may read the row if
- * they hold one of its keys (see {@link keysOf}).
+ * they hold one of its keys (see {@link accessKeysOfActor}).
  */
-export function aclOf(scope: Scope): string[] {
+export function accessKeysOfRow(scope: RowAccessScope): string[] {
   const keys = scope.createdBy === null ? [] : [`user:${scope.createdBy}`];
   if (scope.visibility === 'team_level') keys.push(...scope.teamIds.map((id) => `team:${id}`));
   if (scope.visibility === 'org_level') keys.push(`org:${scope.orgId}`);
   return keys;
 }
 
-export const adminsKey = (orgId: string): string => `admins:${orgId}`;
+export const orgAdminsAccessKey = (orgId: string): string => `admins:${orgId}`;
 
-/** @returns the access keys that a caller holds: of the user, of each readable team, and of the organization */
-export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>): string[] {
+/**
+ * @returns the access keys of a caller: of the user, each readable team and the organization, and for org admins the
+ * key of its admins
+ */
+export function accessKeysOfActor(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>): string[] {
   const keys = [`user:${actor.userId}`, ...actor.openTeamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
-  return actor.isOrgAdmin ? [...keys, adminsKey(actor.orgId)] : keys;
+  return actor.isOrgAdmin ? [...keys, orgAdminsAccessKey(actor.orgId)] : keys;
 }
 
 export function hasLostAccessKeys(before: Actor, now: Actor): boolean {
-  const held = new Set(keysOf(now));
-  return keysOf(before).some((key) => !held.has(key));
+  const held = new Set(accessKeysOfActor(now));
+  return accessKeysOfActor(before).some((key) => !held.has(key));
 }
 
 export function visibilityOf(acl: readonly string[]): Visibility {

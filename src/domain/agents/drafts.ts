@@ -1,4 +1,4 @@
-export type GoldenCase = { id: string; prompt: string; referenceAnswer: string };
+export type GoldenTestCase = { id: string; prompt: string; referenceAnswer: string };
 
 export type AnchorWords = Record<string, number>;
 
@@ -13,13 +13,13 @@ export type DraftFields = {
   maxTokens: number;
   anchorWords: AnchorWords;
   enabledTools: string[];
-  goldenCases: GoldenCase[];
+  goldenCases: GoldenTestCase[];
 };
 
 /**
  * Draft fields of a request: absent ones are inherited from the parent version, present ones replace it even if empty.
  */
-export type SentDraftFields = { [Field in keyof DraftFields]?: DraftFields[Field] | undefined };
+export type PartialDraftFields = { [Field in keyof DraftFields]?: DraftFields[Field] | undefined };
 
 export const blankDraftFields: Readonly<DraftFields> = {
   agentName: '',
@@ -35,7 +35,7 @@ export const blankDraftFields: Readonly<DraftFields> = {
   goldenCases: [],
 };
 
-export function mergeDraftFields(parent: DraftFields, sent: SentDraftFields): DraftFields {
+export function mergeDraftFields(parent: DraftFields, sent: PartialDraftFields): DraftFields {
   return {
     agentName: sent.agentName ?? parent.agentName,
     agentPrompt: sent.agentPrompt ?? parent.agentPrompt,
@@ -51,24 +51,29 @@ export function mergeDraftFields(parent: DraftFields, sent: SentDraftFields): Dr
   };
 }
 
-export function draftName(headAgentName: string): string {
+export function draftNameOrDefault(headAgentName: string): string {
   return headAgentName.trim() || 'Untitled Draft';
 }
 
 type MissingForPublish = { path: 'agent_prompt' | 'anchor_words' | 'chat_model'; message: string };
 
-/** A draft version without a chat model can be published, because the deployment's default replaces it. */
-export function missingForPublish(
+/**
+ * Lists what a draft version lacks for publication. A chat model may be absent: the deployment's default replaces it.
+ */
+export function publicationProblems(
   fields: Pick<DraftFields, 'agentPrompt' | 'anchorWords' | 'chatModel'>,
   offeredModels: readonly string[],
 ): MissingForPublish[] {
   const missing: MissingForPublish[] = [];
-  if (fields.agentPrompt.trim() === '') missing.push({ path: 'agent_prompt', message: 'is blank' });
+  if (fields.agentPrompt.trim() === '') missing.push({ path: 'agent_prompt', message: 'must not be blank' });
   if (!Object.values(fields.anchorWords).some((weight) => weight > 0)) {
-    missing.push({ path: 'anchor_words', message: 'needs at least one word with a positive weight' });
+    missing.push({ path: 'anchor_words', message: 'must contain at least one anchor word with a positive weight' });
   }
   if (fields.chatModel !== null && !offeredModels.includes(fields.chatModel)) {
-    missing.push({ path: 'chat_model', message: `${fields.chatModel} is not offered here` });
+    missing.push({
+      path: 'chat_model',
+      message: `${fields.chatModel} is not a chat model that this deployment offers`,
+    });
   }
   return missing;
 }
@@ -87,14 +92,14 @@ export function anchorWordProblems(words: AnchorWords): { word: string; message:
   for (const [word, weight] of Object.entries(words)) {
     const spelling = normalizeAnchorWord(word);
     const key = spelling.toLowerCase();
-    if (spelling === '') problems.push({ word, message: 'is blank' });
+    if (spelling === '') problems.push({ word, message: 'must not be blank' });
     else if (spelling.length > maxPhraseLength)
-      problems.push({ word, message: `is over ${maxPhraseLength} characters` });
+      problems.push({ word, message: `must have at most ${maxPhraseLength} characters` });
     else if (spelling.split(' ').length > maxWordsOfAPhrase) {
-      problems.push({ word, message: `has more than ${maxWordsOfAPhrase} words` });
-    } else if (seen.has(key)) problems.push({ word, message: 'is a duplicate' });
+      problems.push({ word, message: `must have at most ${maxWordsOfAPhrase} words` });
+    } else if (seen.has(key)) problems.push({ word, message: 'repeats another anchor word' });
     else if (!Number.isInteger(weight) || weight < 1 || weight > 10) {
-      problems.push({ word, message: 'must have a whole weight from 1 to 10' });
+      problems.push({ word, message: 'must have an integer weight from 1 to 10' });
     }
     seen.add(key);
   }
@@ -106,7 +111,7 @@ export function normalizeAnchorWords(words: AnchorWords): AnchorWords {
 }
 
 /** A draft version and its parent. The versions of a draft form a chain: each has at most one child. */
-export type ChainLink = { id: string; parentVersionId: string | null };
+export type DraftVersionLink = { id: string; parentVersionId: string | null };
 
 type CommitPlan =
   | { outcome: 'commit'; deletedIds: string[] }
@@ -114,12 +119,14 @@ type CommitPlan =
   | { outcome: 'parent_has_descendants' };
 
 type RemovalPlan =
-  /** After the removal, `childId` becomes the child of `parentId`, and `headId` is the newest version. */
+  /**
+   * Removes a version from the chain: `childId` becomes the child of `parentId`. `headId` is then the newest version.
+   */
   | { outcome: 'remove'; childId: string | null; parentId: string | null; headId: string }
   | { outcome: 'version_missing' }
   | { outcome: 'last_version' };
 
-export function descendantsOf(chain: readonly ChainLink[], id: string): string[] {
+export function descendantVersions(chain: readonly DraftVersionLink[], id: string): string[] {
   const childOf = new Map(chain.map((link) => [link.parentVersionId, link.id]));
   const found: string[] = [];
   for (let next = childOf.get(id); next !== undefined; next = childOf.get(next)) found.push(next);
@@ -130,23 +137,23 @@ export function descendantsOf(chain: readonly ChainLink[], id: string): string[]
  * Plans a commit of a draft version under `parentId`. The version chain stays linear: if the parent has descendants,
  * the commit is rejected, or deletes them when `force` is set.
  */
-export function planCommit(chain: readonly ChainLink[], parentId: string, force: boolean): CommitPlan {
+export function planVersionCommit(chain: readonly DraftVersionLink[], parentId: string, force: boolean): CommitPlan {
   if (!chain.some((link) => link.id === parentId)) return { outcome: 'parent_missing' };
-  const deletedIds = descendantsOf(chain, parentId);
+  const deletedIds = descendantVersions(chain, parentId);
   if (deletedIds.length > 0 && !force) return { outcome: 'parent_has_descendants' };
   return { outcome: 'commit', deletedIds };
 }
 
-export function planVersionRemoval(chain: readonly ChainLink[], id: string): RemovalPlan {
+export function planVersionRemoval(chain: readonly DraftVersionLink[], id: string): RemovalPlan {
   const removed = chain.find((link) => link.id === id);
   if (removed === undefined) return { outcome: 'version_missing' };
   const { parentVersionId: parentId } = removed;
-  const descendants = descendantsOf(chain, id);
+  const descendants = descendantVersions(chain, id);
   const headId = descendants.at(-1) ?? parentId;
   if (headId === null) return { outcome: 'last_version' };
   return { outcome: 'remove', childId: descendants[0] ?? null, parentId, headId };
 }
 
-export function versionTitle(title: string | undefined, versionNumber: number): string {
+export function versionTitleOrDefault(title: string | undefined, versionNumber: number): string {
   return title?.trim() || `v${versionNumber}`;
 }

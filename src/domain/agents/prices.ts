@@ -4,8 +4,8 @@ const unusable =
   /whisper|\btts\b|dall-e|image|audio|realtime|transcribe|moderation|\bsora\b|speech|diffusion|\bflux\b|\bclip\b|davinci|babbage|turbo-instruct/i;
 
 /**
- * Guesses the kind of a model (chat, embedding) from its name, because OpenAI's list has only names. Returns null for
- * unusable models.
+ * Guesses the kind of a model from its name, because OpenAI's model list contains only names. Returns null for models
+ * that the service cannot use, such as audio models.
  */
 export function modelKindByName(id: string): ModelKind | null {
   if (/rerank|cross-encoder|late-interaction/i.test(id)) return 'reranker';
@@ -16,16 +16,18 @@ export function modelKindByName(id: string): ModelKind | null {
 /** Price of a model in US dollars per million tokens. */
 export type ModelPrice = { input: number; cachedInput: number; output: number };
 
-/** `version` names the price list, so that costs of old chat rounds can be explained. */
+/**
+ * `version` names the price list with which a cost was computed, so that costs of old chat rounds can be explained.
+ */
 export type VersionedPrice = ModelPrice & { version: string };
 
-/** Month of OpenAI's list prices. Change it together with any of {@link listPrices}. */
+/** Month of OpenAI's list prices. Change it together with any of {@link modelListPrices}. */
 export const priceListVersion = '2025-06';
-export const settingsPriceVersion = `${priceListVersion}+settings`;
+export const priceVersionWithSettings = `${priceListVersion}+settings`;
 
 export const zeroPrice: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
-export const listPrices: Readonly<Record<string, ModelPrice>> = {
+export const modelListPrices: Readonly<Record<string, ModelPrice>> = {
   'extractive-1': zeroPrice,
   'gpt-4o': { input: 2.5, cachedInput: 1.25, output: 10 },
   'gpt-4o-mini': { input: 0.15, cachedInput: 0.075, output: 0.6 },
@@ -36,7 +38,7 @@ export const listPrices: Readonly<Record<string, ModelPrice>> = {
   'text-embedding-3-large': { input: 0.13, cachedInput: 0.13, output: 0 },
 };
 
-export function costUsd(
+export function modelCostUsd(
   price: ModelPrice,
   usage: { inputTokens: number; cachedInputTokens: number; completionTokens: number },
 ): number {

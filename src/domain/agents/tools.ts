@@ -1,4 +1,4 @@
-/** A permission of a tool, which administrators grant. `crudl`: create, read, update, delete, list. */
+/** A permission that a tool needs and administrators grant. `crudl`: create, read, update, delete, list. */
 export type ToolAction = {
   id: string;
   label: string;
@@ -8,7 +8,7 @@ export type ToolAction = {
 };
 
 export type Tool = {
-  /** Tool id `group.verb`; the model calls the tool by `functionNameOf(id)`. */
+  /** Tool id `group.verb`; the model calls the tool by `functionNameOfTool(id)`. */
   id: string;
   name: string;
   group: string;
@@ -25,7 +25,7 @@ function withoutProvider(tool: Omit<Tool, 'provider' | 'actions'>, action: Pick<
 
 const address = (description: string) => ({ type: 'string', minLength: 1, maxLength: 2_048, description });
 
-export const builtInTools: readonly Tool[] = [
+const builtInTools: readonly Tool[] = [
   withoutProvider(
     {
       id: 'knowledge.search',
@@ -131,20 +131,20 @@ export const builtInTools: readonly Tool[] = [
 ];
 
 /**
- * Tools that return third-party texts unchanged. Of all tool results, only theirs supply URLs that a reply may contain,
- * and only URLs that a search found may be fetched. Results of other tools may repeat what the model sent to them; a
- * calendar may do so even in a later chat.
+ * Ids of tools that return third-party texts unchanged. Of all tool results, only theirs add URLs that a reply may
+ * contain; of those, `web.fetch` may fetch only the ones that a search found. Results of other tools do not count,
+ * because they may repeat what the model sent to them; a calendar may do so even in a later chat.
  */
-export const quotingTools: ReadonlySet<string> = new Set([
+export const thirdPartyTextTools: ReadonlySet<string> = new Set([
   'knowledge.search',
   'knowledge.read',
   'web.search',
   'web.fetch',
 ]);
-export const searchTool = 'web.search';
+export const webSearchToolId = 'web.search';
 
-export const calendarReadScope = 'https://www.googleapis.com/auth/calendar.readonly';
-export const calendarWriteScope = 'https://www.googleapis.com/auth/calendar.events';
+const calendarReadScope = 'https://www.googleapis.com/auth/calendar.readonly';
+const calendarWriteScope = 'https://www.googleapis.com/auth/calendar.events';
 
 const calendarId = {
   type: 'string',
@@ -240,9 +240,9 @@ export const providerTools: readonly Tool[] = [
   },
 ];
 
-export type CredentialField = { id: string; label: string; description: string; secret: boolean };
+type CredentialField = { id: string; label: string; description: string; secret: boolean };
 
-export type ScopeOption = { id: string; label: string; description: string };
+type ScopeOption = { id: string; label: string; description: string };
 
 export type ToolProvider = {
   id: string;
@@ -282,13 +282,13 @@ export const toolProviders: readonly ToolProvider[] = [
   },
 ];
 
-export const tools: readonly Tool[] = [...builtInTools, ...providerTools];
+export const allTools: readonly Tool[] = [...builtInTools, ...providerTools];
 
-export function unknownTools(ids: readonly string[]): string[] {
-  return ids.filter((id) => !tools.some((tool) => tool.id === id));
+export function unknownToolIds(ids: readonly string[]): string[] {
+  return ids.filter((id) => !allTools.some((tool) => tool.id === id));
 }
 
 /** Replaces the dots of a tool id, because function names for models must not contain them. */
-export function functionNameOf(toolId: string): string {
+export function functionNameOfTool(toolId: string): string {
   return toolId.replaceAll('.', '_');
 }

@@ -1,28 +1,28 @@
 import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
-import { cosine, stemRarity } from './score.ts';
+import { cosineSimilarity, stemRarity } from './score.ts';
 
 /** Candidate for an agent's anchor words. `relevance` is its similarity to the agent's topics. */
-export type AnchorCandidate = { word: string; relevance: number; vector: Float32Array };
+export type AnchorWordCandidate = { word: string; relevance: number; vector: Float32Array };
 
 /**
- * Measured number of anchor word candidates: more than the maximum do not improve alignment scores, fewer than 24
- * worsen them.
+ * Number of anchor word candidates, by measurement: more than the maximum do not improve alignment scores, fewer than
+ * the minimum worsen them.
  */
-export const anchorCandidateCount = { min: 24, max: 40 } as const;
+export const anchorWordCandidateCount = { min: 24, max: 40 } as const;
 
 const maxPhraseWords = 3;
 const relevanceShare = 0.7;
 
 /**
- * Selects anchor word candidates by maximal marginal relevance (Carbonell and Goldstein 1998), best first: each has the
- * largest 0.7 · relevance − 0.3 · similarity to the nearest one selected before it.
+ * Selects anchor word candidates by maximal marginal relevance (Carbonell and Goldstein 1998), best first: each next
+ * word has the largest 0.7 · relevance − 0.3 · similarity to the most similar word selected before it.
  */
-export function selectAnchorCandidates(
-  candidates: readonly AnchorCandidate[],
+export function selectAnchorWordCandidates(
+  candidates: readonly AnchorWordCandidate[],
   taken: readonly string[],
   analyze: AnalyzeText,
-  limit: number = anchorCandidateCount.max,
+  limit: number = anchorWordCandidateCount.max,
 ): string[] {
   const remaining = distinctCandidates(candidates, taken, analyze).map((candidate) => ({ candidate, nearest: 0 }));
   const selected: string[] = [];
@@ -35,17 +35,17 @@ export function selectAnchorCandidates(
     if (!chosen) break;
     selected.push(chosen.candidate.word);
     for (const other of remaining) {
-      other.nearest = Math.max(other.nearest, cosine(other.candidate.vector, chosen.candidate.vector));
+      other.nearest = Math.max(other.nearest, cosineSimilarity(other.candidate.vector, chosen.candidate.vector));
     }
   }
   return selected;
 }
 
 function distinctCandidates(
-  candidates: readonly AnchorCandidate[],
+  candidates: readonly AnchorWordCandidate[],
   taken: readonly string[],
   analyze: AnalyzeText,
-): AnchorCandidate[] {
+): AnchorWordCandidate[] {
   const stemForm = (word: string) =>
     analyze(word)
       .map((term) => term.stem)
@@ -81,7 +81,7 @@ type Phrase = { phrase: string; count: number; rarity: number };
  * Extracts an agent's topics from texts: phrases of up to three adjacent content words that do not begin with a
  * probable verb. Frequent phrases of rare words come first.
  */
-export function phrasesOf(texts: readonly string[], analyze: AnalyzeText): Phrase[] {
+export function topicPhrasesOf(texts: readonly string[], analyze: AnalyzeText): Phrase[] {
   const found = new Map<string, Phrase>();
   for (const text of texts) {
     for (const phrase of phrasesIn(text, analyze)) {
@@ -139,18 +139,18 @@ function isContent(word: string, analyze: AnalyzeText): boolean {
 const nearestTopics = 3;
 
 /**
- * @returns how relevant a word is to an agent's topics: the mean of its three largest cosines. The centroid of all
- * topics, or the vector of a whole persona, works worse, because it is close to no particular question.
+ * @returns how relevant a word is to an agent's topics: the mean of its three largest cosines. The mean vector of all
+ * topics, or the vector of a whole persona, gives worse results, because it is not close to any particular question.
  */
 export function topicRelevance(vector: Float32Array, topics: readonly Float32Array[]): number {
   const nearest = topics
-    .map((topic) => cosine(vector, topic))
+    .map((topic) => cosineSimilarity(vector, topic))
     .sort((a, b) => b - a)
     .slice(0, nearestTopics);
   return nearest.reduce((sum, similarity) => sum + similarity, 0) / Math.max(1, nearest.length);
 }
 
-export type AnchorSubject = {
+export type AnchorWordsRequest = {
   agentName: string;
   agentPrompt: string;
   tags: readonly string[];
@@ -159,15 +159,16 @@ export type AnchorSubject = {
 };
 
 /**
- * Limits the persona to its beginning, which names the topic; a local model needs seven seconds per thousand tokens.
+ * Maximum length of a persona in the prompt. Its beginning names the topic; a local model needs seven seconds per
+ * thousand tokens.
  */
 const maxPromptCharacters = 4_000;
 const maxListedCharacters = 1_000;
 
-/** Maximum tokens of a model's answer with anchor words: three for each word, times four for phrases and JSON. */
-export const maxAnchorAnswerTokens = 12 * anchorCandidateCount.max;
+/** Maximum tokens of a model's answer with anchor words: three per word, times four for phrases and JSON syntax. */
+export const maxAnchorWordsAnswerTokens = 12 * anchorWordCandidateCount.max;
 
-export const anchorAnswerSchema = {
+export const anchorWordsAnswerSchema = {
   name: 'anchor_words',
   schema: {
     type: 'object',
@@ -177,12 +178,15 @@ export const anchorAnswerSchema = {
   },
 };
 
-export function personaExcerpt({ agentPrompt }: Pick<AnchorSubject, 'agentPrompt'>): string {
+export function personaExcerpt({ agentPrompt }: Pick<AnchorWordsRequest, 'agentPrompt'>): string {
   return agentPrompt.slice(0, maxPromptCharacters).toWellFormed();
 }
 
 /** @param nonce random per request, so that a persona cannot imitate the end of its block in the prompt */
-export function anchorMessages(subject: AnchorSubject, nonce: string): { role: 'system' | 'user'; content: string }[] {
+export function anchorWordsMessages(
+  subject: AnchorWordsRequest,
+  nonce: string,
+): { role: 'system' | 'user'; content: string }[] {
   const { agentName, tags, words, excludeWords } = subject;
   const known = [...words, ...excludeWords].join(', ').slice(0, maxListedCharacters);
   const agent = [
@@ -202,20 +206,21 @@ export function anchorMessages(subject: AnchorSubject, nonce: string): { role: '
       role: 'user',
       content:
         `<<${nonce}>>\n${sanitizeForPrompt(agent)}\n<<end ${nonce}>>\n\n` +
-        `Which ${anchorCandidateCount.max} words or phrases of at most three words would its users say when they ask ` +
+        `Which ${anchorWordCandidateCount.max} words or phrases of at most three words would its users say when they ask ` +
         'about its subject? Name things of the subject, technical terms too, the most typical first; none twice, and ' +
         'none of the known words. Use the language of the description. Answer with JSON: {"words": ["…", …]}.',
     },
   ];
 }
 
-export const anchorRepairPrompt = 'That is not the JSON that was asked for. Answer with {"words": ["…", …]} alone.';
+export const anchorWordsRepairPrompt =
+  'That is not the JSON that was asked for. Answer with {"words": ["…", …]} alone.';
 
 /**
  * Extracts anchor words from a model's answer, which may be truncated or have text around the list. Returns null if the
  * answer contains no list.
  */
-export function readAnchorAnswer(answer: string): string[] | null {
+export function parseAnchorWordsAnswer(answer: string): string[] | null {
   const [, list, end] = /\[([^\]{]*)(\]?)/.exec(answer) ?? [];
   if (list === undefined) return null;
   if (list.trim() === '' && end === ']') return [];

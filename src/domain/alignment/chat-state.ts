@@ -1,11 +1,11 @@
 export type TopicLabel = 'on' | 'off';
-export type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
+type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
 /**
- * Alignment state shown for a round and its chat. `refusal` applies to its round only; the drift state continues
- * underneath.
+ * Alignment state that is shown for a round and its chat. `refusal` is shown only for the round in which the agent
+ * refused and does not change the drift state.
  */
 export type EchoState = DriftState | 'refusal';
-export type StateClass = 'stable' | 'drift' | 'refusal';
+type AlignmentStateCategory = 'stable' | 'drift' | 'refusal';
 
 /**
  * Alignment scores of one round, 0 to 1. `neutral`: the user's message has no topic (a greeting, a yes). `refusal`: the
@@ -15,7 +15,7 @@ export type RoundScores = { user: number; agent: number; neutral: boolean; refus
 
 export type StreakThresholds = { offTopic: number; onTopic: number };
 
-export type FoldState = {
+export type AlignmentState = {
   alignmentScore: number;
   /** Exponentially weighted moving average of the alignment scores, 0 to 100. */
   ewma: number;
@@ -26,7 +26,10 @@ export type FoldState = {
   onStreak: number;
   agentOffStreak: number;
   recovery: number;
-  /** Whether a low score trend may start a drift. After a drift the trend must recover first (hysteresis). */
+  /**
+   * False from the end of a drift until the score trend has recovered (hysteresis). Until then a low trend starts no
+   * drift.
+   */
   armed: boolean;
   state: DriftState;
   shown: EchoState;
@@ -34,7 +37,7 @@ export type FoldState = {
   refusals: number;
 };
 
-export const initialFoldState: FoldState = {
+export const initialAlignmentState: AlignmentState = {
   alignmentScore: 1,
   ewma: 100,
   userLabel: 'on',
@@ -50,25 +53,31 @@ export const initialFoldState: FoldState = {
   refusals: 0,
 };
 
-// Two score thresholds, so that scores near one of them do not make the topic label flicker (Schmitt trigger).
+// Two score thresholds (Schmitt trigger), so that scores near one of them do not make the topic label flicker.
 const onTopicFrom = 0.5;
 const offTopicUnder = 0.35;
 const ewmaWeight = 0.3;
-/** Limits of the EWMA control chart of alignment scores, chosen by simulation: warn at 1.5 sigma, act at 3. */
+/**
+ * Limits of the EWMA control chart of alignment scores, chosen by simulation: warn at 1.5 sigma, drift at 3.
+ */
 const watchUnder = 65;
 const driftUnder = 45;
-export const agentOffLimit = 2;
+export const minAgentDriftStreak = 2;
 
 /**
- * Computes a chat's alignment state after a round. A pure fold: all states of a chat follow from its scores in round
- * order, so they can be recomputed from any round on.
+ * Computes a chat's alignment state after a round from its state before that round. A pure function, so that all states
+ * can be recomputed from the scores, beginning at any round.
  */
-export function foldRound(previous: FoldState, scores: RoundScores, thresholds: StreakThresholds): FoldState {
+export function alignmentStateAfterRound(
+  previous: AlignmentState,
+  scores: RoundScores,
+  thresholds: StreakThresholds,
+): AlignmentState {
   const alignmentScore = combinedScore(previous, scores);
   const ewma = ewmaWeight * 100 * alignmentScore + (1 - ewmaWeight) * previous.ewma;
   const userLabel = scores.neutral ? previous.userLabel : labelOf(scores.user, previous.userLabel);
   const agentLabel = scores.refusal ? 'on' : labelOf(scores.agent, previous.agentLabel);
-  const measured: FoldState = {
+  const measured: AlignmentState = {
     ...previous,
     ...userStreaks(previous, scores.neutral ? 'neutral' : userLabel),
     alignmentScore,
@@ -79,24 +88,24 @@ export function foldRound(previous: FoldState, scores: RoundScores, thresholds: 
     armed: previous.armed || ewma >= watchUnder,
     refusals: scores.refusal && userLabel === 'on' ? previous.refusals + 1 : 0,
   };
-  const next = isDrift(previous.state) ? stayOrLeave(measured, thresholds) : stayOrEnter(measured, thresholds);
+  const next = isDriftState(previous.state) ? stayOrLeave(measured, thresholds) : stayOrEnter(measured, thresholds);
   return {
     ...next,
     shown: scores.refusal ? 'refusal' : next.state,
-    driftRounds: isDrift(next.state) ? previous.driftRounds + 1 : 0,
+    driftRounds: isDriftState(next.state) ? previous.driftRounds + 1 : 0,
   };
 }
 
-export function isDrift(state: EchoState): boolean {
+export function isDriftState(state: EchoState): boolean {
   return state.startsWith('drift_');
 }
 
-export function stateClass(state: EchoState): StateClass {
+export function alignmentStateCategory(state: EchoState): AlignmentStateCategory {
   if (state === 'refusal') return 'refusal';
-  return isDrift(state) ? 'drift' : 'stable';
+  return isDriftState(state) ? 'drift' : 'stable';
 }
 
-function combinedScore(previous: FoldState, scores: RoundScores): number {
+function combinedScore(previous: AlignmentState, scores: RoundScores): number {
   if (scores.neutral) return previous.alignmentScore;
   return scores.refusal ? scores.user : 0.5 * scores.user + 0.5 * scores.agent;
 }
@@ -106,15 +115,15 @@ function labelOf(score: number, previous: TopicLabel): TopicLabel {
   return score < offTopicUnder ? 'off' : previous;
 }
 
-type UserStreaks = Pick<FoldState, 'offStreak' | 'onStreak' | 'recovery'>;
+type UserStreaks = Pick<AlignmentState, 'offStreak' | 'onStreak' | 'recovery'>;
 
-function userStreaks({ offStreak, onStreak, recovery }: FoldState, message: TopicLabel | 'neutral'): UserStreaks {
+function userStreaks({ offStreak, onStreak, recovery }: AlignmentState, message: TopicLabel | 'neutral'): UserStreaks {
   if (message === 'neutral') return { offStreak, onStreak, recovery };
   if (message === 'off') return { offStreak: offStreak + 1, onStreak: 0, recovery: 0 };
   return { offStreak: 0, onStreak: onStreak + 1, recovery: recovery + 1 };
 }
 
-function stayOrEnter(now: FoldState, thresholds: StreakThresholds): FoldState {
+function stayOrEnter(now: AlignmentState, thresholds: StreakThresholds): AlignmentState {
   const trendFell = now.armed && now.ewma < driftUnder;
   const userIsOff = now.userLabel === 'off';
   const byUser = now.offStreak >= thresholds.offTopic || (trendFell && userIsOff);
@@ -125,7 +134,7 @@ function stayOrEnter(now: FoldState, thresholds: StreakThresholds): FoldState {
   return { ...now, state: isUneasy ? 'watch' : 'stable' };
 }
 
-function stayOrLeave(now: FoldState, thresholds: StreakThresholds): FoldState {
+function stayOrLeave(now: AlignmentState, thresholds: StreakThresholds): AlignmentState {
   if (now.userLabel === 'off') return { ...now, state: 'drift_user' };
   if (now.agentLabel === 'off') {
     const isAgents = isAgentDrifting(now) || now.state === 'drift_agent';
@@ -136,6 +145,6 @@ function stayOrLeave(now: FoldState, thresholds: StreakThresholds): FoldState {
   return { ...now, state: isUp ? 'stable' : 'watch', armed: isUp, offStreak: 0, agentOffStreak: 0 };
 }
 
-function isAgentDrifting(now: FoldState): boolean {
-  return now.agentOffStreak >= agentOffLimit && now.userLabel === 'on';
+function isAgentDrifting(now: AlignmentState): boolean {
+  return now.agentOffStreak >= minAgentDriftStreak && now.userLabel === 'on';
 }

@@ -1,8 +1,8 @@
 import type { DroppedCitation } from '../chat/citation-markers.ts';
-import { agentOffLimit, type FoldState, isDrift, type StreakThresholds } from './chat-state.ts';
+import { type AlignmentState, isDriftState, minAgentDriftStreak, type StreakThresholds } from './chat-state.ts';
 import type { RefusalKind } from './refusal.ts';
 
-export type DriftCause = 'user_streak' | 'agent_streak' | 'ewma';
+type DriftCause = 'user_streak' | 'agent_streak' | 'ewma';
 export type SteeringLevel = 'soft' | 'strong' | 'persona';
 
 export type AlignmentEventBody =
@@ -29,15 +29,15 @@ export type AlignmentEvent = AlignmentEventBody & { round: number; at: string };
  * messages until the chat is stable again.
  * @param round.refusal the agent's refusal in this round, or null
  */
-export function foldEvents(
-  previous: FoldState,
-  next: FoldState,
+export function alignmentEventsOfRound(
+  previous: AlignmentState,
+  next: AlignmentState,
   round: { neutral: boolean; refusal: { kind: RefusalKind; score: number } | null },
   thresholds: StreakThresholds,
 ): AlignmentEventBody[] {
   const events: AlignmentEventBody[] = [];
   if (round.refusal) events.push({ type: 'refusal_detected', data: round.refusal });
-  if (next.refusals >= overRefusalFrom) events.push({ type: 'over_refusal', data: { count: next.refusals } });
+  if (next.refusals >= overRefusalThreshold) events.push({ type: 'over_refusal', data: { count: next.refusals } });
   if (!round.neutral && next.userLabel === 'off') events.push({ type: 'topic_off', data: { streak: next.offStreak } });
   if (!round.neutral && next.userLabel === 'on' && previous.state !== 'stable') {
     events.push({ type: 'topic_on', data: { streak: next.onStreak } });
@@ -45,26 +45,30 @@ export function foldEvents(
   return [...events, ...transition(previous, next, thresholds)];
 }
 
-export const overRefusalFrom = 2;
+export const overRefusalThreshold = 2;
 
-function transition(previous: FoldState, next: FoldState, thresholds: StreakThresholds): AlignmentEventBody[] {
-  if (isDrift(previous.state)) {
-    if (!isDrift(next.state)) return [{ type: 'drift_resolved', data: { rounds: previous.driftRounds } }];
+function transition(
+  previous: AlignmentState,
+  next: AlignmentState,
+  thresholds: StreakThresholds,
+): AlignmentEventBody[] {
+  if (isDriftState(previous.state)) {
+    if (!isDriftState(next.state)) return [{ type: 'drift_resolved', data: { rounds: previous.driftRounds } }];
     return isRecovering(next) && !isRecovering(previous) ? [{ type: 'recovering', data: {} }] : [];
   }
-  if (isDrift(next.state)) return [driftStarted(next, thresholds)];
+  if (isDriftState(next.state)) return [driftStarted(next, thresholds)];
   if (previous.state === next.state) return [];
   return [{ type: next.state === 'watch' ? 'watch_entered' : 'watch_cleared', data: {} }];
 }
 
-function isRecovering({ state, agentLabel }: FoldState): boolean {
+function isRecovering({ state, agentLabel }: AlignmentState): boolean {
   return state === 'drift_recovering' && agentLabel === 'on';
 }
 
-function driftStarted(next: FoldState, thresholds: StreakThresholds): AlignmentEventBody {
+function driftStarted(next: AlignmentState, thresholds: StreakThresholds): AlignmentEventBody {
   const isUsers = next.state === 'drift_user';
   const streak = isUsers ? next.offStreak : next.agentOffStreak;
-  const byStreak = isUsers ? streak >= thresholds.offTopic : streak >= agentOffLimit;
+  const byStreak = isUsers ? streak >= thresholds.offTopic : streak >= minAgentDriftStreak;
   const streakCause = isUsers ? 'user_streak' : 'agent_streak';
   return { type: 'drift_started', data: { cause: byStreak ? streakCause : 'ewma', streak, ewma: next.ewma } };
 }

@@ -1,13 +1,13 @@
 /** A half-open period: `from` is inclusive, `until` exclusive; null is unbounded. */
-export type Period = { from: Date | null; until: Date | null };
+export type ReportPeriod = { from: Date | null; until: Date | null };
 
 /**
- * A part of a reporting period. Totals of chat logs are stored for all time (`ever`), months and days (UTC); for parts
- * of a day (`moment`) the chats are aggregated individually.
+ * A part of a reporting period. Totals of chat logs are stored for all time (`ever`), months and days (UTC); parts of a
+ * day (`moment`) are aggregated from the individual chats.
  */
-export type PeriodPart = { span: 'ever' | 'month' | 'day' | 'moment' } & Period;
+export type ReportPeriodPart = { span: 'ever' | 'month' | 'day' | 'moment' } & ReportPeriod;
 
-export function periodParts({ from, until }: Period): PeriodPart[] {
+export function splitReportPeriod({ from, until }: ReportPeriod): ReportPeriodPart[] {
   if (from === null && until === null) return [{ span: 'ever', from, until }];
   const months = { from: from && nextMonth(from), until: until && startOfMonth(until) };
   if (isEmpty(months)) return daysOf({ from, until });
@@ -18,9 +18,9 @@ export function periodParts({ from, until }: Period): PeriodPart[] {
   ];
 }
 
-function daysOf({ from, until }: Period): PeriodPart[] {
+function daysOf({ from, until }: ReportPeriod): ReportPeriodPart[] {
   const days = { from: from && nextDay(from), until: until && startOfDay(until) };
-  const parts: PeriodPart[] = isEmpty(days)
+  const parts: ReportPeriodPart[] = isEmpty(days)
     ? [{ span: 'moment', from, until }]
     : [
         { span: 'moment', from, until: days.from },
@@ -30,7 +30,7 @@ function daysOf({ from, until }: Period): PeriodPart[] {
   return parts.filter((part) => !isEmpty(part));
 }
 
-const isEmpty = ({ from, until }: Period): boolean => from !== null && until !== null && from >= until;
+const isEmpty = ({ from, until }: ReportPeriod): boolean => from !== null && until !== null && from >= until;
 
 const startOfDay = (at: Date): Date => new Date(Math.floor(at.getTime() / dayMs) * dayMs);
 const nextDay = (at: Date): Date => new Date(Math.ceil(at.getTime() / dayMs) * dayMs);
@@ -41,12 +41,12 @@ const dayMs = 86_400_000;
 
 function monthAt(at: Date, more: number): Date {
   const first = new Date(0);
-  // `setUTCFullYear`, because `Date.UTC` would read the years 0 to 99 as 1900 to 1999.
+  // Uses `setUTCFullYear`, because `Date.UTC` would read the years 0 to 99 as 1900 to 1999.
   first.setUTCFullYear(at.getUTCFullYear(), at.getUTCMonth() + more, 1);
   return first;
 }
 
-export const roundTotals = [
+export const roundTotalNames = [
   'rounds',
   'completed_rounds',
   'stable_rounds',

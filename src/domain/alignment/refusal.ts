@@ -6,13 +6,13 @@ import head from './refusal-weights.json' with { type: 'json' };
  * Counts of phrases in a reply that refuse on principle (`policy`, "should not") or for lack of ability (`capability`,
  * "cannot").
  */
-export type RefusalWording = { policy: number; capability: number };
+type RefusalPhraseCounts = { policy: number; capability: number };
 
 const adverbs = String.raw`(?:\s+(?:really|simply|also|just|personally|currently|therefore|actually))*`;
 const unwilling = '(?:not (?:able|allowed|permitted|willing|comfortable|going)|unable)';
 const improper = '(?:appropriate|ethical|respectful|acceptable|okay|healthy|justified)';
 
-/** Phrases that refuse on principle. "I can't find …" is an answer and no refusal. */
+/** Phrases that refuse on principle, except "I can't find …", which is an answer. */
 const policy = anyOf(
   String.raw`\b(?:i|we)${adverbs}\s+(?:can(?:no|['’])?t|can not)\b(?! (?:find|locate|see)\b)`,
   String.raw`\b(?:i|we)${adverbs}\s+(?:won['’]?t|will not|must not|should not|shouldn['’]?t|(?:(?:must|have to) )?(?:refuse|decline))\b`,
@@ -37,15 +37,18 @@ function anyOf(...patterns: string[]): RegExp {
   return new RegExp(patterns.join('|'), 'gi');
 }
 
-/** Number of sentences of a reply in which refusals are detected; later sentences only repeat, soften or explain. */
+/**
+ * Number of sentences at the beginning of a reply in which refusals are detected; later sentences only repeat, soften
+ * or explain.
+ */
 const sentencesRead = 3;
 const charactersOfWording = 600;
 
 /**
- * Counts refusal phrases in a reply. They were chosen on XSTest v2 (2,250 replies of five models labelled by people, CC
- * BY 4.0).
+ * Counts refusal phrases in a reply. The phrases were selected on XSTest v2 (2,250 replies of five models, labelled by
+ * people, CC BY 4.0).
  */
-export function refusalWording(reply: string): RefusalWording {
+export function countRefusalPhrases(reply: string): RefusalPhraseCounts {
   const text = reply.trimStart().slice(0, charactersOfWording);
   const opening = text.slice(0, splitSentences(text).at(sentencesRead - 1)?.end);
   return { policy: [...opening.matchAll(policy)].length, capability: [...opening.matchAll(capability)].length };
@@ -53,20 +56,23 @@ export function refusalWording(reply: string): RefusalWording {
 
 const charactersOfGrams = 400;
 const longestGram = 3;
-/** Scales an embedding's many small numbers up against the few word features of the refusal model. */
+/**
+ * Factor of the embedding in the features of the refusal model: without it, its many small numbers would weigh too
+ * little beside the few word features.
+ */
 const embeddingScale = 2;
 
-export type RefusalVocabulary = { grams: readonly string[]; rarity: readonly number[] };
+type RefusalVocabulary = { grams: readonly string[]; rarity: readonly number[] };
 
-export type RefusalFeatures = { indexes: Uint32Array; values: Float64Array };
+type RefusalFeatures = { indexes: Uint32Array; values: Float64Array };
 
-export type ReadRefusalFeatures = (
+type ExtractRefusalFeatures = (
   reply: string,
-  wording: RefusalWording,
+  wording: RefusalPhraseCounts,
   vector: Float32Array | null,
 ) => RefusalFeatures;
 
-export function openingNgrams(reply: string, analyze: AnalyzeText): Map<string, number> {
+export function ngramsOfReplyOpening(reply: string, analyze: AnalyzeText): Map<string, number> {
   const stems = analyze(reply.trimStart().slice(0, charactersOfGrams)).map((term) => term.stem);
   const counts = new Map<string, number>();
   for (let length = 1; length <= longestGram; length++) {
@@ -78,12 +84,15 @@ export function openingNgrams(reply: string, analyze: AnalyzeText): Map<string, 
   return counts;
 }
 
-export function createRefusalFeatures({ grams, rarity }: RefusalVocabulary, analyze: AnalyzeText): ReadRefusalFeatures {
+export function createRefusalFeatureExtractor(
+  { grams, rarity }: RefusalVocabulary,
+  analyze: AnalyzeText,
+): ExtractRefusalFeatures {
   const indexOf = new Map(grams.map((gram, index) => [gram, index]));
   return (reply, wording, vector) => {
     const indexes: number[] = [];
     const values: number[] = [];
-    for (const [gram, count] of openingNgrams(reply, analyze)) {
+    for (const [gram, count] of ngramsOfReplyOpening(reply, analyze)) {
       const index = indexOf.get(gram);
       if (index === undefined) continue;
       indexes.push(index);
@@ -101,7 +110,7 @@ export function createRefusalFeatures({ grams, rarity }: RefusalVocabulary, anal
   };
 }
 
-/** Refusal probability σ(w · x + intercept); the intercept is the last weight. */
+/** Probability of a refusal by logistic regression, σ(w · x + intercept). The last weight is the intercept. */
 export function refusalProbability({ indexes, values }: RefusalFeatures, weights: ArrayLike<number>): number {
   let margin = weights[weights.length - 1] ?? 0;
   for (let i = 0; i < indexes.length; i++) margin += (weights[indexes[i] ?? -1] ?? 0) * (values[i] ?? 0);
@@ -116,30 +125,30 @@ export type RefusalKind = 'scope' | 'policy' | 'capability';
 export type Refusal = { kind: Exclude<RefusalKind, 'scope'>; score: number };
 
 /**
- * Probability that a reply is a refusal, and its kind. `decidedBy`: the reply's wording, which is final, or the model
- * that was fitted to human labels.
+ * Probability that a reply is a refusal, and its kind. `decidedBy` tells whether a refusal phrase (`wording`) or the
+ * model that was fitted to human labels decided.
  */
-export type RefusalReading = Refusal & { decidedBy: 'wording' | 'model' };
+export type RefusalDetection = Refusal & { decidedBy: 'wording' | 'model' };
 
-export type ReadRefusal = (reply: string, vector: Float32Array | null) => RefusalReading;
+export type DetectRefusal = (reply: string, vector: Float32Array | null) => RefusalDetection;
 
 const refusalFrom = 0.5;
 
 /** Version of the refusal model; changes whenever the same reply could get another result. */
-export const refusalVersion = head.version;
+export const refusalModelVersion = head.version;
 
 /**
- * Detects refusals. A phrase that refuses on principle in the first three sentences decides with score 1. Phrases of a
- * lack of ability ("as a language model …") also begin answers, so other replies are classified by a logistic
- * regression over first words, phrases and embedding, whose weights scripts/fit-alignment.ts computes.
+ * Detects refusals. A phrase that refuses on principle in the first three sentences decides with score 1. Phrases of
+ * inability ("as a language model …") also introduce answers, so other replies are classified by a logistic regression
+ * over first words, phrases and embedding, whose weights scripts/fit-alignment.ts computes.
  * @param embeddingModel model of the reply vectors; they are ignored unless the weights were fitted to this model
  */
-export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string): ReadRefusal {
-  const features: ReadRefusalFeatures = createRefusalFeatures(head, analyze);
+export function createRefusalDetector(analyze: AnalyzeText, embeddingModel: string): DetectRefusal {
+  const features: ExtractRefusalFeatures = createRefusalFeatureExtractor(head, analyze);
   const knowsVectors = embeddingModel === head.modelId;
   return (reply, replyVector) => {
     const vector = knowsVectors ? replyVector : null;
-    const wording = refusalWording(reply);
+    const wording = countRefusalPhrases(reply);
     if (wording.policy > 0) return { kind: 'policy', score: 1, decidedBy: 'wording' };
     const weights = vector === null ? head.weightsOfWords : head.weights;
     const score = refusalProbability(features(reply, wording, vector), weights);
@@ -147,11 +156,11 @@ export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string):
   };
 }
 
-export function refusalOf({ kind, score }: Refusal): Refusal | null {
+export function refusalIfLikely({ kind, score }: Refusal): Refusal | null {
   return score >= refusalFrom ? { kind, score } : null;
 }
 
-/** A refusal of an off-topic request is correct behaviour, so it has its own kind, `scope`. */
+/** A refusal of an off-topic request has its own kind, `scope`, because it is correct behaviour. */
 export function refusalKind(refusal: Refusal, userLabel: TopicLabel): RefusalKind {
   return userLabel === 'off' ? 'scope' : refusal.kind;
 }

@@ -1,6 +1,12 @@
-import { type AnalyzeText, contentStems, splitSentences, type Term } from '../text/words.ts';
-import { type ReadRefusal, type RefusalReading, refusalOf } from './refusal.ts';
-import { type AlignmentCalibration, type Anchor, containsPhrase, cosine, scoreText } from './score.ts';
+import { type AnalyzeText, contentStems, type StemmedTerm, splitSentences } from '../text/words.ts';
+import { type DetectRefusal, type RefusalDetection, refusalIfLikely } from './refusal.ts';
+import {
+  type AlignmentCalibration,
+  containsStemPhrase,
+  cosineSimilarity,
+  type StemmedAnchorWord,
+  scoreTextAlignment,
+} from './score.ts';
 
 /**
  * Texts of a round, and of the previous round that it may continue. The previous reply is null if it was a refusal.
@@ -11,19 +17,21 @@ export type ScoredRound = {
   user: number;
   agent: number;
   neutral: boolean;
-  refusal: RefusalReading;
+  refusal: RefusalDetection;
   isDegraded: boolean;
 };
 
-export type RoundScoring = {
+type RoundScoring = {
   /** Returns the embedding of one of the `textsToEmbed`; null while the embedding model is unavailable. */
   vectorOf: (text: string) => Float32Array | null;
   analyze: AnalyzeText;
   calibration: AlignmentCalibration;
-  readRefusal: ReadRefusal;
+  readRefusal: DetectRefusal;
 };
 
-/** Number of words under which a message, also counting content words only, may depend on the previous round. */
+/**
+ * A message with fewer words than this, or fewer content words than `fewContentWords`, may refer to the previous round.
+ */
 const shortMessage = 8;
 const fewContentWords = 4;
 const shortReply = 20;
@@ -42,26 +50,30 @@ export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] 
 /**
  * Scores a round against the agent's anchor words.
  * - If the message announces a change of topic, only the new topic is scored.
- * - A short message also scores as a continuation of the user's previous message, or of the last sentence of the
- *   previous reply: 0.8 times the score of both together.
- * - If the reply answers the question, the question also scores 0.8 times the reply unless the reply is a refusal, and
- *   a short reply 0.8 times the question.
+ * - A short message gets its best score: alone, or 0.8 times its score together with the user's previous message or
+ *   with the last sentence of the previous reply.
+ * - If the reply answers the question, the question gets at least 0.8 times the score of the reply (unless the reply is
+ *   a refusal), and a short reply at least 0.8 times the score of the question.
  * - A message without anchor words is neutral if it is a courtesy or has fewer than two content words, unless it
  *   announces a change of topic.
  */
-export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scoring: RoundScoring): ScoredRound {
+export function scoreRound(
+  texts: RoundTexts,
+  anchors: readonly StemmedAnchorWord[],
+  scoring: RoundScoring,
+): ScoredRound {
   const { analyze, calibration, readRefusal } = scoring;
   const vectorOf = (text: string) => scoring.vectorOf(embeddedPart(text));
   const parts = partsOf(texts, analyze);
   const score = (text: string) =>
-    scoreText({ stems: stemsOf(text, analyze), vector: vectorOf(text) }, anchors, calibration);
+    scoreTextAlignment({ stems: stemsOf(text, analyze), vector: vectorOf(text) }, anchors, calibration);
   const refusal = readRefusal(texts.agent, vectorOf(parts.agent));
   const user = Math.max(score(parts.user), ...parts.continuations.map((text) => contextShare * score(text)));
   const agent = score(parts.agent);
   const isAnswered = isNear(vectorOf(parts.user), vectorOf(parts.agent));
   const isShortReply = analyze(parts.agent).length < shortReply;
   return {
-    user: isAnswered && refusalOf(refusal) === null ? Math.max(user, contextShare * agent) : user,
+    user: isAnswered && refusalIfLikely(refusal) === null ? Math.max(user, contextShare * agent) : user,
     agent: isAnswered && isShortReply ? Math.max(agent, contextShare * user) : agent,
     neutral: !parts.isSwitch && isNeutral(parts.user, anchors, analyze),
     refusal,
@@ -86,22 +98,26 @@ function lastSentence(text: string): string {
 }
 
 /**
- * A message such as "How often do I need to oil it then" is short: it has eight words, but only three content words.
+ * True for a message that may refer to the previous round, such as "How often do I need to oil it then": it has eight
+ * words, but only three content words.
  */
-function isShortMessage(terms: readonly Term[]): boolean {
+function isShortMessage(terms: readonly StemmedTerm[]): boolean {
   return terms.length < shortMessage || contentStems(terms).length < fewContentWords;
 }
 
-/** Whether a reply answers a question. "Two years." does not mention loans, but answers how long a loan runs. */
+/**
+ * Decides by similarity whether a reply answers a question: "Two years." answers how long a loan runs, although it does
+ * not mention loans.
+ */
 function isNear(question: Float32Array | null, reply: Float32Array | null): boolean {
-  return question !== null && reply !== null && cosine(question, reply) >= answersFrom;
+  return question !== null && reply !== null && cosineSimilarity(question, reply) >= answersFrom;
 }
 
-function isNeutral(text: string, anchors: readonly Anchor[], analyze: AnalyzeText): boolean {
+function isNeutral(text: string, anchors: readonly StemmedAnchorWord[], analyze: AnalyzeText): boolean {
   const terms = analyze(text);
   const stems = terms.map((term) => term.stem);
-  if (anchors.some((anchor) => containsPhrase(stems, anchor.stems))) return false;
-  return isCourtesy(text) || contentStems(terms).length < minContentWords;
+  if (anchors.some((anchor) => containsStemPhrase(stems, anchor.stems))) return false;
+  return isCourtesyMessage(text) || contentStems(terms).length < minContentWords;
 }
 
 function stemsOf(text: string, analyze: AnalyzeText): string[] {
@@ -118,14 +134,16 @@ const neutralWords: ReadonlySet<string> = new Set(
 
 const words = /[\p{L}\p{M}\p{N}]+(?:['’][\p{L}]+)*/gu;
 
-export function isCourtesy(text: string): boolean {
+export function isCourtesyMessage(text: string): boolean {
   return Array.from(text.toLowerCase().replaceAll('’', "'").matchAll(words)).every(([word]) => neutralWords.has(word));
 }
 
-/** Maximum length of an embedded text: about 1,500 tokens, and at most 6,000 in any script. */
+/**
+ * Maximum length of a text to embed in UTF-16 code units: about 1,500 tokens, and at most 6,000 tokens in any script.
+ */
 const maxEmbeddedLength = 6_000;
 
-export function embeddedPart(text: string): string {
+function embeddedPart(text: string): string {
   if (text.length <= maxEmbeddedLength) return text;
   const third = maxEmbeddedLength / 3;
   const middle = (text.length - third) / 2;
@@ -133,8 +151,8 @@ export function embeddedPart(text: string): string {
   return parts.join('\n').toWellFormed();
 }
 
-// Repetitions in these expressions are bounded where something may follow them, so that 30,000 times "please" or as
-// many spaces do not take quadratic time.
+// The repetitions in these regular expressions are bounded, because texts such as 30,000 times "please" or as many
+// spaces would otherwise take quadratic time.
 const dismissal = String.raw`(?:^|[.!?;,:\n—–-][^\S\n]{0,9}|\b(?:ok|okay|well|so|please|alright|actually|now|just)\s+)(?:(?:please|let['’]s|just)\s+){0,3}(?:forget|never\s?mind|enough|no more|stop talking|drop|leave|skip|put)\s{1,9}(?:(?:about|of|with)\s{1,9})?[^.!?,;:\n—–]{0,200}(?:[.!?,;:\n—–]{1,9}\s*(?:(?:and|but|so|now|then|instead,?)\s+){0,3}|\s{1,9}and\s{1,9}(?=let|can|could|tell|talk|i\b|what|how))`;
 const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we should|i(?:['’]d| would) (?:like|rather|prefer)(?: to)?|i want to)\s+(?:(?:now|instead|please|just|rather)\s+){0,3}(?:talk|speak|chat|discuss|switch|move on|change|turn|go)\b(?:\s+(?:back|instead|now|the|topics?|subjects?)){0,4}\s*(?:about|over to|to|onto|on)?\s+`;
 const announcement = String.raw`\b(?:changing|to change|switching|on) (?:the |another |a different |an unrelated |a totally different )?(?:subjects?|topics?|note)\b[\s,:.—–-]{0,9}(?:to\s+)?`;

@@ -1,22 +1,22 @@
 import { inverseDocumentFrequency } from '../retrieval/bm25.ts';
 import table from './idf-table.json' with { type: 'json' };
-import { refusalVersion } from './refusal.ts';
+import { refusalModelVersion } from './refusal.ts';
 
 /** An anchor word or phrase of an agent: stems in order, weight 1 to 10, embedding if available. */
-export type Anchor = { stems: readonly string[]; weight: number; vector: Float32Array | null };
+export type StemmedAnchorWord = { stems: readonly string[]; weight: number; vector: Float32Array | null };
 
 type ScoredText = { stems: readonly string[]; vector: Float32Array | null };
 
-/** Factor of the cosine in the soft maximum's exponent: larger values favour the nearest anchor words. */
 const softmaxSharpness = 10;
 const meanLexicalWeight = 2.2;
 const lexicalScale = 1.5;
 
-/**
- * @returns how much a text is about the agent's topic, 0 to 1: σ(semantic · sem + lexical · lex + intercept); without
- * embeddings from words only
- */
-export function scoreText(text: ScoredText, anchors: readonly Anchor[], calibration: AlignmentCalibration): number {
+/** @returns how much a text is about the agent's topic, 0 to 1. Without an embedding, only words count. */
+export function scoreTextAlignment(
+  text: ScoredText,
+  anchors: readonly StemmedAnchorWord[],
+  calibration: AlignmentCalibration,
+): number {
   const lexical = lexicalMatch(text.stems, anchors);
   const semantic = text.vector && semanticMatch(text.vector, anchors);
   if (semantic === null) return sigmoid(calibration.lexicalOnly.lexical * lexical + calibration.lexicalOnly.intercept);
@@ -24,15 +24,15 @@ export function scoreText(text: ScoredText, anchors: readonly Anchor[], calibrat
 }
 
 /**
- * Weighted soft maximum of the cosines to the anchor words: Σ W e^{10 s} s / Σ W e^{10 s}. As with the maximum one
- * close anchor word is enough, but no single one decides alone. Null if no anchor word has an embedding.
+ * Weighted soft maximum of the cosines to the anchor words: Σ W e^{10 s} s / Σ W e^{10 s}. One similar anchor word is
+ * enough for a high value, but the others count too. Null if no anchor word has an embedding.
  */
-export function semanticMatch(vector: Float32Array, anchors: readonly Anchor[]): number | null {
+export function semanticMatch(vector: Float32Array, anchors: readonly StemmedAnchorWord[]): number | null {
   let weighted = 0;
   let total = 0;
   for (const anchor of anchors) {
     if (!anchor.vector) continue;
-    const similarity = cosine(vector, anchor.vector);
+    const similarity = cosineSimilarity(vector, anchor.vector);
     const weight = anchor.weight * Math.exp(softmaxSharpness * similarity);
     weighted += weight * similarity;
     total += weight;
@@ -41,27 +41,27 @@ export function semanticMatch(vector: Float32Array, anchors: readonly Anchor[]):
 }
 
 /**
- * Match of anchor words in the text: 1 − exp(−L / 1.5), where L sums W′ · Σ rarity of the stems over the anchor words
- * that occur as contiguous stemmed phrases, and W′ are the weights scaled to a mean of 2.2.
+ * Lexical match of a text with the anchor words, 0 to 1: 1 − exp(−L / 1.5). L sums weight (scaled to a mean of 2.2)
+ * times rarity of the stems over the anchor words whose stems occur in the text in order and adjacent.
  */
-export function lexicalMatch(stems: readonly string[], anchors: readonly Anchor[]): number {
+export function lexicalMatch(stems: readonly string[], anchors: readonly StemmedAnchorWord[]): number {
   const totalWeight = anchors.reduce((sum, anchor) => sum + anchor.weight, 0);
   if (totalWeight === 0) return 0;
   const scale = (meanLexicalWeight * anchors.length) / totalWeight;
   let load = 0;
   for (const anchor of anchors) {
-    if (!containsPhrase(stems, anchor.stems)) continue;
+    if (!containsStemPhrase(stems, anchor.stems)) continue;
     load += scale * anchor.weight * anchor.stems.reduce((sum, stem) => sum + stemRarity(stem), 0);
   }
   return 1 - Math.exp(-load / lexicalScale);
 }
 
-export function containsPhrase(stems: readonly string[], phrase: readonly string[]): boolean {
+export function containsStemPhrase(stems: readonly string[], phrase: readonly string[]): boolean {
   if (phrase.length === 0) return false;
   return stems.some((_, start) => phrase.every((stem, offset) => stems[start + offset] === stem));
 }
 
-export function cosine(a: Float32Array, b: Float32Array): number {
+export function cosineSimilarity(a: Float32Array, b: Float32Array): number {
   let dot = 0;
   let squaredA = 0;
   let squaredB = 0;
@@ -89,8 +89,8 @@ const frequencies: ReadonlyMap<string, number> = new Map(
 const rarest = inverseDocumentFrequency(0, table.texts);
 
 /**
- * @returns how rare a stem is in English, 0 (in every text) to 1 (in none). Comes from a table that ships with the
- * application and not from tenants' texts, so that scores are comparable and reproducible.
+ * @returns how rare a stem is in English, 0 (in every text) to 1 (in none). The frequencies ship with the application
+ * instead of coming from tenants' texts, so that scores are comparable and reproducible.
  */
 export function stemRarity(stem: string): number {
   return inverseDocumentFrequency(frequencies.get(stem) ?? 0, table.texts) / rarest;
@@ -106,11 +106,11 @@ export type AlignmentCalibration = {
   modelId: string;
   dimensions: number;
   version: string;
-  /** score = σ(semantic · sem + lexical · lex + intercept) */
+  /** With an embedding: score = σ(semantic · semantic match + lexical · lexical match + intercept). */
   semantic: number;
   lexical: number;
   intercept: number;
-  /** score = σ(lexical · lex + intercept), used while the embedding model is unavailable */
+  /** Without an embedding: score = σ(lexical · lexical match + intercept). */
   lexicalOnly: { lexical: number; intercept: number };
 };
 
@@ -120,19 +120,19 @@ export type AlignmentCalibration = {
  */
 const calibrations: readonly AlignmentCalibration[] = fitted;
 
-export const calibratedModels: readonly string[] = calibrations.map(({ modelId }) => modelId);
+export const modelsWithAlignmentCalibration: readonly string[] = calibrations.map(({ modelId }) => modelId);
 
 /**
  * Throws if the embedding model has no calibration, because scores with another model's weights would be silently
  * wrong.
  */
-export function calibrationFor(modelId: string): AlignmentCalibration {
+export function alignmentCalibrationFor(modelId: string): AlignmentCalibration {
   const calibration = calibrations.find((candidate) => candidate.modelId === modelId);
   if (calibration) return calibration;
   throw new Error(`Alignment is not calibrated for the embedding model "${modelId}".`);
 }
 
-/** Version of the scoring code. Increase it when a change of the code gives the same texts other scores. */
+/** Version of the scoring code. Increase it with each change of the code that gives the same texts other scores. */
 const rulesVersion = 4;
 
 /**
@@ -140,6 +140,6 @@ const rulesVersion = 4;
  * @param isDegraded scored without embeddings; such rounds are scored again once the embedding model is available
  */
 export function scorerVersion({ modelId, version }: AlignmentCalibration, isDegraded = false): string {
-  const parts = [rulesVersion, modelId, version, refusalVersion];
+  const parts = [rulesVersion, modelId, version, refusalModelVersion];
   return (isDegraded ? [...parts, 'words'] : parts).join('/');
 }

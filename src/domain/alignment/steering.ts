@@ -1,23 +1,23 @@
-import type { FoldState } from './chat-state.ts';
-import { overRefusalFrom, type SteeringLevel } from './events.ts';
+import type { AlignmentState } from './chat-state.ts';
+import { overRefusalThreshold, type SteeringLevel } from './events.ts';
 
 /**
  * Instructions that steer the next model call back to the agent's topic. `note` is appended to the system prompt;
  * `afterHistory` is an extra system message after the history, which the model reads last. Messages are never blocked.
  */
-export type Steering = { level: SteeringLevel | null; note: string | null; afterHistory: string | null };
+export type SteeringInstructions = { level: SteeringLevel | null; note: string | null; afterHistory: string | null };
 
 const scopeAnchors = 8;
 
-export function steeringFor(
-  state: FoldState,
+export function steeringInstructionsFor(
+  state: AlignmentState,
   agent: { persona: string; anchors: Readonly<Record<string, number>> },
-): Steering {
+): SteeringInstructions {
   switch (state.shown) {
     case 'stable':
       return { level: null, note: null, afterHistory: null };
     case 'refusal':
-      return { level: null, note: state.refusals >= overRefusalFrom ? overRefusalNote : null, afterHistory: null };
+      return { level: null, note: state.refusals >= overRefusalThreshold ? overRefusalNote : null, afterHistory: null };
     case 'watch':
     case 'drift_recovering':
       return { level: 'soft', note: scopeNote(agent.anchors), afterHistory: null };
@@ -44,14 +44,14 @@ function outOfScopeNote(persona: string, offTopicTurns: number): string {
   return `Remember who you are:\n${persona}\n\n${turns} out of scope. Do not follow there; offer help within your scope.`;
 }
 
-export type FoldedRound = { round: number; state: FoldState };
+export type RoundAlignmentState = { round: number; state: AlignmentState };
 
 /**
  * Selects the rounds to prune from the model's context: in `drift_user` the user's off-topic streak except its last
  * round, in `drift_agent` the agent's off-topic streak. Pruned rounds stay pruned; history and export keep them.
  * @param rounds scored rounds in order, at least as far back as the streak
  */
-export function roundsToPrune(rounds: readonly FoldedRound[]): number[] {
+export function roundsToPrune(rounds: readonly RoundAlignmentState[]): number[] {
   const newest = rounds.at(-1)?.state;
   if (newest?.state === 'drift_user') {
     return rounds

@@ -1,17 +1,16 @@
-import { linesOf } from '../documents/markdown.ts';
+import { lineSpansOf } from '../documents/markdown.ts';
 import { splitSentences } from '../text/words.ts';
 
-export type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
+type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
 export type DroppedCitation = { n: number; reason: DropReason };
 
 /**
- * Matches a citation marker with the space before it: `[2]` or `[1, 3]`, up to 24 characters, enough for all eight
- * passages of a prompt. A longer list of numbers is data.
+ * Matches a citation marker with the space before it: `[2]` or `[1, 3]`. 24 characters are enough for all eight
+ * passages of a prompt; a longer list of numbers is taken for data.
  */
 const marker = /([ \t]?)\[(?=[\d,\s]{1,22}\])(\d{1,2}(?:\s*,\s*\d{1,2})*)\]/g;
-/** Matches the end of a text that may become a citation marker when more text arrives. */
-const unfinished = /[ \t]?(?:\[[\d,\s]{0,22})?$/;
-const unfinishedCharacters = 24;
+const unfinishedMarker = /[ \t]?(?:\[[\d,\s]{0,22})?$/;
+const maxUnfinishedMarkerLength = 24;
 const openBracket = /\[[\d,\s]{0,22}$/;
 const wordEnd = /[\p{L}\p{N}_]$/u;
 
@@ -19,15 +18,15 @@ const statementCharacters = 1_000;
 
 /**
  * Renumbers the citation markers of a reply while it is streamed: `[k]` in the rewritten text means `cited[k - 1]`. The
- * model uses the numbers of its prompt; here passages are numbered by first mention. Numbers whose citation fails the
- * check are removed; a marker without numbers is removed together with the space before it.
+ * model uses the passage numbers of its prompt; the rewritten reply numbers passages in the order of first mention.
+ * Removes the numbers of citations that fail the check, and a marker without numbers with the space before it.
  * Brackets directly after a letter, a digit or `_` that name no existing passage stay: they are code like `a[12]`. They
  * cannot be mistaken for citations, because there are never more citations than passages.
  * @param passages passage n of the prompt is `passages[n - 1]`
  * @param check returns why the passage does not support the statement, or null if it does; called in the order of the
  * markers
  */
-export function createMarkerRewriter<Passage>(
+export function createCitationMarkerRewriter<Passage>(
   passages: readonly Passage[],
   check: (passage: Passage, statement: string) => Promise<Exclude<DropReason, 'out_of_range'> | null>,
 ) {
@@ -48,7 +47,7 @@ export function createMarkerRewriter<Passage>(
     const named = [...new Set(numbersOf(list))];
     const isCode = space === '' && wordEnd.test(recent) && named.every((n) => passages[n - 1] === undefined);
     if (isCode) return original;
-    const statement = statementBefore(recent);
+    const statement = statementBeforeMarker(recent);
     const kept: number[] = [];
     for (const n of named) {
       const passage = passages[n - 1];
@@ -57,8 +56,8 @@ export function createMarkerRewriter<Passage>(
       else if (reason !== null) dropped.set(n, reason);
     }
     if (kept.length > 0) return `${space}[${kept.join(', ')}]`;
-    // Keeps empty brackets for a removed marker such as in "[[9]1]", because the text around it could otherwise form
-    // another marker.
+    // Keeps empty brackets in place of a removed marker such as in "[[9]1]", because the text around it could otherwise
+    // form another marker.
     return openBracket.test(recent) ? `${space}[]` : '';
   }
 
@@ -82,7 +81,7 @@ export function createMarkerRewriter<Passage>(
     let held = '';
     for await (const piece of pieces) {
       const text = held + piece;
-      held = unfinished.exec(text.slice(-unfinishedCharacters))?.[0] ?? '';
+      held = unfinishedMarker.exec(text.slice(-maxUnfinishedMarkerLength))?.[0] ?? '';
       yield* rewriteText(text.slice(0, text.length - held.length));
     }
     yield held;
@@ -90,7 +89,8 @@ export function createMarkerRewriter<Passage>(
 
   return {
     /**
-     * Yields rewritten text of a reply as soon as it is final; the result does not depend on how the reply is split.
+     * Yields the rewritten reply piece by piece, each as soon as no later text can change it; the result does not
+     * depend on how the reply is split.
      */
     async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
       for await (const text of rewriteAll(pieces)) if (text !== '') yield text;
@@ -107,17 +107,17 @@ export function createMarkerRewriter<Passage>(
  * Removes the citation markers of an earlier reply, because their numbers would refer to other passages in a new
  * prompt.
  */
-export function withoutMarkers(reply: string, citationCount: number): string {
+export function removeCitationMarkers(reply: string, citationCount: number): string {
   return reply.replace(marker, (original, _space, list: string) =>
     numbersOf(list).every((k) => k >= 1 && k <= citationCount) ? '' : original,
   );
 }
 
 /**
- * Returns the sentence that a citation marker at the end of the text belongs to: the current one, or the one that just
+ * Returns the sentence to which a citation marker at the end of the text belongs: the current one, or the one that just
  * ended.
  */
-export function statementBefore(text: string): string {
+export function statementBeforeMarker(text: string): string {
   const plain = text.replace(marker, '').trimEnd();
   const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
   const sentence = splitSentences(plain, lineStart).at(-1);
@@ -130,12 +130,15 @@ function numbersOf(list: string): number[] {
 
 export const minCitationSupport = 0.35;
 const minAttribution = 0.6;
-/** Minimum share of a statement's content words in a passage that it is attributed to, if it has at least three. */
+/**
+ * Share of a statement's content words (at least three) that must occur in a passage to attribute the statement to it
+ * by words.
+ */
 const minWordAttribution = 0.75;
 const minAttributedWords = 3;
 
-export function statementsOf(reply: string): string[] {
-  return [...linesOf(reply)]
+export function splitReplyIntoStatements(reply: string): string[] {
+  return [...lineSpansOf(reply)]
     .flatMap((line) => splitSentences(reply, line.start, line.end))
     .map(({ start, end }) => reply.slice(start, end).trim())
     .filter((statement) => statement !== '');
@@ -143,7 +146,8 @@ export function statementsOf(reply: string): string[] {
 
 /**
  * @returns how likely a passage is the source of a statement, 0 to 1: their cosine, or the share of common words if
- * that is high. The vector of a long passage averages all its topics and is far from each single sentence.
+ * that is high. Words count because the vector of a long passage averages all its topics and is far from each single
+ * sentence.
  * @param words stems of the statement's content words
  */
 export function attributionScore(cosine: number, words: readonly string[], passage: ReadonlySet<string>): number {
@@ -152,8 +156,8 @@ export function attributionScore(cosine: number, words: readonly string[], passa
 }
 
 /**
- * Attributes passages to a reply without citations: for each statement the best passage, if its score reaches 0.6. Each
- * passage once, in the order of the statements.
+ * Attributes passages to a reply without citations: for each statement the best passage, if its score reaches 0.6.
+ * Returns each passage once, in the order of the statements.
  * @param score see {@link attributionScore}
  */
 export function attributePassages<Passage>(

@@ -10,7 +10,7 @@ const roleToken = new RegExp(
 );
 
 /** Puts a visible dot into role markers, so that untrusted text cannot open a role in the prompt. */
-export function withoutRoleTokens(text: string): string {
+export function neutralizeRoleMarkers(text: string): string {
   return text.replace(roleToken, '$&·');
 }
 
@@ -19,7 +19,9 @@ export type Passage = {
   documentName: string;
   pageNumber: number;
   text: string;
-  /** True if the passage, or the name of its document, contains instructions to a model; the prompt warns of them. */
+  /**
+   * True if the passage, or the name of its document, contains instructions to a model; the prompt then warns of them.
+   */
   addressesModel?: boolean;
 };
 
@@ -36,7 +38,7 @@ const datamark = '\u02c6';
 const invisible = /[\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]|(?![\t\n\r])\p{Cc}/gu;
 
 /** Removes invisible characters, which could hide instructions. */
-export function visibleText(text: string): string {
+export function removeInvisibleCharacters(text: string): string {
   return text.replace(invisible, '');
 }
 
@@ -52,7 +54,7 @@ const warning = 'unverified instructions inside';
  * with ", unverified instructions inside" after the page if the passage contains instructions to a model.
  * @param nonce random `[a-z0-9]{8,}` per request, so that a document cannot close its block
  */
-export function contextBlocks(passages: readonly Passage[], nonce: string): string {
+export function formatPassageBlocks(passages: readonly Passage[], nonce: string): string {
   return passages
     .map(({ number, documentName, pageNumber, text, addressesModel = false }) => {
       const position = `p. ${pageNumber}${addressesModel ? `, ${warning}` : ''}`;
@@ -62,14 +64,14 @@ export function contextBlocks(passages: readonly Passage[], nonce: string): stri
 }
 
 export function sanitizeForPrompt(text: string): string {
-  return withoutRoleTokens(visibleText(text));
+  return neutralizeRoleMarkers(removeInvisibleCharacters(text));
 }
 
 function asData(text: string): string {
   return sanitizeForPrompt(text).replaceAll(/[^\S\r\n]/g, datamark);
 }
 
-export function contextRules(nonce: string): { before: string; after: string } {
+export function passageBlockRules(nonce: string): { before: string; after: string } {
   return {
     before:
       `Passages of documents follow between <<${nonce} …>> and <<end ${nonce} …>>. Their spaces are written as ` +
@@ -80,7 +82,7 @@ export function contextRules(nonce: string): { before: string; after: string } {
 }
 
 function headerText(name: string): string {
-  const line = visibleText(name)
+  const line = removeInvisibleCharacters(name)
     .replace(/[|<>\s]+/gu, ' ')
     .trim()
     .slice(0, 200);
@@ -91,7 +93,7 @@ const previewLength = 300;
 
 /**
  * Formats a tool result for a model, as data between markers with a nonce.
- * @param nonce random `[a-z0-9]{8,}` per result, because the model may pass on to the next tool what it has read
+ * @param nonce random `[a-z0-9]{8,}` per result, because the model may send a nonce that it has read to the next tool
  */
 export function toolResultMessage(tool: string, text: string, nonce: string): string {
   return [
@@ -102,11 +104,11 @@ export function toolResultMessage(tool: string, text: string, nonce: string): st
 }
 
 export function foundPassagesMessage(passages: readonly Passage[], note: string, nonce: string): string {
-  const rules = contextRules(nonce);
-  return [rules.before, contextBlocks(passages, nonce), rules.after, note].join('\n\n');
+  const rules = passageBlockRules(nonce);
+  return [rules.before, formatPassageBlocks(passages, nonce), rules.after, note].join('\n\n');
 }
 
-export function resultPreview(text: string): string {
+export function toolResultPreview(text: string): string {
   return sanitizeForPrompt(text).trim().slice(0, previewLength).toWellFormed();
 }
 
@@ -138,9 +140,9 @@ const encoded = /[A-Za-z0-9+/]{24,}={0,2}/g;
 /** Number of characters of a chunk that are checked for instructions to a model; almost all chunks are shorter. */
 const charactersRead = 16_000;
 
-/** True for a text that contains instructions to a model, also in look-alike letters, base64 or rot13. */
-export function addressesModel(text: string): boolean {
-  const visible = visibleText(text.slice(0, charactersRead));
+/** True for a text that contains instructions to a model, also if written in look-alike letters, base64 or rot13. */
+export function containsModelInstructions(text: string): boolean {
+  const visible = removeInvisibleCharacters(text.slice(0, charactersRead));
   const blobs = Array.from(visible.matchAll(encoded), ([blob]) => decoded(blob));
   return [visible, rot13(visible), ...blobs].some(holdsInstruction);
 }

@@ -1,13 +1,13 @@
 /** Maximum passages per prompt; more of them distract a model. */
-export const contextLimits = { chunks: 8, tokens: 3_000 } as const;
+export const promptChunkLimits = { chunks: 8, tokens: 3_000 } as const;
 
 /**
- * Selects chunks for a prompt, in order: each that still fits. The first one is selected even if it exceeds the budget
- * alone (documents may have larger chunks); the prompt truncates it.
+ * Selects chunks for a prompt, in order: each that still fits. Selects the first one even if it alone exceeds the token
+ * limit (a document may have larger chunks); the prompt truncates it.
  */
-export function selectChunks<Chunk extends { tokenCount: number }>(
+export function selectChunksForPrompt<Chunk extends { tokenCount: number }>(
   ranked: readonly Chunk[],
-  limits: { chunks: number; tokens: number } = contextLimits,
+  limits: { chunks: number; tokens: number } = promptChunkLimits,
 ): Chunk[] {
   const selected: Chunk[] = [];
   let tokens = 0;
@@ -24,7 +24,7 @@ export function selectChunks<Chunk extends { tokenCount: number }>(
 const defaultHistoryTokens = 3_000;
 /** Share of a large context window for chat history; older rounds cost more than they help. */
 const historyShare = 1 / 8;
-/** Maximum share of passages in the remaining tokens, so that chat history keeps some room. */
+/** Maximum share of passages in the tokens that remain for passages and chat history. */
 const passageShare = 2 / 3;
 /** Share of tool calls and their results in the tokens that the reply leaves free. */
 const toolShare = 1 / 2;
@@ -36,8 +36,8 @@ const minReplyShare = 1 / 8;
 type WindowPlan = { maxTokens: number; tools: number; passages: number; history(passages: number): number };
 
 /**
- * Divides the context window of a model. The reply gets the agent's `maxTokens`, but at most half of the free tokens,
- * unless that is less than an eighth of the window.
+ * Divides the context window of a model. The reply gets the agent's `maxTokens`, but at most half of the free tokens;
+ * if that half is less than an eighth of the window, the eighth.
  * @param window null if unknown: then only history is limited
  * @param fixed tokens that are never truncated: persona, steering, rules, tool descriptions and the question
  * @param hasTools reserves tokens for tool results
@@ -68,7 +68,11 @@ export function planContextWindow(input: {
   };
 }
 
-export function itemsThatFit<Item>(items: readonly Item[], tokensOf: (item: Item) => number, budget: number): Item[] {
+export function itemsWithinTokenBudget<Item>(
+  items: readonly Item[],
+  tokensOf: (item: Item) => number,
+  budget: number,
+): Item[] {
   let left = budget;
   return items.filter((item) => {
     const tokens = tokensOf(item);

@@ -1,8 +1,8 @@
-import { endOfStartedUrl, maxUrlLength, urlEnd, urlStart, withoutClosing } from './urls.ts';
+import { endOfUrlAt, endOfUrlContinuedAt, maxUrlLength, trimClosingPunctuation, urlStartPattern } from './urls.ts';
 
 const specialSyntax = new RegExp(
   [
-    `(?<address>${urlStart})`,
+    `(?<address>${urlStartPattern})`,
     String.raw`(?<scheme>:\\?\/\\?\/)`,
     String.raw`(?<image>!\[)`,
     String.raw`(?<target>\]\()`,
@@ -21,7 +21,6 @@ const longestIncompleteSyntax = 11;
 /** White space of Markdown. `\s` matches more, which Markdown treats as part of a URL. */
 const space = String.raw`[ \t\r\n]`;
 const sign = String.raw`[^ \t\r\n()<>]`;
-/** Matches the target of a link, with its title: `](<address> "title")`. */
 const linkTarget = new RegExp(
   String.raw`^(?<opening>\]\(${space}{0,8}(?:<(?<inAngles>[^<> \t\r\n]*)>|(?<alone>(?:${sign}|\(${sign}*\))*)))(?:${space}{1,8}"(?<title>[^"]{0,200})")?${space}{0,8}\)`,
 );
@@ -33,9 +32,11 @@ const incompleteLinkTarget = new RegExp(
 const longestLinkTarget = maxUrlLength + 250;
 /** Characters that may directly follow a link, because they close a sentence, a bracket or an emphasis. */
 const closingAfterLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
-/** Maximum length of the closing characters after a link, plus the character after them. */
 const longestClosing = 17;
-/** Matches the end of an emphasis, which a space before it would break. A surrogate pair may still be incomplete. */
+/**
+ * Matches the markers that end an emphasis; a space before them would break it. The character after them may still be
+ * half of a surrogate pair.
+ */
 const emphasisEnd = /^[*_~]{1,3}(?=[^\p{L}\p{N}\u{10000}-\u{10ffff}\ud800-\udfff*_~])/u;
 
 /** Matches the beginning of a line up to a possible code fence, including container markers (quotes, lists). */
@@ -46,7 +47,8 @@ const keptLineLength = 200;
 
 /**
  * Languages of code blocks that clients render with images and links instead of showing the code. Matched anywhere in
- * the info string, because clients differ in what names the language. Also matches characters that may be escapes.
+ * the info string, because clients differ in which part of it names the language. Also matches characters with which an
+ * info string may be escaped.
  */
 const renderedCode =
   /[&\\]|mermaid|plantuml|puml|graphviz|svg|vega|excalidraw|bpmn|wavedrom|kroki|(?:geo|topo)json|\b(?:mmd|dot|gv|d2|stl|math|latex|tex)\b/i;
@@ -94,7 +96,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     return text;
   }
 
-  /** Replaces a URL by a notice; never directly after `]`, where the notice would become a link target. */
+  /** Replaces a URL by a notice, after a space so that a preceding `]` does not make the notice a link target. */
   function remove(): string {
     removedCount += 1;
     return emit(/[\s(]/.test(lastEmitted) ? removalNotice : ` ${removalNotice}`);
@@ -142,9 +144,9 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function passLongAddress(text: string, from: number, isEnd: boolean): number {
-    const end = endOfStartedUrl(text, from);
+    const end = endOfUrlContinuedAt(text, from);
     isInLongAddress = end === text.length && !isEnd;
-    // Leaves a `]` at the end of the text unread, because more text may turn it into `](`.
+    // Does not consume a `]` at the end of the text yet, because more text may turn it into `](`.
     const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
     consume(text.slice(from, stop));
     return stop;
@@ -214,7 +216,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function* rewriteUrl(text: string, index: number, start: string, isEnd: boolean): Generator<string, number> {
-    const end = urlEnd(text, index);
+    const end = endOfUrlAt(text, index);
     // Waits for one more character after a URL, because more text may turn a bracket into `](`.
     if (end === text.length && !isEnd && end - index <= maxUrlLength + 1) return index;
     if (end - index > maxUrlLength) {
@@ -223,7 +225,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
       yield remove();
       return index + start.length;
     }
-    const address = withoutClosing(text.slice(index, end));
+    const address = trimClosingPunctuation(text.slice(index, end));
     consume(address);
     if (!known.has(address)) yield remove();
     // Markdown parsers differ on where a URL ends, also at `<` or `](`: only Markdown white space ends it for all of

@@ -1,25 +1,28 @@
-export const urlStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
-const addressBegin = new RegExp(String.raw`${urlStart}|:\\?\/\\?\/`, 'iy');
+export const urlStartPattern = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
+const addressBegin = new RegExp(String.raw`${urlStartPattern}|:\\?\/\\?\/`, 'iy');
 /** Matches the rest of a URL, up to a space, an invalid character, or `](`, which ends a link text. */
 const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
 const closing = new Set('.,;:!?)]}\'"’”»…*_~`|\\');
 /** Maximum length of a URL including closing characters. Longer URLs are removed. */
 export const maxUrlLength = 2_048;
 /**
- * Maximum number of URLs that a text joins by commas or brackets without a space; longer runs are not lists of URLs.
+ * Maximum number of URLs that are joined by commas or brackets without a space; a longer run is not a list of URLs.
  */
 const maxJoinedAddresses = 16;
 
-/** Extracts the URLs from a text, except those above the maximum length and those after the 16th of a joined run. */
-export function urlsIn(text: string): string[] {
+/**
+ * Extracts the URLs from a text, except too long ones and, of URLs that are joined without a space, those after the
+ * 16th.
+ */
+export function extractUrls(text: string): string[] {
   const addresses: string[] = [];
   let runEnd = 0;
   let end = 0;
   let together = 0;
-  for (const { index } of text.matchAll(new RegExp(urlStart, 'gi'))) {
+  for (const { index } of text.matchAll(new RegExp(urlStartPattern, 'gi'))) {
     if (index >= runEnd) {
-      runEnd = urlEnd(text, index);
-      end = index + withoutClosing(text.slice(index, runEnd)).length;
+      runEnd = endOfUrlAt(text, index);
+      end = index + trimClosingPunctuation(text.slice(index, runEnd)).length;
       together = 0;
     }
     together += 1;
@@ -28,19 +31,19 @@ export function urlsIn(text: string): string[] {
   return addresses;
 }
 
-export function urlEnd(text: string, index: number): number {
-  return endOfStartedUrl(text, index + lengthAt(addressBegin, text, index));
+export function endOfUrlAt(text: string, index: number): number {
+  return endOfUrlContinuedAt(text, index + lengthAt(addressBegin, text, index));
 }
 
-export function endOfStartedUrl(text: string, index: number): number {
+export function endOfUrlContinuedAt(text: string, index: number): number {
   return index + lengthAt(addressRest, text, index);
 }
 
 /**
- * Removes closing characters from the end of a URL. Not by a regular expression, which would take quadratic time for a
- * run of them.
+ * Removes punctuation and closing brackets from the end of a URL. A regular expression would take quadratic time for a
+ * long run of them.
  */
-export function withoutClosing(address: string): string {
+export function trimClosingPunctuation(address: string): string {
   let end = address.length;
   while (closing.has(address[end - 1] ?? '')) end -= 1;
   return address.slice(0, end);
@@ -61,8 +64,8 @@ export function isUrlInTexts(address: string, texts: readonly string[]): boolean
 }
 
 function namesIn(text: string): Set<string> {
-  const words = text.split(/[\s<>"'`()[\]{}|]+/).map(withoutClosing);
-  return new Set([...words, ...urlsIn(text).flatMap(balanced)].map(bare));
+  const words = text.split(/[\s<>"'`()[\]{}|]+/).map(trimClosingPunctuation);
+  return new Set([...words, ...extractUrls(text).flatMap(balanced)].map(bare));
 }
 
 function balanced(address: string): string[] {

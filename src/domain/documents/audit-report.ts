@@ -2,33 +2,33 @@
  * Passes of the storage audit, in order: orphaned vectors (`points`) are deleted before incomplete `documents` are
  * ingested again.
  */
-export const auditPasses = ['points', 'documents', 'blobs', 'deletions'] as const;
+const storageAuditPasses = ['points', 'documents', 'blobs', 'deletions'] as const;
 
-export type AuditPass = (typeof auditPasses)[number];
+export type StorageAuditPass = (typeof storageAuditPasses)[number];
 
-export const findingKinds = [
+export const auditFindingKinds = [
   /** `orphan_points`: vectors without a document, or of a generation that is neither active nor the newest. */
   'orphan_points',
   /** `orphan_chunks`: chunks of a generation that is neither active nor the newest. */
   'orphan_chunks',
-  /** `missing_points`: an active generation has another number of vectors than of chunks. */
+  /** `missing_points`: an active generation does not have as many vectors as chunks. */
   'missing_points',
   /** `broken_chunks`: an active generation has a wrong chunk count or wrong chunk indices. */
   'broken_chunks',
   'orphan_blob',
-  /** `missing_blob`: the blob store has no original for the document. */
+  /** `missing_blob`: the blob store lacks the original file of a document. */
   'missing_blob',
-  /** `lost_deletion`: a deletion was requested but has no open job. */
+  /** `lost_deletion`: the deletion of a document was requested, but no open job deletes it. */
   'lost_deletion',
 ] as const;
 
-export type FindingKind = (typeof findingKinds)[number];
+export type AuditFindingKind = (typeof auditFindingKinds)[number];
 
 /**
  * Audit findings of one kind. `first` holds ids of documents or blob keys. `heldBack` counts orphans that were not
- * deleted, because so many suggest that the database is an older or another one; absent if there are none.
+ * deleted, because so many suggest that the audit compares with an older or wrong database; absent if there are none.
  */
-export type FindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
+type AuditFindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
 
 /**
  * @returns the maximum number of orphans on an audited page; if there are more, none is deleted without an operator's
@@ -39,39 +39,39 @@ export function maxOrphanDeletions(checked: number): number {
 }
 
 export type AuditReport = {
-  checked: Record<AuditPass, number>;
-  findings: { [kind in FindingKind]?: FindingSummary };
+  checked: Record<StorageAuditPass, number>;
+  findings: { [kind in AuditFindingKind]?: AuditFindingSummary };
 };
 
 export type AuditPage = { checked: number; findings: AuditReport['findings']; next: string | null };
 
-export type AuditProgress = { pass: AuditPass | null; after: string | null; report: AuditReport };
+export type AuditProgress = { pass: StorageAuditPass | null; after: string | null; report: AuditReport };
 
 const IDS_SHOWN = 20;
 
 export const initialAuditProgress: AuditProgress = {
-  pass: auditPasses[0],
+  pass: storageAuditPasses[0],
   after: null,
   report: { checked: { points: 0, documents: 0, blobs: 0, deletions: 0 }, findings: {} },
 };
 
-export function advanceAudit({ report }: AuditProgress, pass: AuditPass, page: AuditPage): AuditProgress {
+export function advanceAudit({ report }: AuditProgress, pass: StorageAuditPass, page: AuditPage): AuditProgress {
   let { findings } = report;
-  for (const kind of findingKinds) {
+  for (const kind of auditFindingKinds) {
     const more = page.findings[kind];
-    if (more !== undefined) findings = addFinding(findings, kind, more);
+    if (more !== undefined) findings = addAuditFinding(findings, kind, more);
   }
   const checked = { ...report.checked, [pass]: report.checked[pass] + page.checked };
-  const nextPass = page.next === null ? (auditPasses[auditPasses.indexOf(pass) + 1] ?? null) : pass;
+  const nextPass = page.next === null ? (storageAuditPasses[storageAuditPasses.indexOf(pass) + 1] ?? null) : pass;
   return { pass: nextPass, after: page.next, report: { checked, findings } };
 }
 
-export function addFinding(
+export function addAuditFinding(
   findings: AuditReport['findings'],
-  kind: FindingKind,
-  { found, repaired, heldBack = 0, first }: FindingSummary,
+  kind: AuditFindingKind,
+  { found, repaired, heldBack = 0, first }: AuditFindingSummary,
 ): AuditReport['findings'] {
-  const before: FindingSummary = findings[kind] ?? { found: 0, repaired: 0, first: [] };
+  const before: AuditFindingSummary = findings[kind] ?? { found: 0, repaired: 0, first: [] };
   const allHeldBack = (before.heldBack ?? 0) + heldBack;
   const summary = {
     found: before.found + found,
@@ -83,7 +83,7 @@ export function addFinding(
 }
 
 export function auditSummary({ checked, findings }: AuditReport): string {
-  const found = findingKinds.flatMap((kind) => {
+  const found = auditFindingKinds.flatMap((kind) => {
     const summary = findings[kind];
     if (summary === undefined) return [];
     const { heldBack, repaired } = summary;

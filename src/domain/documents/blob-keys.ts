@@ -1,16 +1,17 @@
 const blobKeyPattern = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/[\w-]+$/;
 
 /**
- * Blob key of a document's original. Documents of an organization with the same content share it. `sha256` is
+ * Blob key of a document's original file. Documents of an organization with the same content share it. `sha256` is
  * lower-case hex.
  */
-export function originalKey(orgId: string, sha256: string): string {
+export function originalBlobKey(orgId: string, sha256: string): string {
   return `${orgId}/${sha256}`;
 }
 
 /**
- * @returns the organization of a blob key; null if this service did not create the key. Older keys end with a UUID.
+ * @returns the organization of a blob key; null if this service did not create the key. Older keys end with a UUID
+ * instead of a hash.
  */
-export function organizationOf(blobKey: string): string | null {
+export function organizationOfBlobKey(blobKey: string): string | null {
   return blobKeyPattern.exec(blobKey)?.[1] ?? null;
 }

@@ -1,7 +1,7 @@
-import { sanitizeForPrompt, visibleText } from '../chat/context-blocks.ts';
+import { removeInvisibleCharacters, sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { type TokenCounter, truncateToTokens } from '../text/tokens.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
-import { type Chunk, chunkBody, chunkSemantically } from './chunking.ts';
+import { type Chunk, chunkByTokens, chunkSemantically } from './chunking.ts';
 import { pageNumberAt } from './pages.ts';
 import type { RagConfig } from './rag-config.ts';
 
@@ -21,22 +21,22 @@ export function contextualText(place: {
   return place.context ? `${where}\n${place.context}` : where;
 }
 
-/** Part of the cache key of chunk contexts. Change it with the prompt. */
-export const contextPromptVersion = 1;
+/** Version of the prompt for chunk contexts, part of their cache key. Change it together with the prompt. */
+export const chunkContextPromptVersion = 1;
 
-export const maxContextTokens = 100;
+export const maxChunkContextTokens = 100;
 
 /**
- * Number of tokens in the prompt for a chunk context besides document and passage, with a reserve for other tokenizers.
+ * Tokens of the prompt for a chunk context besides document and passage, with a reserve for tokenizers that count more.
  */
-export const contextOverheadTokens = 600;
+export const chunkContextOverheadTokens = 600;
 
 /**
  * Builds the prompt for the context of a chunk (contextual retrieval, Anthropic 2024). The document comes first, so
  * that a provider with a prompt cache reads it once for all chunks.
  * @param nonce unpredictable for the author of the document, and the same for all of its chunks
  */
-export function contextMessages(
+export function chunkContextMessages(
   { document, passage }: { document: string; passage: string },
   nonce: string,
 ): { role: 'system' | 'user'; content: string }[] {
@@ -65,7 +65,7 @@ export function contextMessages(
  * beginning and the surroundings of the chunk. The surroundings move in steps, so that neighbouring chunks share an
  * excerpt (and the provider's cache). Lengths are UTF-16 code units.
  */
-export function contextExcerpt(body: string, position: number, maxLength: number): string {
+export function chunkContextExcerpt(body: string, position: number, maxLength: number): string {
   if (body.length <= maxLength) return body;
   const head = Math.floor(maxLength / 4);
   const reach = maxLength - head;
@@ -78,15 +78,15 @@ export function contextExcerpt(body: string, position: number, maxLength: number
 
 /**
  * Cleans the chunk context that a model wrote: one line without labels, quotes and delimiters, at most {@link
- * maxContextTokens}. May be empty.
+ * maxChunkContextTokens}. May be empty.
  */
-export function cleanContext(answer: string, deps: { tokens: TokenCounter }): string {
-  const bare = visibleText(answer)
+export function cleanChunkContext(answer: string, deps: { tokens: TokenCounter }): string {
+  const bare = removeInvisibleCharacters(answer)
     .replace(/<<[^<>]*>>/g, ' ')
     .replace(/\s+/g, ' ')
     .replace(/^[\s#*"'“”‘’`_]*(?:(?:context|situation)\s*:)?[\s#*"'“”‘’`_]*/i, '')
     .replace(/[\s*"'“”‘’`_]+$/u, '');
-  const whole = truncateToTokens(bare, maxContextTokens, deps.tokens);
+  const whole = truncateToTokens(bare, maxChunkContextTokens, deps.tokens);
   if (whole.length === bare.length) return whole;
   const sentences = /^.*[.!?。！？]/su.exec(whole)?.[0] ?? '';
   return (sentences.length * 2 >= whole.length ? sentences : whole).trim();
@@ -96,7 +96,7 @@ export function cleanContext(answer: string, deps: { tokens: TokenCounter }): st
  * Input of chunking. `pageMap` holds the offset of each page in the body; null for a format without pages. `contexts`
  * are the chunk contexts that a model wrote, in order.
  */
-export type ChunkSource = {
+export type ChunkingInput = {
   documentName: string;
   body: string;
   pageMap: number[] | null;
@@ -111,7 +111,7 @@ export type IndexedChunk = Chunk & {
   termCount: number;
 };
 
-export function indexedText(chunk: Pick<IndexedChunk, 'contextualText' | 'content'>): string {
+export function indexedTextOfChunk(chunk: Pick<IndexedChunk, 'contextualText' | 'content'>): string {
   return `${chunk.contextualText}\n${chunk.content}`;
 }
 
@@ -120,7 +120,7 @@ export function indexedText(chunk: Pick<IndexedChunk, 'contextualText' | 'conten
  * @param distances see `chunkSemantically`; ignored when the document is chunked by tokens
  */
 export function* chunkDocument(
-  source: ChunkSource,
+  source: ChunkingInput,
   distances: readonly number[],
   deps: { tokens: TokenCounter; analyze: AnalyzeText },
 ): Generator<IndexedChunk> {
@@ -129,7 +129,7 @@ export function* chunkDocument(
   const chunks =
     method === 'semantic'
       ? chunkSemantically(body, { method, ...size }, distances, deps)
-      : chunkBody(body, { method, ...size }, deps);
+      : chunkByTokens(body, { method, ...size }, deps);
   for (const chunk of chunks) {
     const pageNumber = pageNumberAt(pageMap, chunk.contentOffset);
     const prefix = contextualText({
@@ -138,7 +138,7 @@ export function* chunkDocument(
       pageNumber,
       context: contexts[chunk.index],
     });
-    const stems = contentStems(deps.analyze(indexedText({ contextualText: prefix, content: chunk.content })));
+    const stems = contentStems(deps.analyze(indexedTextOfChunk({ contextualText: prefix, content: chunk.content })));
     yield { ...chunk, contextualText: prefix, pageNumber, terms: countEach(stems), termCount: stems.length };
   }
 }

@@ -1,22 +1,27 @@
-import { cosine } from '../alignment/score.ts';
-import { furthestEnd, isCharacterBoundary, type TokenCounter, type TokenRuler } from '../text/tokens.ts';
-import { type Span, splitSentences } from '../text/words.ts';
-import { type Block, type BlockKind, linesOf, parseBlocks } from './markdown.ts';
+import { cosineSimilarity } from '../alignment/score.ts';
+import {
+  furthestEndWithinTokens,
+  isCharacterBoundary,
+  type SliceTokenCounter,
+  type TokenCounter,
+} from '../text/tokens.ts';
+import { splitSentences, type TextSpan } from '../text/words.ts';
+import { lineSpansOf, type MarkdownBlock, type MarkdownBlockKind, parseMarkdownBlocks } from './markdown.ts';
 
 /**
  * A unit that chunks are built from: a sentence, a heading, a whole table or code block, or a part of one that is too
  * long. Units cover the body without gaps. Only whole sentences may be repeated as overlap.
  */
-type TextUnit = Span & { block: Block; isSentence: boolean };
+type TextUnit = TextSpan & { block: MarkdownBlock; isSentence: boolean };
 
 /**
  * Splits a document's body into units of at most `maxTokens` each (a single character may exceed a very small maximum).
  */
-function chunkUnits(body: string, ruler: TokenRuler, maxTokens: number): TextUnit[] {
-  return parseBlocks(body).flatMap((block) => blockUnits(body, block, ruler, maxTokens));
+function chunkUnits(body: string, ruler: SliceTokenCounter, maxTokens: number): TextUnit[] {
+  return parseMarkdownBlocks(body).flatMap((block) => blockUnits(body, block, ruler, maxTokens));
 }
 
-function blockUnits(body: string, block: Block, ruler: TokenRuler, maxTokens: number): TextUnit[] {
+function blockUnits(body: string, block: MarkdownBlock, ruler: SliceTokenCounter, maxTokens: number): TextUnit[] {
   const spans = splits[block.kind](body, block, ruler, maxTokens);
   const isSentence = block.kind === 'text' || block.kind === 'list';
   return spans.flatMap((span) => {
@@ -25,14 +30,14 @@ function blockUnits(body: string, block: Block, ruler: TokenRuler, maxTokens: nu
   });
 }
 
-type Split = (body: string, block: Block, ruler: TokenRuler, maxTokens: number) => Span[];
+type Split = (body: string, block: MarkdownBlock, ruler: SliceTokenCounter, maxTokens: number) => TextSpan[];
 
 const whole: Split = (_body, block) => [{ start: block.start, end: block.end }];
 
 const byLineWhenTooLong: Split = (body, block, ruler, maxTokens) =>
   ruler(block.start, block.end) <= maxTokens ? whole(body, block, ruler, maxTokens) : textLines(body, block);
 
-const splits: Record<BlockKind, Split> = {
+const splits: Record<MarkdownBlockKind, Split> = {
   text: (body, block) => splitSentences(body, block.start, block.end),
   list: (body, block) => textLines(body, block).flatMap((line) => splitSentences(body, line.start, line.end)),
   heading: whole,
@@ -42,9 +47,9 @@ const splits: Record<BlockKind, Split> = {
 };
 
 /** Splits a block of text into lines with their trailing blank lines, so that no unit begins with white space. */
-function textLines(body: string, block: Block): Span[] {
-  const found: Span[] = [];
-  for (const line of linesOf(body, block.start, block.end)) {
+function textLines(body: string, block: MarkdownBlock): TextSpan[] {
+  const found: TextSpan[] = [];
+  for (const line of lineSpansOf(body, block.start, block.end)) {
     const previous = found.at(-1);
     if (previous && body.slice(line.start, line.end).trim() === '') previous.end = line.end;
     else found.push({ ...line });
@@ -52,11 +57,11 @@ function textLines(body: string, block: Block): Span[] {
   return found;
 }
 
-/** Splits a text that is too long at a line break, or else at white space, in the second half of each part. */
-function splitHard(body: string, span: Span, ruler: TokenRuler, maxTokens: number): Span[] {
-  const parts: Span[] = [];
+/** Splits a text that exceeds the maximum at a line break, or else at white space, in the second half of each part. */
+function splitHard(body: string, span: TextSpan, ruler: SliceTokenCounter, maxTokens: number): TextSpan[] {
+  const parts: TextSpan[] = [];
   for (let start = span.start; start < span.end; ) {
-    const limit = furthestEnd(ruler, start, span.end, maxTokens);
+    const limit = furthestEndWithinTokens(ruler, start, span.end, maxTokens);
     const end = limit === span.end ? limit : splitPoint(body, start, limit, span.end);
     parts.push({ start, end });
     start = end;
@@ -84,12 +89,12 @@ function lastSplit(body: string, from: number, to: number, space: RegExp): numbe
   return null;
 }
 
-type ChunkKind = BlockKind | 'ocr';
+type ChunkKind = MarkdownBlockKind | 'ocr';
 
 /**
  * A slice of a document's body: `body.slice(contentOffset, contentOffset + content.length) === content`. Offsets are
- * UTF-16 code units; `tokenCount` counts `content` alone; `chunkKind` is the kind of most of its text; `headingPath`
- * lists the headings above its first text that is not overlap.
+ * UTF-16 code units; `tokenCount` counts `content` alone; `chunkKind` is the block kind of most of its text;
+ * `headingPath` lists the headings above its first text that is not overlap.
  */
 export type Chunk = {
   index: number;
@@ -110,7 +115,7 @@ type TokenChunking = { method: 'token'; targetTokens: number; overlapTokens: num
  * - A table or code block is split (between lines) only if it alone exceeds the target; so is a sentence or line. No chunk
  *   exceeds the target unless a single character does.
  */
-export function chunkBody(body: string, options: TokenChunking, deps: { tokens: TokenCounter }): Chunk[] {
+export function chunkByTokens(body: string, options: TokenChunking, deps: { tokens: TokenCounter }): Chunk[] {
   if (body.trim() === '') return [];
   const ruler = deps.tokens.measure(body);
   const units = chunkUnits(body, ruler, options.targetTokens);
@@ -122,13 +127,18 @@ export function chunkBody(body: string, options: TokenChunking, deps: { tokens: 
  */
 type UnitRange = { first: number; fresh: number; end: number };
 
-function toChunks(body: string, units: readonly TextUnit[], ranges: readonly UnitRange[], ruler: TokenRuler): Chunk[] {
+function toChunks(
+  body: string,
+  units: readonly TextUnit[],
+  ranges: readonly UnitRange[],
+  ruler: SliceTokenCounter,
+): Chunk[] {
   return ranges.map((range, index) => toChunk(body, ruler, units, range, index));
 }
 
 function packUnits(
   units: readonly TextUnit[],
-  ruler: TokenRuler,
+  ruler: SliceTokenCounter,
   { targetTokens, overlapTokens }: TokenChunking,
 ): UnitRange[] {
   const ranges: UnitRange[] = [];
@@ -158,7 +168,13 @@ function packUnits(
   return ranges;
 }
 
-function toChunk(body: string, ruler: TokenRuler, units: readonly TextUnit[], range: UnitRange, index: number): Chunk {
+function toChunk(
+  body: string,
+  ruler: SliceTokenCounter,
+  units: readonly TextUnit[],
+  range: UnitRange,
+  index: number,
+): Chunk {
   const start = units[range.first]?.start ?? 0;
   const end = units[range.end - 1]?.end ?? body.length;
   return {
@@ -182,12 +198,14 @@ function majorityKind(units: readonly TextUnit[]): ChunkKind {
 
 type SemanticChunking = { method: 'semantic'; targetTokens: number; overlapTokens: number };
 
-/** Minimum number of sentences for semantic chunking; fewer give too few distances to find large ones. */
+/**
+ * Minimum number of sentences for semantic chunking; with fewer there are too few distances to tell which are large.
+ */
 const minUnits = 8;
 const breakPercentile = 0.95;
 /**
  * Maximum number of characters before and after the start of a sentence in its semantic window. Every embedding service
- * accepts twice as many.
+ * accepts texts of twice this length.
  */
 const windowReach = 4_000;
 
@@ -209,13 +227,13 @@ export function semanticWindows(body: string, options: SemanticChunking, deps: {
 }
 
 export function cosineDistance(a: Float32Array, b: Float32Array): number {
-  return 1 - cosine(a, b);
+  return 1 - cosineSimilarity(a, b);
 }
 
 /**
  * Splits a document's body where its topic changes: between neighbours whose distance is in the top 5 %. A segment
- * above the target is split again at its largest distance; a segment below a quarter of it joins the nearer neighbour
- * if both fit. Chunks do not overlap. A body of fewer than eight sentences is chunked by tokens.
+ * above the target size is split again at its largest distance; a segment below a quarter of the target size joins the
+ * nearer neighbour if both fit. Chunks do not overlap. A body of fewer than eight sentences is chunked by tokens.
  * @param distances the `cosineDistance` from each of the `semanticWindows` to the next, in order
  */
 export function chunkSemantically(
@@ -224,12 +242,12 @@ export function chunkSemantically(
   distances: readonly number[],
   deps: { tokens: TokenCounter },
 ): Chunk[] {
-  if (distances.length < minUnits - 1) return chunkBody(body, { ...options, method: 'token' }, deps);
+  if (distances.length < minUnits - 1) return chunkByTokens(body, { ...options, method: 'token' }, deps);
   const ruler = deps.tokens.measure(body);
   const units = chunkUnits(body, ruler, options.targetTokens);
   if (distances.length !== units.length - 1) {
     throw new RangeError(
-      `Chunking ${units.length} sentences needs ${units.length - 1} distances, not ${distances.length}.`,
+      `Semantic chunking of ${units.length} sentences needs ${units.length - 1} distances; got ${distances.length}.`,
     );
   }
 
@@ -261,7 +279,7 @@ function splitLarge(
   segment: Segment,
   units: readonly TextUnit[],
   gaps: readonly number[],
-  ruler: TokenRuler,
+  ruler: SliceTokenCounter,
   target: number,
 ): Segment[] {
   const done: Segment[] = [];
@@ -282,7 +300,7 @@ function joinSmall(
   segments: readonly Segment[],
   units: readonly TextUnit[],
   gaps: readonly number[],
-  ruler: TokenRuler,
+  ruler: SliceTokenCounter,
   target: number,
 ): Segment[] {
   const joined = [...segments];
@@ -309,6 +327,6 @@ function joinSmall(
   return joined;
 }
 
-function tokensOf(segment: Segment, units: readonly TextUnit[], ruler: TokenRuler): number {
+function tokensOf(segment: Segment, units: readonly TextUnit[], ruler: SliceTokenCounter): number {
   return ruler(units[segment.first]?.start ?? 0, units[segment.end - 1]?.end ?? 0);
 }

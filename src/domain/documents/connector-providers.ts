@@ -2,10 +2,9 @@ export const oauthConnectorProviders = ['acme_drive', 'acme_onedrive', 'acme_sha
 
 export type OAuthConnectorProvider = (typeof oauthConnectorProviders)[number];
 
-/** Provider of files. `acme_s3` is connected with access keys, the others by OAuth consent. */
 export type ConnectorProvider = OAuthConnectorProvider | 'acme_s3';
 
-export const connectorLabels: Readonly<Record<ConnectorProvider, string>> = {
+export const connectorProviderLabels: Readonly<Record<ConnectorProvider, string>> = {
   acme_drive: 'Google Drive',
   acme_onedrive: 'OneDrive',
   acme_sharepoint: 'SharePoint',

@@ -2,16 +2,16 @@
  * Id of a vector space. Shortened vectors of a model form another space than full ones: `model@256` are vectors of
  * `model` with 256 dimensions.
  */
-export function embeddingSpace(model: string, dimensions: number | null): string {
+export function embeddingSpaceId(model: string, dimensions: number | null): string {
   return dimensions === null ? model : `${model}@${dimensions}`;
 }
 
-export function readEmbeddingSpace(id: string): { model: string; dimensions: number | null } {
+export function parseEmbeddingSpaceId(id: string): { model: string; dimensions: number | null } {
   const { model = id, dimensions } = /^(?<model>.+)@(?<dimensions>[1-9]\d{0,4})$/.exec(id)?.groups ?? {};
   return { model, dimensions: dimensions === undefined ? null : Number(dimensions) };
 }
 
-export type BatchLimits = { texts: number; tokens: number };
+export type EmbeddingBatchLimits = { texts: number; tokens: number };
 
 /**
  * Groups texts of the given token counts into embedding requests: longest first, so that texts of similar length share
@@ -19,7 +19,7 @@ export type BatchLimits = { texts: number; tokens: number };
  * own.
  * @returns indexes into `tokenCounts`, one list per request; every index once
  */
-export function planBatches(tokenCounts: readonly number[], limits: BatchLimits): number[][] {
+export function planEmbeddingBatches(tokenCounts: readonly number[], limits: EmbeddingBatchLimits): number[][] {
   const longestFirst = tokenCounts.map((_, index) => index).sort((a, b) => lengthAt(b) - lengthAt(a) || a - b);
   const batches: number[][] = [];
   let batch: number[] = [];
@@ -42,7 +42,7 @@ export function planBatches(tokenCounts: readonly number[], limits: BatchLimits)
 }
 
 /** Weighted mean of unit vectors, scaled to unit length: the vector of a text that was embedded in parts. */
-export function poolVectors(parts: readonly { vector: Float32Array; weight: number }[]): Float32Array {
+export function weightedMeanVector(parts: readonly { vector: Float32Array; weight: number }[]): Float32Array {
   const sum = new Float32Array(parts[0]?.vector.length ?? 0);
   for (const { vector, weight } of parts) {
     vector.forEach((value, dimension) => {
@@ -60,7 +60,7 @@ export function toUnitLength(vector: Float32Array): Float32Array {
   return vector.map((value) => value / length);
 }
 
-export function splitInHalves(text: string): [string, string] {
+export function splitTextInHalves(text: string): [string, string] {
   const middle = Math.floor(text.length / 2);
   const before = text.lastIndexOf(' ', middle);
   const after = text.indexOf(' ', middle);

@@ -24,7 +24,7 @@ export const sourceFormats = [
 ] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-export const readableFormats =
+export const readableFormatsDescription =
   'text, Markdown, source code, web pages, CSV, JSON, PDF, Word (.docx, .doc), PowerPoint (.pptx, .ppt), ' +
   'Excel (.xlsx, .xls), OpenDocument (.odt, .odp, .ods), .rtf, e-books (.epub), mail (.eml, .msg) and images';
 
@@ -121,7 +121,7 @@ export function fileExtension(fileName: string): string {
   return /\.([^./\\]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? '';
 }
 
-export function codeLanguage(fileName: string): string {
+export function codeLanguageOfFile(fileName: string): string {
   return ownValue(codeLanguages, fileExtension(fileName)) ?? '';
 }
 
@@ -129,12 +129,16 @@ export function codeLanguage(fileName: string): string {
 const excelXml = /^(?:<\?xml[^>]*>\s*)?<\?mso-application progid="Excel\.Sheet"\?>/;
 
 /**
- * Detects the format of a text file. The content decides; the name, then the declared media type, only distinguish
+ * Detects the format of a text file by its content. The file name, then the declared media type, only distinguish
  * formats that look alike.
  * @param head the first characters of the file, decoded
- * @returns null for PostScript, which is text but not readable
+ * @returns null for PostScript, which is text but cannot be converted
  */
-export function textFormat(input: { head: string; fileName: string; declaredMediaType?: string }): SourceFormat | null {
+export function detectTextFormat(input: {
+  head: string;
+  fileName: string;
+  declaredMediaType?: string;
+}): SourceFormat | null {
   const head = input.head.trimStart();
   const extension = fileExtension(input.fileName);
   if (head.startsWith('%!PS')) return null;
@@ -184,7 +188,6 @@ function looksLikeMail(head: string): boolean {
   return marks.every((mark) => mark.test(lines));
 }
 
-/** File formats that need an office program to be rendered. */
 const officeFormats = [
   'docx',
   'doc',
@@ -203,18 +206,18 @@ export function isOfficeFormat(format: string | null): format is OfficeFormat {
   return officeFormats.some((name) => name === format);
 }
 
-export function bareMediaType(mediaType: string): string {
+export function mediaTypeWithoutParameters(mediaType: string): string {
   return mediaType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-export function charsetOf(mediaType: string): string | undefined {
+export function charsetOfMediaType(mediaType: string): string | undefined {
   return /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(mediaType)?.[1]?.toLowerCase();
 }
 
 const officePackage = 'application/vnd.openxmlformats-officedocument';
 const openDocument = 'application/vnd.oasis.opendocument';
 
-/** Media type by file format. That of an image depends on its file name. */
+/** Media type by file format, except for images, whose media type depends on the file extension. */
 const mediaTypes: Record<Exclude<SourceFormat, 'image'>, string> = {
   text: 'text/plain',
   markdown: 'text/markdown',
@@ -255,7 +258,7 @@ const binaryFormats = [
   'msg',
 ] as const;
 
-/** Media types of pages. RSS and Atom feeds are converted like pages. */
+/** Media types of web pages. RSS and Atom feeds are converted like pages. */
 const pageTypes = ['text/html', 'application/rss+xml', 'application/atom+xml'];
 
 const imageTypes: Record<string, string> = {
@@ -273,9 +276,9 @@ const imageTypes: Record<string, string> = {
  * Guesses the format from the file name and the client's media type, until the content has been inspected.
  * @returns null if the name and the media type are both unknown
  */
-export function guessFormat(file: { fileName: string; mediaType: string | null }): SourceFormat | null {
+export function guessSourceFormat(file: { fileName: string; mediaType: string | null }): SourceFormat | null {
   const extension = fileExtension(file.fileName);
-  const mediaType = bareMediaType(file.mediaType ?? '');
+  const mediaType = mediaTypeWithoutParameters(file.mediaType ?? '');
   return binaryFormat(extension, mediaType) ?? guessText(file.fileName, extension, mediaType);
 }
 
@@ -288,12 +291,12 @@ function binaryFormat(extension: string, mediaType: string): SourceFormat | unde
 
 function guessText(fileName: string, extension: string, mediaType: string): SourceFormat | null {
   if (/^x?html?$/.test(extension) || pageTypes.includes(mediaType)) return 'html';
-  const format = textFormat({ head: '', fileName, declaredMediaType: mediaType });
+  const format = detectTextFormat({ head: '', fileName, declaredMediaType: mediaType });
   if (format !== 'text') return format;
   return extension === 'txt' || mediaType.startsWith('text/') ? 'text' : null;
 }
 
-export function mediaTypeOf(format: string | null, fileName: string): string {
+export function mediaTypeOfFormat(format: string | null, fileName: string): string {
   const found =
     format === 'image'
       ? Object.entries(imageTypes).find(([extension]) => extension === fileExtension(fileName))

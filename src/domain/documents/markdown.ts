@@ -1,10 +1,10 @@
-export type BlockKind = 'text' | 'heading' | 'list' | 'table' | 'code' | 'caption';
+export type MarkdownBlockKind = 'text' | 'heading' | 'list' | 'table' | 'code' | 'caption';
 
 /**
  * A block of a Markdown body, `body.slice(start, end)`, including trailing blank lines. `headingPath` lists the
  * headings above the block, outermost first; that of a heading ends with the heading itself.
  */
-export type Block = { kind: BlockKind; start: number; end: number; headingPath: readonly string[] };
+export type MarkdownBlock = { kind: MarkdownBlockKind; start: number; end: number; headingPath: readonly string[] };
 
 const fence = /^ {0,3}(`{3,}|~{3,})/;
 const atxMark = /^ {0,3}(#{1,6})(?=[ \t]|$)/;
@@ -17,8 +17,8 @@ const captionLine =
 const maxTitleLength = 200;
 
 /** Splits a Markdown body into blocks without gaps or overlaps. Never fails: unknown syntax is text. */
-export function parseBlocks(body: string): Block[] {
-  const blocks: Block[] = [];
+export function parseMarkdownBlocks(body: string): MarkdownBlock[] {
+  const blocks: MarkdownBlock[] = [];
   const headings: { level: number; title: string }[] = [];
   let openFence: string | null = null;
   let afterBlankLine = true;
@@ -29,15 +29,16 @@ export function parseBlocks(body: string): Block[] {
     headings.push({ level, title: plainTitle(title) });
   };
   /**
-   * End of the newest block's first line. Stored, because searching it again for each line would take quadratic time.
+   * End of the newest block's first line. Stored, because searching for it again at each line would take quadratic
+   * time.
    */
   let firstLineEnd = 0;
-  const open = (kind: BlockKind, start: number, end: number) => {
+  const open = (kind: MarkdownBlockKind, start: number, end: number) => {
     firstLineEnd = end;
     blocks.push({ kind, start, end, headingPath: path() });
   };
 
-  for (const { start, end } of linesOf(body)) {
+  for (const { start, end } of lineSpansOf(body)) {
     const line = body.slice(start, end).trimEnd();
     const current = blocks.at(-1);
 
@@ -94,7 +95,7 @@ export function parseBlocks(body: string): Block[] {
 }
 
 /** Yields the lines of `text` from `start` to `end`, including their line breaks (LF, CRLF or CR). */
-export function* linesOf(text: string, start = 0, end = text.length): Generator<{ start: number; end: number }> {
+export function* lineSpansOf(text: string, start = 0, end = text.length): Generator<{ start: number; end: number }> {
   const breaks = /\r\n|\n|\r/g;
   breaks.lastIndex = start;
   let lineStart = start;

@@ -2,19 +2,18 @@ import { isOneLine } from '../text/plain-text.ts';
 
 const maxNameLength = 255;
 
-export function nameFromFile(fileName: string): string {
+export function documentNameFromFile(fileName: string): string {
   const name = [...fileName].filter(isOneLine).join('').trim();
   return name.slice(0, maxNameLength).toWellFormed().trim() || 'Untitled';
 }
 
-/** Maximum depth of imported folders; files below are put into the deepest one. */
-const maxLevels = 24;
+const maxImportedFolderDepth = 24;
 
 /** @returns the names of the folders between `base` and a file: `a/b/c/plan.txt` below `a` → `b`, `c` */
-export function foldersBelow(base: string, path: string): string[] {
+export function folderNamesBelow(base: string, path: string): string[] {
   const names = path.split('/').slice(0, -1);
   const depth = base === '' ? 0 : base.split('/').length;
-  return names.slice(depth, depth + maxLevels).map(nameFromFile);
+  return names.slice(depth, depth + maxImportedFolderDepth).map(documentNameFromFile);
 }
 
 export function parentPath(path: string): string {

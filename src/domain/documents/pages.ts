@@ -26,7 +26,7 @@ export function estimatedPageCount(charCount: number): number {
  * footnotes and hyphenation.
  */
 const runLength = 4;
-/** Number of words at the top of a page that are searched for a run that also occurs in the text. */
+/** Number of words at the top of a page in which a run is searched that also occurs in the text. */
 const wordsOfTop = 120;
 
 /** In scripts without spaces each character is a word, because line breaks would split longer words differently. */
@@ -118,10 +118,7 @@ function runAt(words: number[], place: number): number {
   return hash >>> 0;
 }
 
-/**
- * Selects the longest list of anchors that are in the same order on the pages and in the body (longest increasing
- * subsequence).
- */
+/** Selects the longest list of anchors that are in the same order on the pages and in the body. */
 function inOrder(anchors: Anchor[]): Anchor[] {
   const byPages = anchors.toSorted((one, other) => one.inPages - other.inPages);
   /** `ends`: index of the anchor that ends the best sequence of each length. `before`: predecessor of each anchor. */
@@ -147,7 +144,10 @@ function inOrder(anchors: Anchor[]): Anchor[] {
   return chosen.reverse();
 }
 
-/** Moves from the anchor towards the top of its page while page and body agree; they differ at a running header. */
+/**
+ * Moves from the anchor towards the top of its page while the words of page and body agree; a running header ends the
+ * agreement.
+ */
 function topOf(anchor: Anchor, firstWord: number, inPages: number[], inBody: number[]): number {
   let { inPages: place, inBody: top } = anchor;
   while (place > firstWord && top > 0 && inPages[place - 1] === inBody[top - 1]) {

@@ -1,8 +1,8 @@
-export type ChunkingMethod = 'token' | 'semantic';
-export type RetrievalMode = 'vector' | 'word_match' | 'hybrid';
+type ChunkingMethod = 'token' | 'semantic';
+type RetrievalMode = 'vector' | 'word_match' | 'hybrid';
 export type RerankerType = 'cross_encoder' | 'llm';
 
-/** Chunking and retrieval settings of one document. Tokens are those of o200k_base. */
+/** Chunking and retrieval settings of one document. Token counts use the tokenizer o200k_base. */
 export type RagConfig = {
   chunking: { method: ChunkingMethod; targetTokens: number; overlapTokens: number };
   retrieval: {
@@ -22,7 +22,7 @@ export type ChunkingOptions = {
   overlapTokens?: number | undefined;
 };
 
-export const maxTargetTokens = 8192;
+export const maxChunkTargetTokens = 8192;
 
 const chunkingDefaults = { method: 'token', targetTokens: 400, overlapTokens: 60 } as const;
 
@@ -39,7 +39,7 @@ export function defaultRagConfig(deployment: { embeddingModel: string; hasRerank
  * Applies the chunking options of a request. A target without an overlap gets the default share of overlap (15 %, at
  * most 60 tokens), so that a small target alone is not rejected for an overlap that the request did not ask for.
  */
-export function withChunking(config: RagConfig, options: ChunkingOptions): RagConfig {
+export function applyChunkingOptions(config: RagConfig, options: ChunkingOptions): RagConfig {
   const targetTokens = options.targetTokens ?? config.chunking.targetTokens;
   const share = chunkingDefaults.overlapTokens / chunkingDefaults.targetTokens;
   const overlapTokens =
@@ -57,8 +57,8 @@ export function isOverlapBelowTarget(chunking: { targetTokens: number; overlapTo
   return chunking.overlapTokens < chunking.targetTokens;
 }
 
-/** Maximum chunks of a small document: as many as one call of an embedding model accepts. */
-export const maxSmallChunks = 64;
+/** Maximum chunks of a small document: as many as one request to an embedding model accepts. */
+export const maxChunksOfSmallDocument = 64;
 /** Bytes per token of English text. Other languages have fewer, so this underestimates their tokens. */
 const bytesPerToken = 4;
 
@@ -71,8 +71,8 @@ export function isPlainTextFormat(format: string | null): boolean {
 }
 
 /**
- * True for a document whose ingestion probably takes only seconds: plain text, chunked by tokens into few chunks
- * (ignoring overlap, because only chunking gives the exact number).
+ * True for a document whose ingestion probably takes only seconds: plain text, chunked by tokens into few chunks.
+ * Ignores overlap, because only chunking gives the exact number.
  * @param of.sourceFormat the guessed format
  */
 export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: number; ragConfig: RagConfig }): boolean {
@@ -80,7 +80,7 @@ export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: nu
   return (
     isPlainTextFormat(of.sourceFormat) &&
     method === 'token' &&
-    of.sizeBytes <= maxSmallChunks * targetTokens * bytesPerToken
+    of.sizeBytes <= maxChunksOfSmallDocument * targetTokens * bytesPerToken
   );
 }
 

@@ -24,7 +24,7 @@ const cronRanges = [
  * expression: this check only rejects it early, with a clear error. Cron libraries accept forms that Temporal does not,
  * such as `L`.
  */
-export function isCron(text: string): boolean {
+export function isSupportedCron(text: string): boolean {
   const fields = text.trim().split(/\s+/);
   return fields.length === cronRanges.length && cronRanges.every((range, index) => isField(fields[index] ?? '', range));
 }
@@ -41,8 +41,8 @@ function isField(field: string, [smallest, largest]: readonly [number, number]):
 
 const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** False for a valid cron expression that never matches, such as the 31st of February. */
-export function cronHasDays(text: string): boolean {
+/** False for a valid cron expression that never matches a date, such as the 31st of February. */
+export function cronMatchesSomeDate(text: string): boolean {
   const [, , days = '', months = ''] = text.trim().split(/\s+/);
   return longestMonths.some(
     (length, index) =>
@@ -54,14 +54,14 @@ export function cronHasDays(text: string): boolean {
 /**
  * @returns the smallest interval in minutes between two runs of a cron expression, including from one hour to the next
  */
-export function cronMinutesApart(text: string): number {
+export function smallestCronIntervalMinutes(text: string): number {
   const field = text.trim().split(/\s+/)[0] ?? '';
   const minutes = Array.from({ length: 60 }, (_, minute) => minute).filter((minute) => isInField(field, minute, 0));
   const gaps = minutes.map((minute, index) => (minutes[index + 1] ?? 60 + (minutes[0] ?? 0)) - minute);
   return Math.min(...gaps);
 }
 
-/** @param smallest the smallest value of the cron field; steps count from it */
+/** @param smallest the smallest allowed value of the cron field, from which steps (`/n`) count */
 function isInField(field: string, value: number, smallest: number): boolean {
   return field.split(',').some((part) => {
     const [range = '', step] = part.split('/');

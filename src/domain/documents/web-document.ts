@@ -1,9 +1,8 @@
 import { isOneLine } from '../text/plain-text.ts';
-import { bareMediaType, fileExtension } from './formats.ts';
+import { fileExtension, mediaTypeWithoutParameters } from './formats.ts';
 
 const maxNameLength = 255;
 
-/** Names of query parameters that grant access: signatures, keys, sessions. */
 const secretParameter =
   /(?:credential|hmac|key|key_?id|password|secret|signature|ticket|token)s?$|^(?:auth|authorization|bearer|code|jwt|otp|pass|pwd|session|session_?id|sid|sig)$|^x-(?:amz|goog)-/i;
 
@@ -17,7 +16,8 @@ export function publicSourceUrl(asked: string): string {
   url.password = '';
   url.hash = '';
   const secrets = [...url.searchParams.keys()].filter((name) => secretParameter.test(name));
-  // Deleting a parameter serializes the query again; a URL without secrets stays as it was written.
+  // Deletes only existing parameters: `delete` serializes the query again, and a URL without secrets must stay as
+  // written.
   for (const name of secrets) url.searchParams.delete(name);
   return url.href;
 }
@@ -49,7 +49,7 @@ export function webDocumentNames(source: {
   const given = oneLine(source.fileName?.split(/[\\/]/).at(-1) ?? '');
   const segment = oneLine(decoded(pathname.split('/').filter(Boolean).at(-1) ?? '').replaceAll(/[\\/]/g, ' '));
   const base = given || segment || hostname;
-  const known = extensionsOf(bareMediaType(source.mediaType));
+  const known = extensionsOf(mediaTypeWithoutParameters(source.mediaType));
   const [extension] = known;
   const isSaid = extension === undefined || known.includes(fileExtension(base));
   return {

@@ -1,23 +1,23 @@
-import type { ComparedSide, PairOrder, PairWinner, UnitOutcome } from './judgement.ts';
-import { type ResponseAxis, rubricOf } from './rubric.ts';
-import { signTest } from './statistics.ts';
+import type { ComparedSide, JudgingUnitOutcome, ReplyOrder, WinningReply } from './judgement.ts';
+import { type ResponseAxis, rubricOfAxis } from './rubric.ts';
+import { signTestPValue } from './statistics.ts';
 
-export type PairedWinner = ComparedSide | 'tie';
+export type WinningSide = ComparedSide | 'tie';
 
 /**
- * Result of comparing two replies on one axis, from both orders. In `rationale`, reply A is the version's and reply B
- * the baseline's.
+ * Result of comparing two replies on one axis, combined from both orders of the replies. In `rationale`, reply A is the
+ * version's and reply B the baseline's.
  */
-export type AxisComparison = {
+type AxisComparison = {
   axis: ResponseAxis;
   label: string;
-  winner: PairedWinner;
+  winner: WinningSide;
   rationale: string;
   /** True if the judge's verdict changed with the order of the replies; the axis is then a tie. */
   isFlipped: boolean;
 };
 
-export type ComparedCase = {
+export type ComparedTestCase = {
   input: string;
   versionResponse: string;
   baselineResponse: string;
@@ -26,10 +26,13 @@ export type ComparedCase = {
 
 export type ComparisonSummary = { versionWins: number; baselineWins: number; ties: number };
 
-type PairVerdict = { winner: PairWinner; rationale: string };
+type PairVerdict = { winner: WinningReply; rationale: string };
 
-export function axisComparisons(outcomes: readonly UnitOutcome[], axes: readonly ResponseAxis[]): AxisComparison[] {
-  const verdictOf = (axis: ResponseAxis, order: PairOrder): PairVerdict | undefined => {
+export function axisComparisons(
+  outcomes: readonly JudgingUnitOutcome[],
+  axes: readonly ResponseAxis[],
+): AxisComparison[] {
+  const verdictOf = (axis: ResponseAxis, order: ReplyOrder): PairVerdict | undefined => {
     for (const outcome of outcomes) {
       const { unit } = outcome;
       if (unit.mode !== 'pairwise' || unit.axis !== axis || unit.order !== order) continue;
@@ -39,15 +42,17 @@ export function axisComparisons(outcomes: readonly UnitOutcome[], axes: readonly
   };
   return axes.flatMap((axis) => {
     const [ab, ba] = [verdictOf(axis, 'AB'), verdictOf(axis, 'BA')];
-    return ab === undefined || ba === undefined ? [] : [{ axis, label: rubricOf(axis).label, ...resolvePair(ab, ba) }];
+    return ab === undefined || ba === undefined
+      ? []
+      : [{ axis, label: rubricOfAxis(axis).label, ...combinePairVerdicts(ab, ba) }];
   });
 }
 
 /**
- * Combines the judge's two verdicts on one axis. A side wins only if it wins in both orders, which removes position
- * bias.
+ * Combines the judge's verdicts on one axis, one for each order of the replies. A side wins only if it wins in both
+ * orders, which removes position bias.
  */
-export function resolvePair(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparison, 'axis' | 'label'> {
+export function combinePairVerdicts(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparison, 'axis' | 'label'> {
   const first = winnerIn(ab.winner, { A: 'version', B: 'baseline' });
   const second = winnerIn(ba.winner, { A: 'baseline', B: 'version' });
   if (first === second) return { winner: first, rationale: ab.rationale, isFlipped: false };
@@ -55,16 +60,16 @@ export function resolvePair(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparis
   return { winner: 'tie', rationale, isFlipped: true };
 }
 
-function winnerIn(winner: PairWinner, sides: Record<'A' | 'B', ComparedSide>): PairedWinner {
+function winnerIn(winner: WinningReply, sides: Record<'A' | 'B', ComparedSide>): WinningSide {
   return winner === 'tie' ? 'tie' : sides[winner];
 }
 
-export function summarizeComparisons(cases: readonly ComparedCase[]): ComparisonSummary {
+export function summarizeComparisons(cases: readonly ComparedTestCase[]): ComparisonSummary {
   return countWinners(cases.flatMap(({ comparisons }) => comparisons.map(({ winner }) => winner)));
 }
 
-function countWinners(winners: readonly PairedWinner[]): ComparisonSummary {
-  const count = (wanted: PairedWinner) => winners.filter((winner) => winner === wanted).length;
+function countWinners(winners: readonly WinningSide[]): ComparisonSummary {
+  const count = (wanted: WinningSide) => winners.filter((winner) => winner === wanted).length;
   return { versionWins: count('version'), baselineWins: count('baseline'), ties: count('tie') };
 }
 
@@ -82,9 +87,9 @@ export type ComparisonStatistics = {
   conclusion: string;
 };
 
-export function comparisonStatistics(cases: readonly ComparedCase[]): ComparisonStatistics {
+export function comparisonStatistics(cases: readonly ComparedTestCase[]): ComparisonStatistics {
   const caseWins = countWinners(cases.map(caseWinner));
-  const pValue = signTest(caseWins.versionWins, caseWins.baselineWins);
+  const pValue = signTestPValue(caseWins.versionWins, caseWins.baselineWins);
   const all = cases.flatMap(({ comparisons }) => comparisons);
   const flips = all.filter(({ isFlipped }) => isFlipped).length;
   const [ofVersion, ofBaseline] = [total(cases, 'versionResponse'), total(cases, 'baselineResponse')];
@@ -106,7 +111,7 @@ export function comparisonStatistics(cases: readonly ComparedCase[]): Comparison
   };
 }
 
-function caseWinner({ comparisons }: ComparedCase): PairedWinner {
+function caseWinner({ comparisons }: ComparedTestCase): WinningSide {
   const { versionWins, baselineWins } = countWinners(comparisons.map(({ winner }) => winner));
   if (versionWins === baselineWins) return 'tie';
   return versionWins > baselineWins ? 'version' : 'baseline';
@@ -135,7 +140,7 @@ const noticeablyLonger = 0.25;
  * verdicts, and is longer by more than 25 % on average. Lengths are in characters.
  */
 export function isLengthConfounded(
-  verdicts: readonly { version: number; baseline: number; winner: PairedWinner }[],
+  verdicts: readonly { version: number; baseline: number; winner: WinningSide }[],
 ): boolean {
   const decided = verdicts.filter(({ winner, version, baseline }) => winner !== 'tie' && version !== baseline);
   if (decided.length === 0) return false;
@@ -145,7 +150,7 @@ export function isLengthConfounded(
   return longerWins.length >= longerWinsShare * decided.length && meanExcess > noticeablyLonger;
 }
 
-function total(cases: readonly ComparedCase[], response: 'versionResponse' | 'baselineResponse'): number {
+function total(cases: readonly ComparedTestCase[], response: 'versionResponse' | 'baselineResponse'): number {
   return cases.reduce((sum, each) => sum + each[response].length, 0);
 }
 

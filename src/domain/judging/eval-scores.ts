@@ -1,7 +1,7 @@
 import { isLengthConfounded } from './comparison.ts';
-import type { AxisScore, CaseResult, EvaluationResult, FailedUnit } from './outcome.ts';
-import { judgeSampling, maxScore, type Rubric } from './rubric.ts';
-import { meanInterval } from './statistics.ts';
+import type { AxisScore, EvaluationResult, FailedJudgingUnit, TestCaseResult } from './outcome.ts';
+import { judgeSampling, maxJudgeScore, type Rubric } from './rubric.ts';
+import { meanConfidenceInterval } from './statistics.ts';
 
 /**
  * Model families, recognized by parts of model names. A distilled model belongs to both families that its name
@@ -36,7 +36,7 @@ const families: readonly [family: string, names: RegExp][] = [
  * True if judge and generator belong to the same model family, because judges favour texts of their own family. Models
  * of unknown families are compared by name, ignoring the provider.
  */
-export function isSameFamily(evaluator: string, generator: string): boolean {
+export function isSameModelFamily(evaluator: string, generator: string): boolean {
   const own = familiesOf(evaluator);
   const others = familiesOf(generator);
   if (own.length === 0 || others.length === 0) return bareName(evaluator) === bareName(generator);
@@ -52,7 +52,7 @@ function bareName(model: string): string {
   return model.toLowerCase().replace(/^.*\//, '').replace(/:.*$/, '');
 }
 
-export type ScoredCase = {
+type ScoredCase = {
   input: string;
   generated_response: string;
   has_reference: boolean;
@@ -69,25 +69,24 @@ export type EvalScores = {
   prompt_average: number;
   response_average: number;
   overall_average: number;
-  /** 95 % confidence interval of the mean score over the cases; null for fewer than two cases. */
   ci95: [low: number, high: number] | null;
   samples: number;
   same_family: boolean;
   length_confounded: boolean;
   prompt_scores: AxisScore[];
   cases: ScoredCase[];
-  failed_units: FailedUnit[];
+  failed_units: FailedJudgingUnit[];
   rubric_version: string;
   finished_at: string;
 };
 
-export function evalScores(evaluation: {
+export function toEvalScores(evaluation: {
   result: EvaluationResult;
   rubric: Rubric;
   rubricVersion: string;
   evaluatorModel: string;
   generationModel: string;
-  failedUnits: FailedUnit[];
+  failedUnits: FailedJudgingUnit[];
   finishedAt: Date;
   parent: { cases: readonly AnsweredCase[] } | null;
 }): EvalScores {
@@ -102,9 +101,9 @@ export function evalScores(evaluation: {
     overall_average: result.overallAverage,
     ci95: interval(cases.map((each) => each.response_average)),
     samples: judgeSampling[rubric].samples,
-    same_family: isSameFamily(evaluatorModel, generationModel),
+    same_family: isSameModelFamily(evaluatorModel, generationModel),
     length_confounded:
-      parent !== null && isLengthConfounded(pairCases<AnsweredCase>(cases, parent.cases).map(lengthVerdict)),
+      parent !== null && isLengthConfounded(pairTestCases<AnsweredCase>(cases, parent.cases).map(lengthVerdict)),
     prompt_scores: result.promptScores,
     cases,
     failed_units: evaluation.failedUnits,
@@ -113,7 +112,7 @@ export function evalScores(evaluation: {
   };
 }
 
-function scoredCase(result: CaseResult): ScoredCase {
+function scoredCase(result: TestCaseResult): ScoredCase {
   return {
     input: result.input,
     generated_response: result.generatedResponse,
@@ -124,19 +123,19 @@ function scoredCase(result: CaseResult): ScoredCase {
 }
 
 function interval(averages: readonly number[]): [number, number] | null {
-  const found = meanInterval(averages);
+  const found = meanConfidenceInterval(averages);
   if (found === null) return null;
-  const withinScale = (value: number) => Math.round(Math.min(maxScore, Math.max(0, value)) * 100) / 100;
+  const withinScale = (value: number) => Math.round(Math.min(maxJudgeScore, Math.max(0, value)) * 100) / 100;
   return [withinScale(found.low), withinScale(found.high)];
 }
 
-export type CasePair<Case> = { version: Case; parent: Case };
+export type TestCasePair<Case> = { version: Case; parent: Case };
 
 /** Pairs the test cases of two versions by input; equal inputs are paired in order. */
-export function pairCases<Case extends { input: string }>(
+export function pairTestCases<Case extends { input: string }>(
   cases: readonly Case[],
   parents: readonly Case[],
-): CasePair<Case>[] {
+): TestCasePair<Case>[] {
   const left = [...parents];
   return cases.flatMap((version) => {
     const index = left.findIndex((parent) => parent.input === version.input);
@@ -145,7 +144,7 @@ export function pairCases<Case extends { input: string }>(
   });
 }
 
-function lengthVerdict({ version, parent }: CasePair<AnsweredCase>) {
+function lengthVerdict({ version, parent }: TestCasePair<AnsweredCase>) {
   const difference = version.response_average - parent.response_average;
   const better = difference > 0 ? ('version' as const) : ('baseline' as const);
   return {

@@ -1,54 +1,54 @@
 import {
-  type Axis,
   axesOfReply,
-  isReference,
+  isReferenceAnswer,
   judgeSampling,
   promptAxes,
   type ResponseAxis,
   type Rubric,
+  type RubricAxis,
   rubricVersion,
-  type Severity,
+  type WeaknessSeverity,
 } from './rubric.ts';
 
 /** Side of a comparison of two versions. An evaluation of one version only uses the side `version`. */
 export type ComparedSide = 'version' | 'baseline';
 
 /** Order in which the judge reads two replies: `AB` begins with the version's reply, `BA` with the baseline's. */
-export const pairOrders = ['AB', 'BA'] as const;
-export type PairOrder = (typeof pairOrders)[number];
+export const replyOrders = ['AB', 'BA'] as const;
+export type ReplyOrder = (typeof replyOrders)[number];
 
-export type TextRef = { kind: 'prompt'; side: ComparedSide } | { kind: 'reply'; caseIndex: number };
+export type JudgedTextRef = { kind: 'prompt'; side: ComparedSide } | { kind: 'reply'; caseIndex: number };
 
 /**
  * One call of the judge. It refers to texts instead of containing them, to keep Temporal payloads small. `sample`
  * counts from 1.
  */
 export type JudgingUnit =
-  | { mode: 'plain'; text: TextRef }
-  | { mode: 'anchored'; text: TextRef; axis: Axis; sample: number }
-  | { mode: 'pairwise'; caseIndex: number; axis: ResponseAxis; order: PairOrder };
+  | { mode: 'plain'; text: JudgedTextRef }
+  | { mode: 'anchored'; text: JudgedTextRef; axis: RubricAxis; sample: number }
+  | { mode: 'pairwise'; caseIndex: number; axis: ResponseAxis; order: ReplyOrder };
 
 export type JudgedCase = { caseIndex: number; hasReference: boolean };
 
-export function unitsOfPrompt(rubric: Rubric, side: ComparedSide = 'version'): JudgingUnit[] {
+export function judgingUnitsOfPrompt(rubric: Rubric, side: ComparedSide = 'version'): JudgingUnit[] {
   return unitsOfText({ kind: 'prompt', side }, rubric, promptAxes);
 }
 
-export function unitsOfReply(rubric: Rubric, { caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
+export function judgingUnitsOfReply(rubric: Rubric, { caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
   return unitsOfText({ kind: 'reply', caseIndex }, rubric, axesOfReply(hasReference));
 }
 
-export function unitsOfPair({ caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
+export function judgingUnitsOfPair({ caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
   return axesOfReply(hasReference).flatMap((axis) =>
-    pairOrders.map((order) => ({ mode: 'pairwise' as const, caseIndex, axis, order })),
+    replyOrders.map((order) => ({ mode: 'pairwise' as const, caseIndex, axis, order })),
   );
 }
 
-export function unitsOfBothPrompts(): JudgingUnit[] {
-  return [...unitsOfPrompt('plain', 'version'), ...unitsOfPrompt('plain', 'baseline')];
+export function judgingUnitsOfBothPrompts(): JudgingUnit[] {
+  return [...judgingUnitsOfPrompt('plain', 'version'), ...judgingUnitsOfPrompt('plain', 'baseline')];
 }
 
-function unitsOfText(text: TextRef, rubric: Rubric, axes: readonly Axis[]): JudgingUnit[] {
+function unitsOfText(text: JudgedTextRef, rubric: Rubric, axes: readonly RubricAxis[]): JudgingUnit[] {
   if (rubric === 'plain') return [{ mode: 'plain', text }];
   return axes.flatMap((axis) => samplesOf(rubric).map((sample) => ({ mode: 'anchored' as const, text, axis, sample })));
 }
@@ -61,17 +61,17 @@ function samplesOf(rubric: Rubric): number[] {
  * Formats the name of a judge call for `failed_units` and operators: `prompt/role_clarity#2`, `baseline prompt`, `case
  * 3/relevance BA`.
  */
-export function unitName(unit: JudgingUnit): string {
+export function judgingUnitName(unit: JudgingUnit): string {
   if (unit.mode === 'pairwise') return `case ${unit.caseIndex + 1}/${unit.axis} ${unit.order}`;
   const text = textName(unit.text);
   return unit.mode === 'plain' ? text : `${text}/${unit.axis}#${unit.sample}`;
 }
 
-export function answerName(caseIndex: number, side: ComparedSide): string {
+export function generatedReplyName(caseIndex: number, side: ComparedSide): string {
   return `case ${caseIndex + 1} ${side === 'version' ? '' : 'baseline '}answer`;
 }
 
-function textName(text: TextRef): string {
+function textName(text: JudgedTextRef): string {
   if (text.kind === 'reply') return `case ${text.caseIndex + 1}`;
   return text.side === 'version' ? 'prompt' : 'baseline prompt';
 }
@@ -81,85 +81,89 @@ function textName(text: TextRef): string {
  * call. The up to two repetitions after an invalid answer are not counted.
  * @param cases for each case, whether it has a reference answer
  */
-export function callsOfEvaluation(rubric: Rubric, cases: readonly boolean[], { withPrompt = true } = {}): number {
-  const ofPrompt = withPrompt ? unitsOfPrompt(rubric).length : 0;
+export function maxModelCallsOfEvaluation(
+  rubric: Rubric,
+  cases: readonly boolean[],
+  { withPrompt = true } = {},
+): number {
+  const ofPrompt = withPrompt ? judgingUnitsOfPrompt(rubric).length : 0;
   return cases.reduce(
-    (calls, hasReference) => calls + 1 + unitsOfReply(rubric, { caseIndex: 0, hasReference }).length,
+    (calls, hasReference) => calls + 1 + judgingUnitsOfReply(rubric, { caseIndex: 0, hasReference }).length,
     ofPrompt,
   );
 }
 
-export function callsOfComparison(cases: readonly boolean[]): number {
+export function maxModelCallsOfComparison(cases: readonly boolean[]): number {
   return cases.reduce(
-    (calls, hasReference) => calls + 2 + unitsOfPair({ caseIndex: 0, hasReference }).length,
-    unitsOfBothPrompts().length,
+    (calls, hasReference) => calls + 2 + judgingUnitsOfPair({ caseIndex: 0, hasReference }).length,
+    judgingUnitsOfBothPrompts().length,
   );
 }
 
-export type PromptText = { agentName: string; agentPrompt: string; tags: readonly string[] };
+export type AgentPromptText = { agentName: string; agentPrompt: string; tags: readonly string[] };
 
-export type CaseText = { input: string; expected: string | null };
+export type TestCaseText = { input: string; expected: string | null };
 
 /** A version's reply to a test case. `persona` is the version's prompt, against which the reply is judged. */
-export type ReplyText = { persona: string; reply: string };
+export type JudgedReplyText = { persona: string; reply: string };
 
-export type PromptMaterial = PromptText & { kind: 'prompt' };
-export type ReplyMaterial = CaseText & ReplyText & { kind: 'reply' };
+export type PromptToJudge = AgentPromptText & { kind: 'prompt' };
+export type ReplyToJudge = TestCaseText & JudgedReplyText & { kind: 'reply' };
 /** Two replies to compare. The judge reads `a` first. */
-export type PairMaterial = CaseText & { kind: 'pair'; a: ReplyText; b: ReplyText };
+export type PairToJudge = TestCaseText & { kind: 'pair'; a: JudgedReplyText; b: JudgedReplyText };
 
 export type JudgeTask =
-  | { mode: 'plain'; material: PromptMaterial | ReplyMaterial }
-  | { mode: 'anchored'; axis: Axis; sample: number; material: PromptMaterial | ReplyMaterial }
-  | { mode: 'pairwise'; axis: ResponseAxis; material: PairMaterial };
+  | { mode: 'plain'; material: PromptToJudge | ReplyToJudge }
+  | { mode: 'anchored'; axis: RubricAxis; sample: number; material: PromptToJudge | ReplyToJudge }
+  | { mode: 'pairwise'; axis: ResponseAxis; material: PairToJudge };
 
-export function pairMaterial(
-  order: PairOrder,
-  { input, expected, version, baseline }: CaseText & Record<ComparedSide, ReplyText>,
-): PairMaterial {
+export function pairToJudge(
+  order: ReplyOrder,
+  { input, expected, version, baseline }: TestCaseText & Record<ComparedSide, JudgedReplyText>,
+): PairToJudge {
   const [a, b] = order === 'AB' ? [version, baseline] : [baseline, version];
   return { kind: 'pair', input, expected, a, b };
 }
 
-export type PlainScore = { axis: Axis; rationale: string; score: number };
-export type AnchoredScore = PlainScore & { weakness: string; severity: Severity };
+export type PlainAxisScore = { axis: RubricAxis; rationale: string; score: number };
+export type AnchoredAxisScore = PlainAxisScore & { weakness: string; severity: WeaknessSeverity };
 /** Winner of a comparison; `A` is the reply that the judge read first. */
-export type PairWinner = 'A' | 'B' | 'tie';
+export type WinningReply = 'A' | 'B' | 'tie';
 
 /** A judge's validated verdict after the scoring rules, as stored. Scores are whole numbers, 0 to 5. */
 export type Judgement =
-  | { mode: 'plain'; scores: PlainScore[] }
-  | ({ mode: 'anchored' } & AnchoredScore)
-  | { mode: 'pairwise'; rationale: string; winner: PairWinner };
+  | { mode: 'plain'; scores: PlainAxisScore[] }
+  | ({ mode: 'anchored' } & AnchoredAxisScore)
+  | { mode: 'pairwise'; rationale: string; winner: WinningReply };
 
-export type UnitOutcome = { unit: JudgingUnit; judgement: Judgement } | { unit: JudgingUnit; code: string };
+export type JudgingUnitOutcome = { unit: JudgingUnit; judgement: Judgement } | { unit: JudgingUnit; code: string };
 
 type EvaluationSubject =
   | { kind: 'version'; draftId: string; versionId: string }
-  | ({ kind: 'prompt'; userId: string } & PromptText);
+  | ({ kind: 'prompt'; userId: string } & AgentPromptText);
 
 /**
  * Everything that the result of an evaluation depends on. Equal specifications of an organization share one evaluation.
  * `draw` identifies a set of generated replies; null for the first set.
  */
-export type EvaluationSpecification = EvaluatedSpecification | ComparedSpecification;
+export type EvaluationSpecification = SingleEvaluationSpecification | ComparisonSpecification;
 
 type Judging = {
   evaluatorModel: string;
   generationModel: string;
   rubricVersion: string;
-  cases: CaseText[];
+  cases: TestCaseText[];
   draw: string | null;
 };
 
-export type EvaluatedSpecification = Judging & {
+export type SingleEvaluationSpecification = Judging & {
   kind: 'evaluate';
   subject: EvaluationSubject;
   rubric: Rubric;
   judgesPrompt: boolean;
 };
 
-export type ComparedSpecification = Judging & {
+export type ComparisonSpecification = Judging & {
   kind: 'compare';
   subject: EvaluationSubject & { kind: 'version' };
   baselineVersionId: string;
@@ -170,7 +174,7 @@ export type ComparedSpecification = Judging & {
  * Model usage as reported by the providers. `calls` counts answers, `cached` those that came from the cache at no cost.
  * Models without a known price cost 0.
  */
-export type Spending = {
+export type JudgingUsage = {
   calls: number;
   cached: number;
   inputTokens: number;
@@ -178,9 +182,9 @@ export type Spending = {
   costUsd: number;
 };
 
-export const zeroSpending: Spending = { calls: 0, cached: 0, inputTokens: 0, completionTokens: 0, costUsd: 0 };
+export const zeroJudgingUsage: JudgingUsage = { calls: 0, cached: 0, inputTokens: 0, completionTokens: 0, costUsd: 0 };
 
-export function addSpending(a: Spending, b: Spending): Spending {
+export function addJudgingUsage(a: JudgingUsage, b: JudgingUsage): JudgingUsage {
   return {
     calls: a.calls + b.calls,
     cached: a.cached + b.cached,
@@ -190,7 +194,7 @@ export function addSpending(a: Spending, b: Spending): Spending {
   };
 }
 
-export function spendingLine({ calls, cached, inputTokens, completionTokens, costUsd }: Spending): string {
+export function formatJudgingUsage({ calls, cached, inputTokens, completionTokens, costUsd }: JudgingUsage): string {
   return (
     `${calls} answers, ${cached} from the cache; ` +
     `${inputTokens} input tokens, ${completionTokens} output tokens, ${costUsd.toFixed(4)} US dollars`
@@ -201,7 +205,7 @@ export function spendingLine({ calls, cached, inputTokens, completionTokens, cos
  * Builds the text whose hash is the cache key of a verdict: rubric, judge, temperature, axis and all texts. The order
  * of two replies follows from their content, so that a comparison with swapped sides finds the same cached verdicts.
  */
-export function cacheKeyText(task: JudgeTask, evaluatorModel: string): string {
+export function verdictCacheKeyText(task: JudgeTask, evaluatorModel: string): string {
   const { temperature } = judgeSampling[task.mode];
   const axis = task.mode === 'plain' ? null : task.axis;
   const sample = task.mode === 'anchored' ? task.sample : 1;
@@ -222,5 +226,5 @@ function textsOf({ material }: JudgeTask): unknown[] {
 }
 
 function referenceOf(expected: string | null): string | null {
-  return isReference(expected) ? expected : null;
+  return isReferenceAnswer(expected) ? expected : null;
 }

@@ -1,10 +1,10 @@
 import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { isCharacterBoundary, type TokenCounter } from '../text/tokens.ts';
 import type { JudgeTask } from './judgement.ts';
-import { isReference } from './rubric.ts';
+import { isReferenceAnswer } from './rubric.ts';
 
 /** Maximum length of a text for the judge. A longer text is shortened to its beginning and end. */
-export const maxTextCharacters = 24_000;
+const maxTextCharacters = 24_000;
 const headShare = 2 / 3;
 
 /** Minimum number of tokens to which a text may be shortened; the judge could not grade a shorter one. */
@@ -22,7 +22,7 @@ export function judgeTextsOf({ material }: JudgeTask): JudgeText[] {
     return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(toJudgeText);
   }
   const request = { title: 'The request', text: material.input };
-  const reference = isReference(material.expected) ? [{ title: 'The reference', text: material.expected }] : [];
+  const reference = isReferenceAnswer(material.expected) ? [{ title: 'The reference', text: material.expected }] : [];
   if (material.kind === 'reply') {
     const persona = { title: 'The persona of the agent', text: material.persona };
     return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(toJudgeText);

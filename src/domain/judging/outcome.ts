@@ -1,29 +1,36 @@
 import {
   axisComparisons,
-  type ComparedCase,
+  type ComparedTestCase,
   type ComparisonStatistics,
   type ComparisonSummary,
   comparisonStatistics,
   summarizeComparisons,
 } from './comparison.ts';
 import {
-  type AnchoredScore,
-  answerName,
-  type CaseText,
+  type AnchoredAxisScore,
   type ComparedSide,
-  type ComparedSpecification,
-  type EvaluatedSpecification,
+  type ComparisonSpecification,
   type EvaluationSpecification,
+  generatedReplyName,
   type Judgement,
   type JudgingUnit,
-  type PlainScore,
-  type UnitOutcome,
-  unitName,
-  unitsOfPair,
-  unitsOfPrompt,
-  unitsOfReply,
+  type JudgingUnitOutcome,
+  judgingUnitName,
+  judgingUnitsOfPair,
+  judgingUnitsOfPrompt,
+  judgingUnitsOfReply,
+  type PlainAxisScore,
+  type SingleEvaluationSpecification,
+  type TestCaseText,
 } from './judgement.ts';
-import { type Axis, axesOfReply, isReference, promptAxes, rubricOf, type Severity } from './rubric.ts';
+import {
+  axesOfReply,
+  isReferenceAnswer,
+  promptAxes,
+  type RubricAxis,
+  rubricOfAxis,
+  type WeaknessSeverity,
+} from './rubric.ts';
 import { meanScore, standardDeviation } from './statistics.ts';
 
 export const evalStatuses = ['queued', 'running', 'completed', 'partial', 'failed', 'canceled'] as const;
@@ -38,7 +45,7 @@ export type EvalStatus = (typeof evalStatuses)[number];
  * if a prompt is judged, one of its axes were judged; otherwise `failed`.
  * @param run.judgedAxes judged axes of the prompt; null if the evaluation does not judge a prompt
  */
-export function finalStatusOf(run: {
+export function finalEvaluationStatus(run: {
   failedUnits: number;
   judgedAxes: number | null;
   cases: number;
@@ -54,23 +61,23 @@ export type ComparisonResult = {
   baselinePromptScores: AxisScore[];
   versionPromptAverage: number;
   baselinePromptAverage: number;
-  cases: ComparedCase[];
+  cases: ComparedTestCase[];
   summary: ComparisonSummary;
   statistics: ComparisonStatistics;
 };
 
-export type EvaluationResults = { kind: 'evaluate' } & EvaluationResult;
-export type ComparisonResults = { kind: 'compare' } & ComparisonResult;
+export type TaggedEvaluationResult = { kind: 'evaluate' } & EvaluationResult;
+export type TaggedComparisonResult = { kind: 'compare' } & ComparisonResult;
 
 type Found = {
   verdicts: ReadonlyMap<string, Judgement>;
   answers: ReadonlyMap<string, string>;
-  failed: readonly FailedUnit[];
+  failed: readonly FailedJudgingUnit[];
 };
 
 type EvaluationOutcome = {
-  results: EvaluationResults | ComparisonResults;
-  failedUnits: FailedUnit[];
+  results: TaggedEvaluationResult | TaggedComparisonResult;
+  failedUnits: FailedJudgingUnit[];
   status: 'completed' | 'partial' | 'failed';
 };
 
@@ -81,25 +88,25 @@ export function evaluationOutcomeOf(specification: EvaluationSpecification, foun
   return specification.kind === 'compare' ? compared(specification, found) : evaluated(specification, found);
 }
 
-function evaluated(specification: EvaluatedSpecification, found: Found): EvaluationOutcome {
+function evaluated(specification: SingleEvaluationSpecification, found: Found): EvaluationOutcome {
   const { rubric, judgesPrompt, cases } = specification;
   const lookUp = lookUpIn(found);
-  const ofPrompt = judgesPrompt ? unitsOfPrompt(rubric).map(lookUp.verdict) : [];
+  const ofPrompt = judgesPrompt ? judgingUnitsOfPrompt(rubric).map(lookUp.verdict) : [];
   const ofCases = cases.map((each, caseIndex) => {
     const answer = lookUp.answer(caseIndex, 'version');
     if (typeof answer !== 'string') return { missing: [answer], result: null };
-    const hasReference = isReference(each.expected);
-    const outcomes = unitsOfReply(rubric, { caseIndex, hasReference }).map(lookUp.verdict);
-    const result = caseResult({ input: each.input, generatedResponse: answer, hasReference }, outcomes);
-    return { missing: failedUnits(outcomes), result };
+    const hasReference = isReferenceAnswer(each.expected);
+    const outcomes = judgingUnitsOfReply(rubric, { caseIndex, hasReference }).map(lookUp.verdict);
+    const result = testCaseResult({ input: each.input, generatedResponse: answer, hasReference }, outcomes);
+    return { missing: failedJudgingUnits(outcomes), result };
   });
   const judged = ofCases.flatMap(({ result }) => (result === null ? [] : [result]));
-  const scores = promptScores(ofPrompt);
-  const missing = [...failedUnits(ofPrompt), ...ofCases.flatMap((each) => each.missing)];
+  const scores = promptAxisScores(ofPrompt);
+  const missing = [...failedJudgingUnits(ofPrompt), ...ofCases.flatMap((each) => each.missing)];
   return {
     results: { kind: 'evaluate', ...evaluationResult(scores, judged) },
     failedUnits: missing,
-    status: finalStatusOf({
+    status: finalEvaluationStatus({
       failedUnits: missing.length,
       judgedAxes: judgesPrompt ? scores.length : null,
       cases: cases.length,
@@ -108,14 +115,14 @@ function evaluated(specification: EvaluatedSpecification, found: Found): Evaluat
   };
 }
 
-function compared({ cases }: ComparedSpecification, found: Found): EvaluationOutcome {
+function compared({ cases }: ComparisonSpecification, found: Found): EvaluationOutcome {
   const lookUp = lookUpIn(found);
-  const ofVersion = unitsOfPrompt('plain', 'version').map(lookUp.verdict);
-  const ofBaseline = unitsOfPrompt('plain', 'baseline').map(lookUp.verdict);
-  const [versionPromptScores, baselinePromptScores] = [promptScores(ofVersion), promptScores(ofBaseline)];
+  const ofVersion = judgingUnitsOfPrompt('plain', 'version').map(lookUp.verdict);
+  const ofBaseline = judgingUnitsOfPrompt('plain', 'baseline').map(lookUp.verdict);
+  const [versionPromptScores, baselinePromptScores] = [promptAxisScores(ofVersion), promptAxisScores(ofBaseline)];
   const ofCases = cases.map((each, caseIndex) => comparedCase(each, caseIndex, lookUp));
   const judged = ofCases.flatMap(({ result }) => (result === null ? [] : [result]));
-  const missing = [...failedUnits([...ofVersion, ...ofBaseline]), ...ofCases.flatMap((each) => each.missing)];
+  const missing = [...failedJudgingUnits([...ofVersion, ...ofBaseline]), ...ofCases.flatMap((each) => each.missing)];
   return {
     results: {
       kind: 'compare',
@@ -128,7 +135,7 @@ function compared({ cases }: ComparedSpecification, found: Found): EvaluationOut
       statistics: comparisonStatistics(judged),
     },
     failedUnits: missing,
-    status: finalStatusOf({
+    status: finalEvaluationStatus({
       failedUnits: missing.length,
       judgedAxes: Math.min(versionPromptScores.length, baselinePromptScores.length),
       cases: cases.length,
@@ -137,35 +144,35 @@ function compared({ cases }: ComparedSpecification, found: Found): EvaluationOut
   };
 }
 
-function comparedCase({ input, expected }: CaseText, caseIndex: number, lookUp: ReturnType<typeof lookUpIn>) {
+function comparedCase({ input, expected }: TestCaseText, caseIndex: number, lookUp: ReturnType<typeof lookUpIn>) {
   const [version, baseline] = [lookUp.answer(caseIndex, 'version'), lookUp.answer(caseIndex, 'baseline')];
   if (typeof version !== 'string' || typeof baseline !== 'string') {
     return { missing: [version, baseline].filter((answer) => typeof answer !== 'string'), result: null };
   }
-  const hasReference = isReference(expected);
+  const hasReference = isReferenceAnswer(expected);
   const axes = axesOfReply(hasReference);
-  const outcomes = unitsOfPair({ caseIndex, hasReference }).map(lookUp.verdict);
+  const outcomes = judgingUnitsOfPair({ caseIndex, hasReference }).map(lookUp.verdict);
   const comparisons = axisComparisons(outcomes, axes);
   const isWhole = comparisons.length === axes.length;
   return {
-    missing: failedUnits(outcomes),
+    missing: failedJudgingUnits(outcomes),
     result: isWhole ? { input, versionResponse: version, baselineResponse: baseline, comparisons } : null,
   };
 }
 
 function lookUpIn({ verdicts, answers, failed }: Found) {
   const codes = new Map(failed.map(({ unit, code }) => [unit, code]));
-  // `eval_incomplete`: neither a verdict nor a failure is stored, for example because the cache entry was deleted. The
-  // next evaluation judges the unit again.
+  // `eval_incomplete`: a judge call has neither a verdict nor a failure, for example because the cache entry was deleted.
+  // The next evaluation calls the judge again.
   const codeOf = (unit: string) => codes.get(unit) ?? 'eval_incomplete';
   return {
-    verdict(unit: JudgingUnit): UnitOutcome {
-      const name = unitName(unit);
+    verdict(unit: JudgingUnit): JudgingUnitOutcome {
+      const name = judgingUnitName(unit);
       const judgement = verdicts.get(name);
       return judgement === undefined ? { unit, code: codeOf(name) } : { unit, judgement };
     },
-    answer(caseIndex: number, side: ComparedSide): string | FailedUnit {
-      const unit = answerName(caseIndex, side);
+    answer(caseIndex: number, side: ComparedSide): string | FailedJudgingUnit {
+      const unit = generatedReplyName(caseIndex, side);
       return answers.get(unit) ?? { unit, code: codeOf(unit) };
     },
   };
@@ -176,17 +183,16 @@ function lookUpIn({ verdicts, answers, failed }: Found) {
  * rubric.
  */
 export type AxisScore = {
-  axis: Axis;
+  axis: RubricAxis;
   label: string;
-  /** Mean of the axis's samples, 0 to 5, two decimals. */
   score: number;
   rationale: string;
   weakness: string;
-  severity?: Severity;
+  severity?: WeaknessSeverity;
   sd?: number;
 };
 
-export type CaseResult = {
+export type TestCaseResult = {
   input: string;
   generatedResponse: string;
   hasReference: boolean;
@@ -198,31 +204,30 @@ export type CaseResult = {
 export type EvaluationResult = {
   promptScores: AxisScore[];
   promptAverage: number;
-  cases: CaseResult[];
-  /** Average over the judged replies; 0 without test cases. */
+  cases: TestCaseResult[];
   responseAverage: number;
   /** Mean of the prompt and response averages, or the only one of them that exists. */
   overallAverage: number;
 };
 
-export type FailedUnit = { unit: string; code: string };
+export type FailedJudgingUnit = { unit: string; code: string };
 
-export function promptScores(outcomes: readonly UnitOutcome[]): AxisScore[] {
+export function promptAxisScores(outcomes: readonly JudgingUnitOutcome[]): AxisScore[] {
   return axisScores(outcomes, promptAxes);
 }
 
 /** @returns the scores of a reply; null unless every axis has a verdict, because averages would not be comparable */
-export function caseResult(
+export function testCaseResult(
   answered: { input: string; generatedResponse: string; hasReference: boolean },
-  outcomes: readonly UnitOutcome[],
-): CaseResult | null {
+  outcomes: readonly JudgingUnitOutcome[],
+): TestCaseResult | null {
   const axes = axesOfReply(answered.hasReference);
   const responseScores = axisScores(outcomes, axes);
   if (responseScores.length < axes.length) return null;
   return { ...answered, responseScores, responseAverage: averageOf(responseScores) };
 }
 
-export function evaluationResult(promptScores: AxisScore[], cases: CaseResult[]): EvaluationResult {
+export function evaluationResult(promptScores: AxisScore[], cases: TestCaseResult[]): EvaluationResult {
   const promptAverage = averageOf(promptScores);
   const responseAverage = meanScore(cases.map((each) => each.responseAverage));
   const averages = [
@@ -242,18 +247,18 @@ function averageOf(scores: readonly AxisScore[]): number {
   return meanScore(scores.map(({ score }) => score)) ?? 0;
 }
 
-export function failedUnits(outcomes: readonly UnitOutcome[]): FailedUnit[] {
+export function failedJudgingUnits(outcomes: readonly JudgingUnitOutcome[]): FailedJudgingUnit[] {
   return outcomes.flatMap((outcome) =>
-    'code' in outcome ? [{ unit: unitName(outcome.unit), code: outcome.code }] : [],
+    'code' in outcome ? [{ unit: judgingUnitName(outcome.unit), code: outcome.code }] : [],
   );
 }
 
-export function namesOfFailedUnits(failed: readonly FailedUnit[]): string {
+export function namesOfFailedUnits(failed: readonly FailedJudgingUnit[]): string {
   const names = failed.slice(0, 10).map(({ unit, code }) => `${unit} (${code})`);
   return failed.length > names.length ? `${names.join(', ')}, … (${failed.length} in all)` : names.join(', ');
 }
 
-function axisScores(outcomes: readonly UnitOutcome[], axes: readonly Axis[]): AxisScore[] {
+function axisScores(outcomes: readonly JudgingUnitOutcome[], axes: readonly RubricAxis[]): AxisScore[] {
   const verdicts = outcomes.flatMap((outcome) => ('judgement' in outcome ? verdictsIn(outcome.judgement) : []));
   return axes.flatMap((axis) => {
     const samples = verdicts.filter((verdict) => verdict.axis === axis);
@@ -262,19 +267,22 @@ function axisScores(outcomes: readonly UnitOutcome[], axes: readonly Axis[]): Ax
   });
 }
 
-function verdictsIn(judgement: Judgement): (PlainScore | AnchoredScore)[] {
+function verdictsIn(judgement: Judgement): (PlainAxisScore | AnchoredAxisScore)[] {
   if (judgement.mode === 'pairwise') return [];
   return judgement.mode === 'plain' ? judgement.scores : [judgement];
 }
 
-/** The rationale and weakness of an axis come from the first sample nearest to the mean score. */
-function axisScore(axis: Axis, samples: [PlainScore | AnchoredScore, ...(PlainScore | AnchoredScore)[]]): AxisScore {
+/** Takes the rationale and weakness of an axis from the first sample nearest to the mean score. */
+function axisScore(
+  axis: RubricAxis,
+  samples: [PlainAxisScore | AnchoredAxisScore, ...(PlainAxisScore | AnchoredAxisScore)[]],
+): AxisScore {
   const scores = samples.map((sample) => sample.score);
   const score = meanScore(scores) ?? 0;
-  const distance = (sample: PlainScore) => Math.abs(sample.score - score);
+  const distance = (sample: PlainAxisScore) => Math.abs(sample.score - score);
   const representative = samples.reduce((best, sample) => (distance(sample) < distance(best) ? sample : best));
   const { rationale } = representative;
-  const shown = { axis, label: rubricOf(axis).label, score, rationale };
+  const shown = { axis, label: rubricOfAxis(axis).label, score, rationale };
   if (!('severity' in representative)) return { ...shown, weakness: '' };
   const sd = Math.round(standardDeviation(scores) * 100) / 100;
   return { ...shown, weakness: representative.weakness, severity: representative.severity, sd };

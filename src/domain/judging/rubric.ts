@@ -13,17 +13,16 @@ export const rubrics = ['plain', 'anchored'] as const;
  */
 export type Rubric = (typeof rubrics)[number];
 
-export const maxScore = 5;
-export const maxCases = 20;
+export const maxJudgeScore = 5;
+export const maxTestCases = 20;
 
-/** Selects the rubric: by default `plain` for the first version of a draft and `anchored` for later versions. */
-export function rubricFor(version: { hasParent: boolean; requested?: Rubric | undefined }): Rubric {
+export function selectRubric(version: { hasParent: boolean; requested?: Rubric | undefined }): Rubric {
   return version.requested ?? (version.hasParent ? 'anchored' : 'plain');
 }
 
 /**
- * Samples per axis and their temperature, by rubric. Judges contradict themselves between calls, the more the finer the
- * question: the mean of three samples is more reliable.
+ * Samples per axis and their temperature, by rubric. The finer the question, the more a judge's verdicts vary between
+ * calls: the mean of three samples is more reliable than one.
  */
 export const judgeSampling: Readonly<Record<Rubric | 'pairwise', { samples: number; temperature: number }>> = {
   plain: { samples: 1, temperature: 0 },
@@ -31,20 +30,25 @@ export const judgeSampling: Readonly<Record<Rubric | 'pairwise', { samples: numb
   pairwise: { samples: 1, temperature: 0 },
 };
 
-export const severities = ['none', 'cosmetic', 'structural', 'fundamental'] as const;
-export type Severity = (typeof severities)[number];
+export const weaknessSeverities = ['none', 'cosmetic', 'structural', 'fundamental'] as const;
+export type WeaknessSeverity = (typeof weaknessSeverities)[number];
 
-const maxScoreBySeverity: Readonly<Record<Severity, number>> = { none: 5, cosmetic: 4, structural: 3, fundamental: 1 };
+const maxScoreBySeverity: Readonly<Record<WeaknessSeverity, number>> = {
+  none: 5,
+  cosmetic: 4,
+  structural: 3,
+  fundamental: 1,
+};
 
 const findsNothing = /\b(?:nothing|none)\b|\bno (?:\w+ )?(?:weakness|flaw|gap|addition|improvement|change)/i;
 
 /**
- * Applies the scoring rules to a verdict: the severity of the weakness limits the score, and the top score requires a
- * judge who says that there is no weakness.
+ * Applies the scoring rules to a verdict: the severity of the weakness limits the score, and the top score requires
+ * that the judge states no weakness.
  */
-export function allowedScore(verdict: { score: number; severity: Severity; weakness: string }): number {
+export function applyScoringRules(verdict: { score: number; severity: WeaknessSeverity; weakness: string }): number {
   const capped = Math.min(verdict.score, maxScoreBySeverity[verdict.severity]);
-  return capped === maxScore && !findsNothing.test(verdict.weakness) ? maxScore - 1 : capped;
+  return capped === maxJudgeScore && !findsNothing.test(verdict.weakness) ? maxJudgeScore - 1 : capped;
 }
 
 const promptRubric: Readonly<Record<PromptAxis, AxisRubric>> = {
@@ -228,19 +232,19 @@ export const responseAxes = ['adherence', 'relevance', 'completeness', 'clarity'
 
 type PromptAxis = (typeof promptAxes)[number];
 export type ResponseAxis = (typeof responseAxes)[number];
-export type Axis = PromptAxis | ResponseAxis;
+export type RubricAxis = PromptAxis | ResponseAxis;
 
 type AxisRubric = {
   label: string;
   definition: string;
   checks: readonly [string, string];
-  /** Descriptions of the scores 5, 4, 3, 2, 1 and 0 of an axis, in this order. */
+  /** Conditions for the scores 5, 4, 3, 2, 1 and 0 on this axis, in this order. */
   anchors: readonly [string, string, string, string, string, string];
 };
 
-const rubric: Readonly<Record<Axis, AxisRubric>> = { ...promptRubric, ...responseRubric };
+const rubric: Readonly<Record<RubricAxis, AxisRubric>> = { ...promptRubric, ...responseRubric };
 
-export function rubricOf(axis: Axis): AxisRubric {
+export function rubricOfAxis(axis: RubricAxis): AxisRubric {
   return rubric[axis];
 }
 
@@ -248,6 +252,6 @@ export function axesOfReply(hasReference: boolean): readonly ResponseAxis[] {
   return hasReference ? responseAxes : responseAxes.filter((axis) => axis !== 'accuracy');
 }
 
-export function isReference(expected: string | null | undefined): expected is string {
+export function isReferenceAnswer(expected: string | null | undefined): expected is string {
   return expected !== null && expected !== undefined && expected.trim() !== '';
 }

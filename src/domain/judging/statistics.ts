@@ -16,7 +16,7 @@ export function standardDeviation(values: readonly number[]): number {
 }
 
 /** p-value of the exact two-sided sign test (1 if both counts are 0). The caller excludes ties. */
-export function signTest(wins: number, losses: number): number {
+export function signTestPValue(wins: number, losses: number): number {
   const decided = wins + losses;
   const rarer = Math.min(wins, losses);
   let tail = 0;
@@ -29,20 +29,20 @@ export function signTest(wins: number, losses: number): number {
 }
 
 /** 95 % confidence interval of a mean by Student's t; null for fewer than two values. */
-export function meanInterval(values: readonly number[]): { mean: number; low: number; high: number } | null {
+export function meanConfidenceInterval(values: readonly number[]): { mean: number; low: number; high: number } | null {
   if (values.length < 2) return null;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const reach = (studentQuantile(values.length - 1) * standardDeviation(values)) / Math.sqrt(values.length);
+  const reach = (studentTQuantile(values.length - 1) * standardDeviation(values)) / Math.sqrt(values.length);
   return { mean, low: mean - reach, high: mean + reach };
 }
 
 const confidence = 0.95;
 
 /** Two-sided 95 % quantile of Student's t: 12.706 for 1 degree of freedom, 2.093 for 19. */
-export function studentQuantile(degreesOfFreedom: number): number {
+export function studentTQuantile(degreesOfFreedom: number): number {
   let low = 0;
   let high = 64;
-  // Bisection: after 60 steps the bracket is smaller than the precision of a double.
+  // Bisection: after 60 steps the interval is smaller than the precision of a double.
   for (let step = 0; step < 60; step++) {
     const middle = (low + high) / 2;
     if (withinT(middle, degreesOfFreedom) < confidence) low = middle;

@@ -1,24 +1,24 @@
-import { toStorable } from '../text/plain-text.ts';
+import { toPostgresText } from '../text/plain-text.ts';
 import type {
-  AnchoredScore,
+  AnchoredAxisScore,
   Judgement,
   JudgeTask,
-  PairWinner,
-  PlainScore,
-  PromptMaterial,
-  ReplyMaterial,
+  PlainAxisScore,
+  PromptToJudge,
+  ReplyToJudge,
+  WinningReply,
 } from './judgement.ts';
 import { type JudgeText, judgeTextsOf, toJudgeText } from './material.ts';
 import {
-  type Axis,
-  allowedScore,
+  applyScoringRules,
   axesOfReply,
-  isReference,
-  maxScore,
+  isReferenceAnswer,
+  maxJudgeScore,
   promptAxes,
-  rubricOf,
-  type Severity,
-  severities,
+  type RubricAxis,
+  rubricOfAxis,
+  type WeaknessSeverity,
+  weaknessSeverities,
 } from './rubric.ts';
 
 export type JudgeMessage = { role: 'system' | 'user'; content: string };
@@ -51,7 +51,7 @@ function questionOf(task: JudgeTask): string[] {
   switch (task.mode) {
     case 'plain':
       return [
-        `The aspects. Score each from 0 to ${maxScore}: 0 = fails entirely, ${maxScore} = excellent.`,
+        `The aspects. Score each from 0 to ${maxJudgeScore}: 0 = fails entirely, ${maxJudgeScore} = excellent.`,
         ...axesOf(task.material).map((axis) => `"${axis}": ${meaningOf(axis)}`),
       ];
     case 'anchored':
@@ -65,14 +65,14 @@ function questionOf(task: JudgeTask): string[] {
   }
 }
 
-function meaningOf(axis: Axis): string {
-  const { label, definition, checks } = rubricOf(axis);
+function meaningOf(axis: RubricAxis): string {
+  const { label, definition, checks } = rubricOfAxis(axis);
   return `${label}. ${definition}\n- ${checks[0]}\n- ${checks[1]}`;
 }
 
-function anchorsOf(axis: Axis): string {
-  return rubricOf(axis)
-    .anchors.map((anchor, index) => `${maxScore - index}: ${anchor}`)
+function anchorsOf(axis: RubricAxis): string {
+  return rubricOfAxis(axis)
+    .anchors.map((anchor, index) => `${maxJudgeScore - index}: ${anchor}`)
     .join('\n');
 }
 
@@ -90,7 +90,7 @@ function demandOf(task: JudgeTask): string {
         `Answer with an object: first ${rationaleDemand}. Then \`weakness\`, the single most important one, even of good work, ` +
         'quoting at most 20 words of the text. Then `severity`: "none" when a stronger version would add nothing, ' +
         '"cosmetic" for wording alone, "structural" when a part is missing or wrong, "fundamental" when it fails its ' +
-        `purpose. Then \`score\`, a whole number that fits the severity. ${maxScore} is reserved: only with "none", and ` +
+        `purpose. Then \`score\`, a whole number that fits the severity. ${maxJudgeScore} is reserved: only with "none", and ` +
         'when `weakness` says what a stronger version would add and finds nothing.'
       );
     case 'pairwise':
@@ -104,7 +104,7 @@ const shownOfAnswer = 1_000;
  * Asks the judge again after an invalid answer. The answer is enclosed in markers like all texts, because it may repeat
  * instructions from a judged text.
  */
-export function repairMessages(
+export function judgeRepairMessages(
   question: readonly JudgeMessage[],
   answer: string,
   { problem, nonce }: { problem: string; nonce: string },
@@ -129,22 +129,22 @@ function between({ title, text, leftOut }: JudgeText, nonce: string): string {
 const maxRationaleCharacters = 600;
 const maxWeaknessCharacters = 300;
 /**
- * Maximum rationale per axis of a plain verdict; shorter than that of an anchored one, because one call answers all
+ * Maximum rationale length per axis of a plain verdict; less than for an anchored one, because one answer covers all
  * axes.
  */
 const maxPlainRationaleCharacters = 300;
 
 const plainList = 'scores';
 
-function axesOf(material: PromptMaterial | ReplyMaterial): readonly Axis[] {
-  return material.kind === 'prompt' ? promptAxes : axesOfReply(isReference(material.expected));
+function axesOf(material: PromptToJudge | ReplyToJudge): readonly RubricAxis[] {
+  return material.kind === 'prompt' ? promptAxes : axesOfReply(isReferenceAnswer(material.expected));
 }
 
 const text = (maxLength: number) => ({ type: 'string', maxLength });
 const oneOf = (values: readonly string[]) => ({ type: 'string', enum: values });
 const rationale = text(maxRationaleCharacters);
-/** Scores are an enum, because grammars of small inference servers do not support numeric bounds. */
-const score = { type: 'integer', enum: Array.from({ length: maxScore + 1 }, (_, value) => value) };
+/** Lists the allowed scores, because the grammars of small inference servers do not support numeric bounds. */
+const score = { type: 'integer', enum: Array.from({ length: maxJudgeScore + 1 }, (_, value) => value) };
 
 /**
  * JSON schema of a judge's answer. The rationale comes before the verdict, because a model that states its verdict
@@ -156,7 +156,7 @@ export function verdictSchema(task: JudgeTask): { name: string; schema: Record<s
       return { name: 'comparison', schema: object({ rationale, winner: oneOf(['A', 'B', 'tie']) }) };
     case 'anchored': {
       const weakness = text(maxWeaknessCharacters);
-      return { name: 'verdict', schema: object({ rationale, weakness, severity: oneOf(severities), score }) };
+      return { name: 'verdict', schema: object({ rationale, weakness, severity: oneOf(weaknessSeverities), score }) };
     }
     case 'plain': {
       const axes = axesOf(task.material);
@@ -172,21 +172,21 @@ function object(properties: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Maximum tokens of a judge's answer: a rationale of 80 words has about 110. */
-export function maxAnswerTokens(task: JudgeTask): number {
+export function maxJudgeAnswerTokens(task: JudgeTask): number {
   return task.mode === 'plain' ? 250 * axesOf(task.material).length : 500;
 }
 
-/** A validated verdict, or the problem of an invalid answer, which the repeated question states. */
+/** A validated verdict, or what is wrong with an invalid answer; the judge is told so when asked again. */
 type VerdictReading = { judgement: Judgement } | { problem: string };
 
 const knownProperties: ReadonlySet<string> = new Set(['axis', 'rationale', 'weakness', 'severity', 'score', 'winner']);
 
 /**
  * Validates a judge's answer: one JSON value without text around it, whole scores within the scale, every axis once.
- * Then applies the scoring rules. Rejects a verdict whose rationale occurs as a rationale in the judged text, because
- * the author of the text dictated it.
+ * Then applies the scoring rules. Rejects a verdict whose rationale already stands as a rationale in the judged text,
+ * because the author of the text dictated it.
  */
-export function readVerdict(task: JudgeTask, answer: string): VerdictReading {
+export function parseVerdict(task: JudgeTask, answer: string): VerdictReading {
   try {
     const said = parse(answer);
     const echoes = echoFinder(task);
@@ -218,7 +218,7 @@ function parse(answer: string): unknown {
   }
 }
 
-function plainScores(task: Extract<JudgeTask, { mode: 'plain' }>, said: unknown, isEcho: IsEcho): PlainScore[] {
+function plainScores(task: Extract<JudgeTask, { mode: 'plain' }>, said: unknown, isEcho: IsEcho): PlainAxisScore[] {
   const list = listIn(said);
   const verdicts = list.map((item: unknown) => record(item));
   const axes = axesOf(task.material);
@@ -230,15 +230,21 @@ function plainScores(task: Extract<JudgeTask, { mode: 'plain' }>, said: unknown,
   });
 }
 
-function anchoredScore(axis: AnchoredScore['axis'], verdict: Said, isEcho: IsEcho): AnchoredScore {
+function anchoredScore(axis: AnchoredAxisScore['axis'], verdict: Said, isEcho: IsEcho): AnchoredAxisScore {
   const rationale = rationaleOf(verdict, isEcho);
   const severity = severityOf(verdict);
   const weakness = truncated(typeof verdict.weakness === 'string' ? verdict.weakness : '', maxWeaknessCharacters);
   if (severity !== 'none' && weakness === '') throw new InvalidVerdict('"weakness" names nothing');
   if (verdict.axis !== undefined && verdict.axis !== axis) {
-    throw new InvalidVerdict(`it is about another aspect than ${rubricOf(axis).label}`);
+    throw new InvalidVerdict(`it is about another aspect than ${rubricOfAxis(axis).label}`);
   }
-  return { axis, rationale, weakness, severity, score: allowedScore({ score: scoreOf(verdict), severity, weakness }) };
+  return {
+    axis,
+    rationale,
+    weakness,
+    severity,
+    score: applyScoringRules({ score: scoreOf(verdict), severity, weakness }),
+  };
 }
 
 /** Accepts a JSON array, or an object with the array as its only property, because JSON schemas need an object. */
@@ -266,17 +272,17 @@ function rationaleOf({ rationale }: Said, isEcho: IsEcho): string {
 }
 
 function scoreOf({ score }: Said): number {
-  if (typeof score === 'number' && Number.isInteger(score) && score >= 0 && score <= maxScore) return score;
-  throw new InvalidVerdict(`"score" is not a whole number from 0 to ${maxScore}`);
+  if (typeof score === 'number' && Number.isInteger(score) && score >= 0 && score <= maxJudgeScore) return score;
+  throw new InvalidVerdict(`"score" is not a whole number from 0 to ${maxJudgeScore}`);
 }
 
-function severityOf({ severity }: Said): Severity {
-  const found = severities.find((each) => each === severity);
-  if (found === undefined) throw new InvalidVerdict(`"severity" is not one of ${severities.join(', ')}`);
+function severityOf({ severity }: Said): WeaknessSeverity {
+  const found = weaknessSeverities.find((each) => each === severity);
+  if (found === undefined) throw new InvalidVerdict(`"severity" is not one of ${weaknessSeverities.join(', ')}`);
   return found;
 }
 
-function winnerOf({ winner }: Said): PairWinner {
+function winnerOf({ winner }: Said): WinningReply {
   if (winner === 'A' || winner === 'B' || winner === 'tie') return winner;
   throw new InvalidVerdict('"winner" is not A, B or tie');
 }
@@ -313,11 +319,11 @@ function bareWords(text: string): string {
 }
 
 function truncated(text: string, maxCharacters: number): string {
-  return [...toStorable(text).trim()].slice(0, maxCharacters).join('');
+  return [...toPostgresText(text).trim()].slice(0, maxCharacters).join('');
 }
 
 /**
- * Verdicts without a judge call: an empty text gets 0, and equal replies are a tie.
+ * Verdicts that need no judge call: an empty text gets 0, and equal replies are a tie.
  * @returns null if the judge has to decide
  */
 export function verdictWithoutJudge(task: JudgeTask): Judgement | null {
@@ -334,6 +340,6 @@ export function verdictWithoutJudge(task: JudgeTask): Judgement | null {
   return { mode: 'anchored', axis: task.axis, rationale, weakness: rationale, severity: 'fundamental', score: 0 };
 }
 
-function gradedText(material: PromptMaterial | ReplyMaterial): string {
+function gradedText(material: PromptToJudge | ReplyToJudge): string {
   return material.kind === 'prompt' ? material.agentPrompt : material.reply;
 }

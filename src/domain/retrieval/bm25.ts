@@ -1,14 +1,13 @@
 export const BM25_K1 = 1.2;
 export const BM25_B = 0.75;
 
-/** Non-negative inverse document frequency: ln(1 + (N − df + 0.5) / (df + 0.5)). */
 export function inverseDocumentFrequency(documentFrequency: number, documentCount: number): number {
   return Math.log(1 + (documentCount - documentFrequency + 0.5) / (documentFrequency + 0.5));
 }
 
 /**
  * Score of one query term in a text by Okapi BM25 (Robertson and Zaragoza 2009): idf · tf · (k1 + 1) / (tf + k1 · (1 −
- * b + b · length / averageLength)). Lengths are in terms. Search computes the same in SQL.
+ * b + b · length / averageLength)). Lengths are in terms. Must agree with the SQL of the search.
  */
 export function bm25TermScore(
   termFrequency: number,
@@ -26,23 +25,23 @@ export function bm25TermScore(
  * Number of chunks of a document that share one index row per term: few enough that the row fits into an index entry
  * (covering index).
  */
-export const CHUNKS_PER_BLOCK = 128;
+export const CHUNKS_PER_POSTING_BLOCK = 128;
 
 /** Larger term frequencies and lengths are clamped; BM25 is almost constant there. */
 const maxFrequency = 1_023;
 const maxLength = 16_383;
 
 /** Input of the word index for one chunk. `termCount` is the length of the chunk in terms. */
-export type ChunkWords = { index: number; terms: ReadonlyMap<string, number>; termCount: number };
+export type ChunkTermCounts = { index: number; terms: ReadonlyMap<string, number>; termCount: number };
 
-export type PostingBlock = { term: string; block: number; postings: number[] };
+type PostingBlock = { term: string; block: number; postings: number[] };
 
-export function toPostingBlocks(chunks: readonly ChunkWords[]): PostingBlock[] {
+export function toPostingBlocks(chunks: readonly ChunkTermCounts[]): PostingBlock[] {
   const blocks = new Map<string, PostingBlock>();
   for (const { index, terms, termCount } of chunks) {
-    const block = Math.floor(index / CHUNKS_PER_BLOCK);
+    const block = Math.floor(index / CHUNKS_PER_POSTING_BLOCK);
     for (const [term, frequency] of terms) {
-      const posting = packPosting({ offset: index % CHUNKS_PER_BLOCK, frequency, length: termCount });
+      const posting = packPosting({ offset: index % CHUNKS_PER_POSTING_BLOCK, frequency, length: termCount });
       const key = `${block} ${term}`;
       const known = blocks.get(key);
       if (known === undefined) blocks.set(key, { term, block, postings: [posting] });

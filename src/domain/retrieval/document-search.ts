@@ -2,9 +2,9 @@
  * How a document name matches a query: `exact` (with or without file extension), `beginning` (prefix), `words` (each
  * query word is the prefix of a word of the name), or `typo` (the same with a typo in a word).
  */
-export type NameMatch = 'exact' | 'beginning' | 'words' | 'typo';
+export type DocumentNameMatch = 'exact' | 'beginning' | 'words' | 'typo';
 
-export type WantedName = {
+export type DocumentNameQuery = {
   key: string;
   words: readonly WantedWord[];
 };
@@ -26,17 +26,17 @@ const alphabets = [
   ['ء', 'ي'],
 ].map(([first = '', last = '']) => lettersBetween(first, last));
 
-export function wantedName(key: string): WantedName {
+export function toDocumentNameQuery(key: string): DocumentNameQuery {
   const words = key === '' ? [] : [...new Set(key.split(' '))];
   const withTypos = words.length <= maxWordsWithTypos;
-  return { key, words: words.map((word) => ({ word, typos: new Set(withTypos ? oneEditAway(word) : []) })) };
+  return { key, words: words.map((word) => ({ word, typos: new Set(withTypos ? wordsOneEditAway(word) : []) })) };
 }
 
 /**
  * @returns the words at Damerau–Levenshtein distance 1 (Damerau 1964) in the word's own alphabets. Empty for short
  * words and words with digits, because another number is not a typo.
  */
-export function oneEditAway(word: string): string[] {
+export function wordsOneEditAway(word: string): string[] {
   const letters = Array.from(word);
   if (letters.length < typoLength.min || letters.length > typoLength.max || /\p{N}/u.test(word)) return [];
   const alphabet = alphabets.filter((known) => letters.some((letter) => known.includes(letter))).flat();
@@ -61,7 +61,10 @@ export function oneEditAway(word: string): string[] {
  * @param name normalized name, and its extension in lower case (empty if it has none)
  * @returns null if the name does not match
  */
-export function matchName(wanted: WantedName, name: { key: string; extension: string }): NameMatch | null {
+export function matchDocumentName(
+  wanted: DocumentNameQuery,
+  name: { key: string; extension: string },
+): DocumentNameMatch | null {
   const { key, words } = wanted;
   if (words.length === 0) return null;
   if (name.key === key || (name.extension !== '' && name.key === `${key} ${name.extension}`)) return 'exact';
@@ -79,7 +82,7 @@ function lettersBetween(first: string, last: string): string[] {
 }
 
 /** Best passage of a document that a search found. Scores are comparable within one search. */
-export type FoundText = {
+export type FoundPassage = {
   score: number;
   coverage: 'phrase' | 'all' | 'some';
 };
@@ -87,15 +90,18 @@ export type FoundText = {
 export type FoundDocument = {
   documentId: string;
   updatedAt: Date;
-  name: NameMatch | null;
-  text: FoundText | null;
+  name: DocumentNameMatch | null;
+  text: FoundPassage | null;
 };
 
 type RankedDocument = { documentId: string; rank: number };
 
 export const maxRankedDocuments = 500;
 
-/** A passage with better coverage of the query ranks above all passages with less, whatever their scores. */
+/**
+ * Lowest rank by coverage of the query: a passage that covers more of it ranks above all that cover less, whatever
+ * their scores.
+ */
 const coverageBase = { phrase: 2 / 3, all: 1 / 3, some: 0 };
 
 /**

@@ -1,18 +1,18 @@
 import type { RagConfig, RerankerType } from '../documents/rag-config.ts';
 
 /**
- * A search hit of BM25 or of a vector search. Its scores are comparable across groups of documents, because all use one
- * index or one model.
+ * A search hit of BM25 or of a vector search. Its score is comparable across groups of documents, because all groups
+ * use one index or one model.
  */
-export type LegHit = { id: string; score: number };
+export type RetrievalHit = { id: string; score: number };
 
 type FusedHit = { id: string; score: number };
 
 /**
- * Hits in documents with the same retrieval settings. `legs` holds the hits by search: one BM25 search for all groups,
- * one vector search per embedding model.
+ * Hits in documents with the same retrieval settings. `legs` holds the hits of each search: one BM25 search for all
+ * groups, one vector search per embedding model.
  */
-export type RetrievalGroup = { rrfK: number; legs: ReadonlyMap<string, readonly LegHit[]> };
+export type RetrievalGroup = { rrfK: number; legs: ReadonlyMap<string, readonly RetrievalHit[]> };
 
 /** Constant of reciprocal rank fusion for scores across groups, independent of the groups' settings. */
 const mergeRrfK = 60;
@@ -24,7 +24,7 @@ const mergeRrfK = 60;
  * 1 / (rrfK + rank). Its i-th chunk receives the i-th largest of the group's normalized scores n = (61 / legs) · Σ 1 /
  * (60 + rank). With one group the result is plain fusion.
  */
-export function mergeGroups(groups: readonly RetrievalGroup[], limit = 50): FusedHit[] {
+export function mergeRetrievalGroups(groups: readonly RetrievalGroup[], limit = 50): FusedHit[] {
   const ranks = globalRanks(groups);
   const queues = groups.map((group) => normalizedOrder(group, ranks));
   const merged: FusedHit[] = [];
@@ -38,27 +38,26 @@ export function mergeGroups(groups: readonly RetrievalGroup[], limit = 50): Fuse
   return merged;
 }
 
-/** Orders hits by descending score, ties by id for a deterministic result. */
-export function byScoreThenId(a: FusedHit, b: FusedHit): number {
+export function compareByScoreThenId(a: FusedHit, b: FusedHit): number {
   return b.score - a.score || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
 function byHead([a]: readonly FusedHit[], [b]: readonly FusedHit[]): number {
-  return a && b ? byScoreThenId(a, b) : 0;
+  return a && b ? compareByScoreThenId(a, b) : 0;
 }
 
 type Ranks = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 function globalRanks(groups: readonly RetrievalGroup[]): Ranks {
-  const hits = new Map<string, LegHit[]>();
+  const hits = new Map<string, RetrievalHit[]>();
   for (const group of groups) {
     for (const [leg, found] of group.legs) hits.set(leg, [...(hits.get(leg) ?? []), ...found]);
   }
   return new Map([...hits].map(([leg, found]) => [leg, rankOf(found)]));
 }
 
-function rankOf(hits: readonly LegHit[]): ReadonlyMap<string, number> {
-  return new Map([...hits].sort(byScoreThenId).map((hit, index) => [hit.id, index + 1]));
+function rankOf(hits: readonly RetrievalHit[]): ReadonlyMap<string, number> {
+  return new Map([...hits].sort(compareByScoreThenId).map((hit, index) => [hit.id, index + 1]));
 }
 
 function normalizedOrder(group: RetrievalGroup, ranks: Ranks): FusedHit[] {
@@ -69,7 +68,7 @@ function normalizedOrder(group: RetrievalGroup, ranks: Ranks): FusedHit[] {
         scores.set(id, (scores.get(id) ?? 0) + 1 / (rrfK + (ranks.get(leg)?.get(id) ?? Infinity)));
       }
     }
-    return [...scores].map(([id, score]) => ({ id, score })).sort(byScoreThenId);
+    return [...scores].map(([id, score]) => ({ id, score })).sort(compareByScoreThenId);
   };
   const scale = (mergeRrfK + 1) / Math.max(1, group.legs.size);
   const normalized = scored(mergeRrfK);
@@ -85,8 +84,8 @@ export type RerankingOptions = { isEnabled: boolean | null; type: RerankerType |
 type RerankableHit = { signature: string; reranking: Reranking };
 
 /**
- * Decides how the hits of a query are reranked (in one batch). Unless the chat decides, one group with reranking
- * enabled is enough. The type is the chat's, or else that of the majority of these groups.
+ * Decides whether and how the hits of a query are reranked, all in one batch. Unless the chat decides, one group with
+ * reranking enabled is enough. The type is the chat's, or else that of the majority of these groups.
  * @returns null for no reranking
  */
 export function planReranking(hits: readonly RerankableHit[], options: RerankingOptions): RerankerType | null {
@@ -102,7 +101,7 @@ export function planReranking(hits: readonly RerankableHit[], options: Reranking
  * Keeps the best `topK` hits of each reranked group, and all hits of the other groups.
  * @param ranked hits, best first
  */
-export function keepTopK<Hit extends RerankableHit>(
+export function keepTopKOfGroups<Hit extends RerankableHit>(
   ranked: readonly Hit[],
   options: Pick<RerankingOptions, 'isEnabled'>,
 ): Hit[] {
@@ -121,7 +120,7 @@ function groupOf({ signature, reranking }: RerankableHit): string {
   return JSON.stringify([signature, reranking]);
 }
 
-export function byScore<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
+export function orderByScore<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
   const scored = items.slice(0, scores.length).map((item, index) => ({ item, score: scores[index] ?? 0 }));
   const ranked = scored.sort((a, b) => b.score - a.score).map(({ item }) => item);
   return [...ranked, ...items.slice(scores.length)];
@@ -131,17 +130,17 @@ const rrfK = 60;
 
 /**
  * Fuses the original order of items with the order by score: 1 / (60 + rank) + 1 / (60 + rank by score), ranks from 1.
- * For rerankers that are no more reliable than the first ranking. The sort is stable.
+ * For rerankers that are no more reliable than the original order. The sort is stable.
  */
-export function byScoreAndRank<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
+export function orderByScoreAndRank<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
   const judged = items.slice(0, scores.length);
-  const ranks = new Map(byScore(judged, scores).map((item, index) => [item, index + 1]));
+  const ranks = new Map(orderByScore(judged, scores).map((item, index) => [item, index + 1]));
   const fused = judged.map((item, index) => 1 / (rrfK + index + 1) + 1 / (rrfK + (ranks.get(item) ?? Infinity)));
-  return byScore(items, fused);
+  return orderByScore(items, fused);
 }
 
 /** Orders items by a list of their numbers, from 1. Returns null unless the list names each item exactly once. */
-export function byRanking<Item>(items: readonly Item[], ranking: readonly number[]): Item[] | null {
+export function orderByRanking<Item>(items: readonly Item[], ranking: readonly number[]): Item[] | null {
   const ranked = ranking.flatMap((number) => items[number - 1] ?? []);
   const isPermutation = ranking.length === items.length && new Set(ranking).size === items.length;
   return isPermutation && ranked.length === items.length ? ranked : null;

@@ -16,7 +16,7 @@ type Match = Span & { stem: string };
  * @param matchedStem returns the query stem that a word of the text matches, or undefined
  * @returns null if the text contains no query word
  */
-export function markedPassage(text: string, matchedStem: (word: string) => string | undefined): string | null {
+export function highlightBestPassage(text: string, matchedStem: (word: string) => string | undefined): string | null {
   const flat = flatten(text);
   const wanted: Match[] = [];
   for (const { 0: word, index } of flat.matchAll(wordPattern)) {
@@ -65,7 +65,7 @@ function densest(words: readonly Match[]): Match | undefined {
   return best?.first;
 }
 
-/** Selects the preview passage from about `from`; it begins earlier if the text ends before the preview is full. */
+/** Selects the preview passage that begins about at `from`, or earlier if the text ends before the preview is full. */
 function passageFrom(text: string, from: number): Span {
   const wanted = Math.max(0, Math.min(from, text.length - previewCharacters));
   const start = wanted === 0 ? 0 : wordStart(text, wanted);

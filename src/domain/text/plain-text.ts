@@ -8,11 +8,11 @@ export function isBlank(text: string): boolean {
 }
 
 /** True if Postgres can store the text: no NUL, no unpaired surrogate. */
-export function isStorable(text: string): boolean {
+export function isStorableInPostgres(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-export function toStorable(text: string): string {
+export function toPostgresText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '');
 }
 

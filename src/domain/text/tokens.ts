@@ -2,18 +2,23 @@
  * Returns the exact number of tokens of `text.slice(start, end)`. Cheap for any slice, because the text is tokenized
  * once. Offsets are UTF-16 code units.
  */
-export type TokenRuler = (start: number, end: number) => number;
+export type SliceTokenCounter = (start: number, end: number) => number;
 
 export type TokenCounter = {
   count(text: string): number;
-  measure(text: string): TokenRuler;
+  measure(text: string): SliceTokenCounter;
 };
 
 /**
  * @returns the largest end, at most `limit`, for which the slice from `start` has at most `maxTokens` tokens. Searches
  * by doubling, so that its cost depends on the result and not on the length of the text.
  */
-export function furthestEnd(ruler: TokenRuler, start: number, limit: number, maxTokens: number): number {
+export function furthestEndWithinTokens(
+  ruler: SliceTokenCounter,
+  start: number,
+  limit: number,
+  maxTokens: number,
+): number {
   let fits = start;
   let reach = maxTokens * 4;
   while (fits < limit && ruler(start, Math.min(limit, start + reach)) <= maxTokens) {
@@ -38,7 +43,7 @@ export function isCharacterBoundary(text: string, offset: number): boolean {
 }
 
 export function truncateToTokens(text: string, maxTokens: number, counter: TokenCounter): string {
-  let end = furthestEnd(counter.measure(text), 0, text.length, maxTokens);
+  let end = furthestEndWithinTokens(counter.measure(text), 0, text.length, maxTokens);
   while (end > 0 && !isCharacterBoundary(text, end)) end--;
   return text.slice(0, end);
 }

@@ -2,29 +2,28 @@
  * A stemmed word of a text in lower case. `isStopWord` marks function words: phrase search needs them, scoring ignores
  * them.
  */
-export type Term = { stem: string; isStopWord: boolean };
+export type StemmedTerm = { stem: string; isStopWord: boolean };
 
-export type AnalyzeText = (text: string) => Term[];
+export type AnalyzeText = (text: string) => StemmedTerm[];
 
-export function contentStems(terms: readonly Term[]): string[] {
+export function contentStems(terms: readonly StemmedTerm[]): string[] {
   return terms.filter((term) => !term.isStopWord).map((term) => term.stem);
 }
 
-/** Extracts the phrases in straight or curly quotes from a query; an unclosed quote is ignored. */
 export function quotedPhrases(query: string): string[] {
   return Array.from(query.matchAll(/["“”„]([^"“”„]+)["“”„]/gu), ([, phrase = '']) => phrase.trim()).filter(
     (phrase) => phrase !== '',
   );
 }
 
-export function hasPhrase(text: readonly Term[], phrase: readonly Term[]): boolean {
+export function containsTermPhrase(text: readonly StemmedTerm[], phrase: readonly StemmedTerm[]): boolean {
   if (phrase.length === 0) return false;
   return text.some((_, start) => phrase.every(({ stem }, offset) => text[start + offset]?.stem === stem));
 }
 
-export type Span = { start: number; end: number };
+export type TextSpan = { start: number; end: number };
 
-// The expression tries only the beginning of a run of full stops, so that "....." does not take quadratic time.
+// Begins a match only at the first full stop of a run, so that "....." does not take quadratic time.
 const sentenceEnd = /(?<![.!?…])[.!?…]+["'”’»)\]*_]*\s+|[。！？｡]+["”’」』）]*\s*/g;
 const abbreviation =
   /(?:^|[\s(["'“‘])(?:\p{Lu}|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|e\.g|i\.e|cf|al|no|nos|vol|fig|figs|eq|sec|ch|pp?|inc|ltd|corp|co|dept|est|approx|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|u\.s|u\.k|a\.m|p\.m)\.$/iu;
@@ -33,8 +32,8 @@ const abbreviation =
  * Splits `text.slice(start, end)` into sentences without gaps, each with its trailing white space. A full stop ends a
  * sentence unless it belongs to a known abbreviation or an initial, or a lower-case letter follows.
  */
-export function splitSentences(text: string, start = 0, end = text.length): Span[] {
-  const found: Span[] = [];
+export function splitSentences(text: string, start = 0, end = text.length): TextSpan[] {
+  const found: TextSpan[] = [];
   const slice = start === 0 && end === text.length ? text : text.slice(start, end);
   let from = 0;
   for (const match of slice.matchAll(sentenceEnd)) {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type PasswordFault, passwordFaults } from '#src/domain/access/credentials.ts';
-import { tools, unknownTools } from '#src/domain/agents/tools.ts';
+import { allTools, unknownToolIds } from '#src/domain/agents/tools.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 
 // Rules for names are regular expressions that JSON Schema accepts too, so that clients can validate names.
@@ -96,9 +96,9 @@ const hexColor = z.string().regex(/^#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i,
 const toolsField = z
   .array(z.string())
   .superRefine((ids, context) => {
-    for (const id of unknownTools(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
+    for (const id of unknownToolIds(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
   })
-  .meta({ items: { type: 'string', enum: tools.map(({ id }) => id) } });
+  .meta({ items: { type: 'string', enum: allTools.map(({ id }) => id) } });
 
 export const tagField = oneLineField(64).trim().min(1).meta({ pattern: namePattern });
 

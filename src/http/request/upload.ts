@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import busboy, { type FileInfo } from 'busboy';
-import { isStorable } from '#src/domain/text/plain-text.ts';
+import { isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { IncomingFile, Route } from '../routing/route.ts';
 
@@ -53,7 +53,7 @@ export async function receiveForm<Stored>(
     if (info.nameTruncated || info.valueTruncated) {
       fail(appError('payload_too_large', { detail: `A form field may have at most ${limits.fieldSize} bytes.` }));
     }
-    if (!isStorable(name) || !isStorable(value))
+    if (!isStorableInPostgres(name) || !isStorableInPostgres(value))
       fail(fieldError(name, 'must not contain NUL or unpaired surrogates', 'not_text'));
     fields.set(name, [...(fields.get(name) ?? []), value]);
   });

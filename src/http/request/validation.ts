@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isStorable } from '#src/domain/text/plain-text.ts';
+import { isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { appError, type ErrorCode, type FieldError, fieldError, isErrorCode } from '#src/errors.ts';
 import type { PathParams } from '../routing/route.ts';
 
@@ -116,5 +116,6 @@ function checkNested(value: unknown, path: string[]): void {
 }
 
 function requireStorable(text: string, path: readonly string[]): void {
-  if (!isStorable(text)) throw fieldError(path.join('.'), 'must not contain NUL or unpaired surrogates', 'not_text');
+  if (!isStorableInPostgres(text))
+    throw fieldError(path.join('.'), 'must not contain NUL or unpaired surrogates', 'not_text');
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { attachmentDisposition } from '#src/domain/text/content-disposition.ts';
+import { attachmentContentDisposition } from '#src/domain/text/content-disposition.ts';
 import { appError } from '#src/errors.ts';
 import type { ServerSentEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import { type ByteRange, createETag, matchesETag, parseByteRange } from '../request/headers.ts';
@@ -253,7 +253,7 @@ async function sendDownload(req: Request, res: Response, { content, ...described
 /** These headers prevent a user's file from running as a page of this origin. */
 function describeFile(res: Response, { fileName, mediaType }: Pick<FileContent, 'fileName' | 'mediaType'>): void {
   res.set({
-    'Content-Disposition': attachmentDisposition(fileName),
+    'Content-Disposition': attachmentContentDisposition(fileName),
     'Content-Security-Policy': "sandbox; default-src 'none'",
   });
   // `res.set` would append a charset to the media type, but the charset of a user's file is unknown.

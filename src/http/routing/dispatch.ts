@@ -3,7 +3,7 @@ import express, { type Request, type Router } from 'express';
 import type { Logger } from 'pino';
 import { NIL, v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError, type ExpectedVersions } from '#src/errors.ts';
@@ -186,7 +186,7 @@ export function createDispatcher(deps: DispatchDeps) {
 
   /** Checks `organization:administer`, which depends on no resource; services check all other permissions. */
   function permitted(route: Route, actor: Actor, requestId: string): RequestActor {
-    if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
+    if (route.access === 'organization:administer' && !mayPerform(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
     }
     return { ...actor, requestId };

@@ -1,9 +1,9 @@
 import {
   type ConcurrencyLimit,
-  countedByProcess,
-  createSlotCounter,
+  createConcurrencyCounter,
   type RateLimit,
   type RateLimitName,
+  rateLimitsCountedInMemory,
 } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -47,7 +47,7 @@ export function createRateLimitCheck({ shared, own, limits }: RateLimitCheckDeps
       const limit = limits[name];
       const counted = subjectOf(by, subject);
       if (limit === null || counted === undefined) continue;
-      const limiter = countedByProcess.has(name) ? own : shared;
+      const limiter = rateLimitsCountedInMemory.has(name) ? own : shared;
       const { isAllowed, remaining, resetSeconds } = await limiter.take(name, counted, limit);
       res.append('RateLimit-Policy', `"${name}";q=${limit.count};w=${limit.seconds}`);
       res.append('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
@@ -108,7 +108,11 @@ export function createConcurrencyLimiter(
   limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
 ) {
   const limitOf: Record<Kind, ConcurrencyLimit | null> = { uploads: UPLOAD_LIMIT, ...limits };
-  const openOf = { requests: createSlotCounter(), streams: createSlotCounter(), uploads: createSlotCounter() };
+  const openOf = {
+    requests: createConcurrencyCounter(),
+    streams: createConcurrencyCounter(),
+    uploads: createConcurrencyCounter(),
+  };
 
   return {
     /**

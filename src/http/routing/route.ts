@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { Action } from '#src/domain/access/policy.ts';
+import type { PolicyAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { ErrorCode, ExpectedVersions } from '#src/errors.ts';
 import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from '../response/answers.ts';
@@ -10,7 +10,7 @@ import type { RateLimitRule } from './request-limits.ts';
  * Access to a route. `public`: no authentication. `user`: any signed-in user, for own resources and filtered lists. An
  * action: users with this permission for the resource in the path. There is no default.
  */
-export type RouteAccess = 'public' | 'user' | Action;
+export type RouteAccess = 'public' | 'user' | PolicyAction;
 type RouteMethod = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 export type ResponseSpec =

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { agentFields, idField, visibilityField } from '#src/http/request/fields.ts';
 import type { AgentUpdate, AgentView } from './agents.model.ts';
@@ -99,7 +99,7 @@ export function toAgentDto(actor: Actor, agent: AgentView, isReady: boolean): Ag
     anchor_word_candidates: agent.anchorWordCandidates,
     ready: isReady,
     has_chats: agent.hasChats,
-    can_write: can(actor, 'agent:write', agent),
+    can_write: mayPerform(actor, 'agent:write', agent),
     source_draft_id: agent.sourceDraftId,
   };
 }

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
-import { missingForPublish } from '#src/domain/agents/drafts.ts';
+import { publicationProblems } from '#src/domain/agents/drafts.ts';
 import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
@@ -60,7 +60,7 @@ export function createAgentsService(deps: {
     const jobId = await deps.limits.transaction(actor.orgId, async (trx) => {
       const quota = await deps.limits.lock(trx, actor.orgId);
       const { draft, version } = await deps.drafts.lockOwnVersion(trx, actor, draftId, input.versionId);
-      const missing = missingForPublish(version, offered.all);
+      const missing = publicationProblems(version, offered.all);
       if (missing.length > 0) {
         throw appError('not_ready', {
           detail: missing.map(({ path, message }) => `${path} ${message}`).join('; '),
@@ -113,7 +113,7 @@ export function createAgentsService(deps: {
     async change(actor: Actor, agentId: string, change: AgentUpdate, expected: ExpectedVersions): Promise<AgentView> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
-        if (!can(actor, 'agent:write', agent)) {
+        if (!mayPerform(actor, 'agent:write', agent)) {
           throw appError('forbidden', {
             detail: 'Only the creator of an agent, or an org admin if it is shared, may change it.',
           });
@@ -128,7 +128,7 @@ export function createAgentsService(deps: {
     async remove(actor: Actor, agentId: string): Promise<void> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
-        if (!can(actor, 'agent:delete', agent)) {
+        if (!mayPerform(actor, 'agent:delete', agent)) {
           throw appError('forbidden', { detail: 'Only the creator of an agent or an org admin may delete it.' });
         }
         await createAgentsRepository(trx).markDeleted(agent);

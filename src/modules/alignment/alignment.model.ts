@@ -1,5 +1,5 @@
 import { boolean, double, json, pick, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { EchoState, FoldState, StreakThresholds } from '#src/domain/alignment/chat-state.ts';
+import type { AlignmentState, EchoState, StreakThresholds } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
 import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
@@ -36,7 +36,10 @@ export const previousRound = shape({ ...storedRoundTexts.columns, isRefusal: boo
  */
 export type PreviousRound = Row<typeof previousRound>;
 
-export const earlierScoredRound = shape({ ...pick(RoundModel, 'round', 'pruned').columns, state: json<FoldState>() });
+export const earlierScoredRound = shape({
+  ...pick(RoundModel, 'round', 'pruned').columns,
+  state: json<AlignmentState>(),
+});
 export type EarlierScoredRound = Row<typeof earlierScoredRound>;
 
 /**
@@ -61,7 +64,7 @@ export type AlignmentAfterRound = {
   alignmentScore: number;
   ewma: number;
   echoState: EchoState;
-  foldState: FoldState;
+  foldState: AlignmentState;
   events: AlignmentEvent[];
 };
 
@@ -80,7 +83,7 @@ export const storedScore = shape({
   alignmentScore: double(),
   ewma: double(),
   echoState: text<EchoState>(),
-  foldState: json<FoldState>(),
+  foldState: json<AlignmentState>(),
 });
 export type StoredScore = Row<typeof storedScore>;
 

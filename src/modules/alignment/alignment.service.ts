@@ -5,7 +5,7 @@ import type {
   ScoreRoundResult,
 } from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { sanitizeForPrompt, visibleText } from '#src/domain/chat/context-blocks.ts';
+import { removeInvisibleCharacters, sanitizeForPrompt } from '#src/domain/chat/context-blocks.ts';
 import { removeLinks } from '#src/domain/chat/link-filter.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
@@ -159,7 +159,7 @@ export async function proposeChatTitle(
  * chat see its title in lists, so a title must not contain links.
  */
 function cleanTitle(text: string): string | null {
-  const [line = ''] = removeLinks(visibleText(text))
+  const [line = ''] = removeLinks(removeInvisibleCharacters(text))
     .trim()
     .split(/\r\n?|\n/);
   const bare = line

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { createReadRefusal, refusalOf } from '#src/domain/alignment/refusal.ts';
+import { createRefusalDetector, refusalIfLikely } from '#src/domain/alignment/refusal.ts';
 import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment/round.ts';
-import { type Anchor, calibrationFor, scorerVersion } from '#src/domain/alignment/score.ts';
+import { alignmentCalibrationFor, type StemmedAnchorWord, scorerVersion } from '#src/domain/alignment/score.ts';
 import { sanitizeForPrompt } from '#src/domain/chat/context-blocks.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -16,9 +16,12 @@ import type { ChatToScore, PreviousRound, RoundMeasurement, StoredRoundTexts } f
  */
 const maxCachedAgents = 200;
 
-type AgentAnchors = (chat: Pick<ChatToScore, 'agentId' | 'anchorWords'>, signal: AbortSignal) => Promise<Anchor[]>;
+type AgentAnchors = (
+  chat: Pick<ChatToScore, 'agentId' | 'anchorWords'>,
+  signal: AbortSignal,
+) => Promise<StemmedAnchorWord[]>;
 
-function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText): Anchor[] {
+function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText): StemmedAnchorWord[] {
   return Object.entries(anchorWords).map(([word, weight]) => ({
     stems: analyze(word).map((term) => term.stem),
     weight,
@@ -29,7 +32,7 @@ function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText):
 /** Anchors of an agent never change after its publication, so each process embeds and caches them once. */
 function createAgentAnchors(deps: { embedder: Embedder; analyze: AnalyzeText }): AgentAnchors {
   const { embedder, analyze } = deps;
-  const cache = new Map<string, Anchor[]>();
+  const cache = new Map<string, StemmedAnchorWord[]>();
 
   return async ({ agentId, anchorWords }, signal) => {
     const known = cache.get(agentId);
@@ -82,9 +85,9 @@ export function createRoundMeasurer(deps: {
   logger: Pick<Logger, 'warn'>;
 }): RoundMeasurer {
   const { analyze, adjudicate, logger } = deps;
-  const calibration = calibrationFor(deps.embedder.model);
+  const calibration = alignmentCalibrationFor(deps.embedder.model);
   const embedder = ofDimensions(deps.embedder, calibration.dimensions);
-  const readRefusal = createReadRefusal(analyze, embedder.model);
+  const readRefusal = createRefusalDetector(analyze, embedder.model);
   const anchorsOf = createAgentAnchors({ embedder, analyze });
 
   async function score(chat: ChatToScore, texts: RoundTexts, options: MeasureOptions): Promise<ScoredRound> {
@@ -125,7 +128,7 @@ export function createRoundMeasurer(deps: {
         userScore: decided.user,
         agentScore: decided.agent,
         neutral: decided.neutral,
-        refusalReading: refusalOf(decided.refusal),
+        refusalReading: refusalIfLikely(decided.refusal),
       };
     },
   };
@@ -157,7 +160,7 @@ function mayScoreByWords({ code, errorClass }: AppError, { byWords }: MeasureOpt
 function doubtsOf({ user, agent, neutral, refusal }: ScoredRound): Doubts {
   const isDoubtful = (score: number) => score >= doubtful.from && score <= doubtful.to;
   const isRefusalInDoubt = refusal.decidedBy === 'model' && isDoubtful(refusal.score);
-  const isClearRefusal = !isRefusalInDoubt && refusalOf(refusal) !== null;
+  const isClearRefusal = !isRefusalInDoubt && refusalIfLikely(refusal) !== null;
   return {
     user: !neutral && isDoubtful(user),
     agent: !isClearRefusal && isDoubtful(agent),

@@ -1,7 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
-import { foldRound, initialFoldState, type StreakThresholds } from '#src/domain/alignment/chat-state.ts';
-import { type AlignmentEvent, type AlignmentEventBody, foldEvents } from '#src/domain/alignment/events.ts';
+import {
+  alignmentStateAfterRound,
+  initialAlignmentState,
+  type StreakThresholds,
+} from '#src/domain/alignment/chat-state.ts';
+import { type AlignmentEvent, type AlignmentEventBody, alignmentEventsOfRound } from '#src/domain/alignment/events.ts';
 import { refusalKind } from '#src/domain/alignment/refusal.ts';
 import { roundsToPrune } from '#src/domain/alignment/steering.ts';
 import { AppError } from '#src/errors.ts';
@@ -38,8 +42,12 @@ export function computeRoundScore(
   thresholds: StreakThresholds,
 ): ScoringResult {
   const { userScore: user, agentScore: agent, neutral, refusalReading } = measured;
-  const previous = before.at(-1)?.state ?? initialFoldState;
-  const state = foldRound(previous, { user, agent, neutral, refusal: refusalReading !== null }, thresholds);
+  const previous = before.at(-1)?.state ?? initialAlignmentState;
+  const state = alignmentStateAfterRound(
+    previous,
+    { user, agent, neutral, refusal: refusalReading !== null },
+    thresholds,
+  );
   const refusal = refusalReading && {
     kind: refusalKind(refusalReading, state.userLabel),
     score: refusalReading.score,
@@ -48,7 +56,7 @@ export function computeRoundScore(
   const alreadyPruned = new Set(before.filter(({ pruned }) => pruned).map((row) => row.round));
   const prunedRounds = roundsToPrune([...before, { round, state }]).filter((other) => !alreadyPruned.has(other));
 
-  const events: AlignmentEventBody[] = foldEvents(previous, state, { neutral, refusal }, thresholds);
+  const events: AlignmentEventBody[] = alignmentEventsOfRound(previous, state, { neutral, refusal }, thresholds);
   if (prunedRounds.length > 0) {
     events.push({ type: 'messages_pruned', data: { message_ids: prunedRounds.flatMap(messageIds) } });
   }

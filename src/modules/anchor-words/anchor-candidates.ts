@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { anchorWordProblems, normalizeAnchorWord } from '#src/domain/agents/drafts.ts';
 import {
-  type AnchorCandidate,
-  type AnchorSubject,
-  anchorAnswerSchema,
-  anchorCandidateCount,
-  anchorMessages,
-  anchorRepairPrompt,
-  maxAnchorAnswerTokens,
+  type AnchorWordCandidate,
+  type AnchorWordsRequest,
+  anchorWordCandidateCount,
+  anchorWordsAnswerSchema,
+  anchorWordsMessages,
+  anchorWordsRepairPrompt,
+  maxAnchorWordsAnswerTokens,
+  parseAnchorWordsAnswer,
   personaExcerpt,
-  phrasesOf,
-  readAnchorAnswer,
-  selectAnchorCandidates,
+  selectAnchorWordCandidates,
+  topicPhrasesOf,
   topicRelevance,
 } from '#src/domain/alignment/anchor-words.ts';
-import { cosine } from '#src/domain/alignment/score.ts';
-import { poolVectors } from '#src/domain/documents/embedding.ts';
+import { cosineSimilarity } from '#src/domain/alignment/score.ts';
+import { weightedMeanVector } from '#src/domain/documents/embedding.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ChatModel, Embedder, ModelMessage, TopicWordIndex } from '#src/ports/models.ts';
@@ -29,34 +29,34 @@ const maxRepairedCharacters = 4_000;
  */
 export async function proposeAnchorWords(
   chatModel: Pick<ChatModel, 'stream'>,
-  subject: AnchorSubject,
+  subject: AnchorWordsRequest,
   { model, timeoutMs, signal }: { model: string; timeoutMs: number; signal: AbortSignal },
 ): Promise<string[]> {
-  const messages = anchorMessages(subject, randomBytes(8).toString('hex'));
+  const messages = anchorWordsMessages(subject, randomBytes(8).toString('hex'));
   const signalOrTimeout = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
 
   async function ask(conversation: ModelMessage[]): Promise<{ text: string; words: string[] | null }> {
-    const request = { model, temperature: 0.2, maxTokens: maxAnchorAnswerTokens, signal: signalOrTimeout };
+    const request = { model, temperature: 0.2, maxTokens: maxAnchorWordsAnswerTokens, signal: signalOrTimeout };
     let text = '';
     try {
       await chatModel.stream(
-        { ...request, messages: [...messages, ...conversation], responseSchema: anchorAnswerSchema },
+        { ...request, messages: [...messages, ...conversation], responseSchema: anchorWordsAnswerSchema },
         (piece) => {
           text += piece;
         },
       );
     } catch (error) {
       signal.throwIfAborted();
-      if (!signalOrTimeout.aborted || readAnchorAnswer(text) === null) throw error;
+      if (!signalOrTimeout.aborted || parseAnchorWordsAnswer(text) === null) throw error;
     }
-    return { text, words: readAnchorAnswer(text) };
+    return { text, words: parseAnchorWordsAnswer(text) };
   }
 
   const { text, words } = await ask([]);
   if (words !== null) return words;
   const repaired = await ask([
     { role: 'assistant', content: text.slice(0, maxRepairedCharacters).toWellFormed() },
-    { role: 'user', content: anchorRepairPrompt },
+    { role: 'user', content: anchorWordsRepairPrompt },
   ]);
   if (repaired.words !== null) return repaired.words;
   throw appError('model_response_invalid', { detail: "The chat model's answer contains no list of anchor words." });
@@ -82,7 +82,7 @@ const minRelevance = 0.4;
 const bonus = { proposed: 0.5, rare: 0.2 } as const;
 
 export type AnchorCandidateRanker = (
-  subject: AnchorSubject,
+  subject: AnchorWordsRequest,
   sources: { proposals: readonly string[]; passages: readonly string[] },
   signal: AbortSignal,
 ) => Promise<string[]>;
@@ -103,8 +103,8 @@ export function createAnchorCandidateRanker(deps: {
       ...subject.tags,
       ...subject.words.slice(0, maxChosenTopics),
     ];
-    const personaPhrases = phrasesOf([persona], analyze);
-    const passagePhrases = phrasesOf(sources.passages, analyze);
+    const personaPhrases = topicPhrasesOf([persona], analyze);
+    const passagePhrases = topicPhrasesOf(sources.passages, analyze);
     const proposed = [...new Set(sources.proposals.map(normalizeAnchorWord))]
       .filter(isAnchorWord)
       .slice(0, maxProposals);
@@ -124,7 +124,7 @@ export function createAnchorCandidateRanker(deps: {
       .slice(0, maxPersonaTopics);
     const topics = [...topicVectors, ...nearestPhrases.map(({ vector }) => vector)];
     const rated = (words: readonly string[], of: readonly Float32Array[], bonusOf: (index: number) => number) =>
-      words.flatMap((word, index): AnchorCandidate[] => {
+      words.flatMap((word, index): AnchorWordCandidate[] => {
         const vector = of[index];
         if (vector === undefined) return [];
         return [{ word, vector, relevance: topicRelevance(vector, topics) + bonusOf(index) }];
@@ -137,23 +137,26 @@ export function createAnchorCandidateRanker(deps: {
       ...(await nearestEnglishWords(topicWords, topics)),
     ].filter(({ word }) => isAnchorWord(word));
     const taken = [...subject.words, ...subject.excludeWords];
-    const chosen = selectAnchorCandidates(
+    const chosen = selectAnchorWordCandidates(
       candidates.filter(({ relevance }) => relevance >= minRelevance),
       taken,
       analyze,
     );
-    if (chosen.length >= anchorCandidateCount.min) return chosen;
+    if (chosen.length >= anchorWordCandidateCount.min) return chosen;
     const known = [...taken, ...chosen];
-    return [...chosen, ...selectAnchorCandidates(candidates, known, analyze, anchorCandidateCount.min - chosen.length)];
+    return [
+      ...chosen,
+      ...selectAnchorWordCandidates(candidates, known, analyze, anchorWordCandidateCount.min - chosen.length),
+    ];
   };
 }
 
 async function nearestEnglishWords(
   topicWords: TopicWordIndex,
   topics: readonly Float32Array[],
-): Promise<AnchorCandidate[]> {
-  const centroid = poolVectors(topics.map((vector) => ({ vector, weight: 1 })));
-  const near = await topicWords.nearest((vector) => cosine(vector, centroid), nearWords);
+): Promise<AnchorWordCandidate[]> {
+  const centroid = weightedMeanVector(topics.map((vector) => ({ vector, weight: 1 })));
+  const near = await topicWords.nearest((vector) => cosineSimilarity(vector, centroid), nearWords);
   return near
     .map((entry) => ({ ...entry, relevance: topicRelevance(entry.vector, topics) }))
     .sort((a, b) => b.relevance - a.relevance)

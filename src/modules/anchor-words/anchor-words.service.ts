@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import type { AnchorWords } from '#src/domain/agents/drafts.ts';
-import type { AnchorSubject } from '#src/domain/alignment/anchor-words.ts';
+import type { AnchorWordsRequest } from '#src/domain/alignment/anchor-words.ts';
 import { appError } from '#src/errors.ts';
 import type { AgentsService } from '#src/modules/agents/agents.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -57,7 +57,11 @@ export function createAnchorWordsService(deps: {
   }
 
   /** Asks the chat model for anchor words. Returns an empty list if the model fails. */
-  async function proposals(subject: AnchorSubject, chosenModel: string | null, signal: AbortSignal): Promise<string[]> {
+  async function proposals(
+    subject: AnchorWordsRequest,
+    chosenModel: string | null,
+    signal: AbortSignal,
+  ): Promise<string[]> {
     const model = chosenModel ?? (await models.chatModels()).default;
     const options = { model, timeoutMs: proposalTimeoutMs, signal };
     return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {

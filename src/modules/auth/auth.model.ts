@@ -1,6 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { boolean, bytea, integer, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { Tier } from '#src/domain/access/limits.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
 
 export class UserModel extends model('users', {
   id: uuid(),
@@ -75,7 +75,7 @@ export const accountShape = shape({
   isDisabled: boolean(),
   orgId: uuid(),
   orgName: text(),
-  tier: text<Tier>(),
+  tier: text<OrganizationTier>(),
   isOrgAdmin: boolean(),
 });
 

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { Knex } from 'knex';
-import { organizationOf } from '#src/domain/documents/blob-keys.ts';
+import { organizationOfBlobKey } from '#src/domain/documents/blob-keys.ts';
 import { AppError } from '#src/errors.ts';
 import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
@@ -88,7 +88,7 @@ export function createBackupService(deps: {
     for (let after: string | null = null; ; ) {
       const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
       const exported = await repository.findExportVolumes(page.map(({ key }) => key));
-      const ours = page.filter(({ key }) => organizationOf(key) !== null && !exported.has(key));
+      const ours = page.filter(({ key }) => organizationOfBlobKey(key) !== null && !exported.has(key));
       await forEachInBatches(ours, CONCURRENT_COPIES, async ({ key }) => {
         await copyOriginal(copies, key);
         progress.add(1);

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { organizationOf } from '#src/domain/documents/blob-keys.ts';
+import { organizationOfBlobKey } from '#src/domain/documents/blob-keys.ts';
 
 const OWNER_ONLY = 0o700;
 const PROGRESS_INTERVAL_MS = 5_000;
@@ -23,7 +23,7 @@ export function createOriginalCopies(folder: string) {
   const objects = join(folder, 'originals');
   const incoming = join(folder, 'incoming');
   const pathOf = (key: string): string => {
-    if (organizationOf(key) === null) throw new Error(`${key} is not the blob key of an original.`);
+    if (organizationOfBlobKey(key) === null) throw new Error(`${key} is not the blob key of an original.`);
     return join(objects, key);
   };
 

@@ -3,15 +3,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { costUsd } from '#src/domain/agents/prices.ts';
+import { modelCostUsd } from '#src/domain/agents/prices.ts';
 import type { Tool } from '#src/domain/agents/tools.ts';
-import { initialFoldState } from '#src/domain/alignment/chat-state.ts';
+import { initialAlignmentState } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEventBody } from '#src/domain/alignment/events.ts';
-import { type Steering, steeringFor } from '#src/domain/alignment/steering.ts';
+import { type SteeringInstructions, steeringInstructionsFor } from '#src/domain/alignment/steering.ts';
 import type { DroppedCitation } from '#src/domain/chat/citation-markers.ts';
-import { visibleText } from '#src/domain/chat/context-blocks.ts';
+import { removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
 import { createLinkFilter } from '#src/domain/chat/link-filter.ts';
-import { urlsIn } from '#src/domain/chat/urls.ts';
+import { extractUrls } from '#src/domain/chat/urls.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ScoringRequestsService } from '#src/modules/alignment/scoring-requests.service.ts';
@@ -159,7 +159,7 @@ export function createAnswerWriter(deps: {
       models.contextWindow(model),
       chooseTools(actor, chat, agent),
     ]);
-    const steering = steeringFor(scored?.foldState ?? initialFoldState, { persona, anchors });
+    const steering = steeringInstructionsFor(scored?.foldState ?? initialAlignmentState, { persona, anchors });
     const nonce = randomBytes(8).toString('hex');
     const passages = found?.chunks ?? null;
     const tools = offered.map(toModelTool);
@@ -172,7 +172,7 @@ export function createAnswerWriter(deps: {
       logger.warn({ chatId: chat.id, round, chunkIds }, 'passages in a prompt contain instructions to the model');
     }
     const writtenByPeople = [persona, question, ...history.map(({ userContent }) => userContent)];
-    const documents = (prompt.passages ?? []).map(({ content }) => visibleText(content));
+    const documents = (prompt.passages ?? []).map(({ content }) => removeInvisibleCharacters(content));
     const earlierReplies = history.map(({ assistantReply }) => textBeforeCode(assistantReply ?? ''));
     return {
       prompt,
@@ -200,7 +200,7 @@ export function createAnswerWriter(deps: {
 
   async function costOf(reply: ToolLoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
     const price = await models.priceOf(reply.model);
-    if (price !== null) return { costUsd: costUsd(price, reply.usage), priceVersion: price.version };
+    if (price !== null) return { costUsd: modelCostUsd(price, reply.usage), priceVersion: price.version };
     logger.warn({ model: reply.model }, 'a model without a price counts as free');
     return { costUsd: 0, priceVersion: null };
   }
@@ -241,7 +241,7 @@ async function passOn(
 }
 
 function eventsOf(
-  level: Steering['level'],
+  level: SteeringInstructions['level'],
   degradations: readonly RetrievalDegradation[],
   dropped: readonly DroppedCitation[],
 ): AlignmentEventBody[] {
@@ -254,7 +254,7 @@ function eventsOf(
 
 /** Removes URLs from a reply that occur in none of `texts`; see `createLinkFilter`. */
 function createReplyFilter(texts: readonly string[]) {
-  const allowed = new Set(texts.flatMap(urlsIn));
+  const allowed = new Set(texts.flatMap(extractUrls));
   const filter = createLinkFilter(allowed);
 
   return {

@@ -1,4 +1,4 @@
-import { unknownTools } from '#src/domain/agents/tools.ts';
+import { unknownToolIds } from '#src/domain/agents/tools.ts';
 import type { ChatHistory, Round } from './chat.model.ts';
 import { toToolCallDto } from './chat.schema.ts';
 
@@ -51,7 +51,7 @@ function toolsOf({ toolCalls }: Round): string[] {
   if (toolCalls.length === 0) return [];
   // The model may have called a tool that does not exist; its name is untrusted text and is not exported.
   const names = toolCalls.map(({ tool, status }) => {
-    const name = unknownTools([tool]).length === 0 ? tool : 'an unknown tool';
+    const name = unknownToolIds([tool]).length === 0 ? tool : 'an unknown tool';
     return status === 'ok' ? name : `${name} (${status})`;
   });
   return [`*Called ${names.join(', ')}.*`];

@@ -16,7 +16,7 @@ import {
   uuidArray,
 } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
-import type { EchoState, FoldState } from '#src/domain/alignment/chat-state.ts';
+import type { AlignmentState, EchoState } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
 import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
@@ -87,7 +87,7 @@ export class RoundModel extends model(
     alignmentScore: double().nullable(),
     ewma: double().nullable(),
     echoState: text<EchoState>().nullable(),
-    foldState: json<FoldState>().nullable(),
+    foldState: json<AlignmentState>().nullable(),
     events: json<AlignmentEvent[]>(),
     /** Id of the event stream of the newest attempt to answer; null in rounds older than this column. */
     streamId: uuid().nullable(),

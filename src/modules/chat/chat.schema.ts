@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
-import { isBlank, isStorable } from '#src/domain/text/plain-text.ts';
+import { isBlank, isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { appError } from '#src/errors.ts';
 import { idField, nameField, notBlankPattern, visibilityField } from '#src/http/request/fields.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
@@ -15,7 +15,7 @@ export const sendMessageBody = z
       .string()
       .min(1)
       .max(100_000)
-      .refine(isStorable, 'must not hold NUL characters')
+      .refine(isStorableInPostgres, 'must not hold NUL characters')
       .refine((text) => !isBlank(text), 'must not be blank')
       .meta({ pattern: notBlankPattern }),
     chat_id: idField.optional().describe('Omit to start a chat.'),

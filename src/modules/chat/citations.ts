@@ -1,14 +1,14 @@
 import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { cosine } from '#src/domain/alignment/score.ts';
+import { cosineSimilarity } from '#src/domain/alignment/score.ts';
 import {
   attributePassages,
   attributionScore,
-  createMarkerRewriter,
+  createCitationMarkerRewriter,
   type DroppedCitation,
   minCitationSupport,
   sharedWordShare,
-  statementsOf,
+  splitReplyIntoStatements,
 } from '#src/domain/chat/citation-markers.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
@@ -107,7 +107,7 @@ export function createCitationTracker(deps: {
       return similarity(statement, chunk) >= minCitationSupport;
     }
 
-    const markers = createMarkerRewriter(chunks, async (chunk, statement) => {
+    const markers = createCitationMarkerRewriter(chunks, async (chunk, statement) => {
       if (!(await isReadable(chunk))) return 'unreadable';
       // The last check of each passage is cached, because a model in a repetition loop cites the same statement
       // thousands of times.
@@ -119,7 +119,7 @@ export function createCitationTracker(deps: {
 
     async function attributed(reply: string): Promise<RetrievedChunk[]> {
       if (chunks.length === 0) return [];
-      const statements = statementsOf(reply);
+      const statements = splitReplyIntoStatements(reply);
       const chunkIds = chunks.map((chunk) => chunk.chunkId);
       stopped.throwIfAborted();
       const [readable] = await Promise.all([
@@ -197,7 +197,7 @@ export function createCitationTracker(deps: {
       similarity(statement: string, chunk: RetrievedChunk): number {
         const a = statementVectors.get(statement);
         const b = chunkVectors?.get(chunk.chunkId);
-        return a === undefined || b === undefined ? 0 : cosine(a, b);
+        return a === undefined || b === undefined ? 0 : cosineSimilarity(a, b);
       },
     };
   }

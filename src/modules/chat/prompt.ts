@@ -1,8 +1,13 @@
-import { functionNameOf } from '#src/domain/agents/tools.ts';
-import type { Steering } from '#src/domain/alignment/steering.ts';
-import { withoutMarkers } from '#src/domain/chat/citation-markers.ts';
-import { addressesModel, contextBlocks, contextRules, withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
-import { contextLimits, itemsThatFit, planContextWindow } from '#src/domain/chat/context-window.ts';
+import { functionNameOfTool } from '#src/domain/agents/tools.ts';
+import type { SteeringInstructions } from '#src/domain/alignment/steering.ts';
+import { removeCitationMarkers } from '#src/domain/chat/citation-markers.ts';
+import {
+  containsModelInstructions,
+  formatPassageBlocks,
+  neutralizeRoleMarkers,
+  passageBlockRules,
+} from '#src/domain/chat/context-blocks.ts';
+import { itemsWithinTokenBudget, planContextWindow, promptChunkLimits } from '#src/domain/chat/context-window.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelMessage, ModelTool } from '#src/ports/models.ts';
@@ -21,14 +26,14 @@ type PromptPassage = { documentName: string; pageNumber: number; content: string
 
 export type PromptInput<Passage extends PromptPassage = PromptPassage> = {
   persona: string;
-  steering: Pick<Steering, 'note' | 'afterHistory'>;
+  steering: Pick<SteeringInstructions, 'note' | 'afterHistory'>;
   /** Passages, best first; null if the chat uses no documents. */
   passages: readonly Passage[] | null;
   /** Earlier rounds of the conversation, newest first. */
   history: readonly { userContent: string; assistantReply: string | null; citations: readonly unknown[] }[];
   question: string;
   tools: readonly ModelTool[];
-  /** Random text per request that delimits untrusted blocks; see `contextBlocks`. */
+  /** Random text per request that delimits untrusted blocks; see `formatPassageBlocks`. */
   nonce: string;
   /** Context window of the model in tokens; null if the provider does not state it. */
   window: number | null;
@@ -63,7 +68,7 @@ export function buildPrompt<Passage extends PromptPassage>(
   const { fitting, plan } = fitParts(input, counter);
   const { steering, tools } = fitting;
 
-  const question = withoutRoleTokens(input.question);
+  const question = neutralizeRoleMarkers(input.question);
   const found = fitPassages(fitting, plan.passages, counter);
   const history = historyMessages(input.history, plan.history(found.tokens), counter);
   return {
@@ -117,7 +122,7 @@ function planPrompt(
   { window, maxTokens, persona, steering, question, passages, tools, nonce }: Omit<PromptInput, 'history'>,
   counter: TokenCounter,
 ) {
-  const required = [personaMessage(persona, steering), steering.afterHistory ?? '', withoutRoleTokens(question)];
+  const required = [personaMessage(persona, steering), steering.afterHistory ?? '', neutralizeRoleMarkers(question)];
   if (passages !== null) required.push(aroundPassages(passages, '', { nonce, tools }));
   if (tools.length > 0) required.push(...tools.map((tool) => JSON.stringify(tool)));
   const fixed = required.reduce((tokens, text) => tokens + counter.count(text) + messageTokens, 0);
@@ -137,8 +142,8 @@ function historyMessages(history: PromptInput['history'], tokens: number, counte
   const messages: ModelMessage[] = [];
   let left = tokens;
   for (const round of history) {
-    const question = withoutRoleTokens(round.userContent);
-    const reply = withoutRoleTokens(withoutMarkers(round.assistantReply ?? '', round.citations.length));
+    const question = neutralizeRoleMarkers(round.userContent);
+    const reply = neutralizeRoleMarkers(removeCitationMarkers(round.assistantReply ?? '', round.citations.length));
     left -= counter.count(question) + counter.count(reply) + 2 * messageTokens;
     if (left < 0) break;
     messages.unshift({ role: 'user', content: question }, { role: 'assistant', content: reply });
@@ -153,18 +158,18 @@ function fitPassages<Passage extends PromptPassage>(
   counter: TokenCounter,
 ) {
   if (passages === null) return { message: null, kept: [], tokens: 0 };
-  const blockOf = (entry: Entry<Passage>, index = 0) => contextBlocks([{ ...entry, number: index + 1 }], nonce);
+  const blockOf = (entry: Entry<Passage>, index = 0) => formatPassageBlocks([{ ...entry, number: index + 1 }], nonce);
   const tokensOf = (entry: Entry<Passage>) => counter.count(blockOf(entry)) + messageTokens;
   const entries = passages.map((passage) => ({
     passage,
     documentName: passage.documentName,
     pageNumber: passage.pageNumber,
-    text: truncateToTokens(passage.content, contextLimits.tokens, counter),
-    addressesModel: addressesModel(`${passage.documentName}\n${passage.content}`),
+    text: truncateToTokens(passage.content, promptChunkLimits.tokens, counter),
+    addressesModel: containsModelInstructions(`${passage.documentName}\n${passage.content}`),
   }));
   const [first, ...others] = entries;
   const cut = first && cutToFit(first, tokensOf, budget, counter);
-  const kept = itemsThatFit([...(cut ? [cut] : []), ...others], tokensOf, budget);
+  const kept = itemsWithinTokenBudget([...(cut ? [cut] : []), ...others], tokensOf, budget);
   return {
     message: aroundPassages(kept, kept.map(blockOf).join('\n\n'), { nonce, tools }),
     kept,
@@ -204,8 +209,8 @@ function aroundPassages(
   blocks: string,
   { nonce, tools }: Pick<PromptInput, 'nonce' | 'tools'>,
 ): string {
-  const canSearch = tools.some(({ name }) => name === functionNameOf('knowledge.search'));
+  const canSearch = tools.some(({ name }) => name === functionNameOfTool('knowledge.search'));
   if (passages.length === 0) return canSearch ? nothingFoundYet : nothingFound;
-  const rules = contextRules(nonce);
+  const rules = passageBlockRules(nonce);
   return [rules.before, blocks, rules.after].join('\n\n');
 }

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v5 as uuidV5, v7 as uuidV7 } from 'uuid';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
@@ -68,7 +68,7 @@ export function createRoundOpener(deps: {
 
   async function startChat(actor: Actor, message: SendMessageInput): Promise<OpenedRound> {
     const agent = await createChatRepository(db).findAgent(actor.orgId, message.agentId ?? '');
-    if (agent === undefined || agent.deletedAt !== null || !can(actor, 'agent:read', agent))
+    if (agent === undefined || agent.deletedAt !== null || !mayPerform(actor, 'agent:read', agent))
       throw appError('agent_not_found');
     const scope = await teams.grantScope(db, actor, {
       visibility: message.visibility ?? 'personal',
@@ -112,7 +112,7 @@ export function createRoundOpener(deps: {
     }
     const agent = await createChatRepository(db).findAgent(actor.orgId, agentId);
     if (agent === undefined || agent.deletedAt !== null) throw appError('agent_deleted');
-    if (!can(actor, 'agent:read', agent)) throw appError('agent_not_found');
+    if (!mayPerform(actor, 'agent:read', agent)) throw appError('agent_not_found');
     await refuseTooLong(agent, message.text);
     return db.transaction(async (trx) => {
       const chat = requireWritableChat(actor, await createChatRepository(trx).lock(actor.orgId, chatId));
@@ -189,8 +189,8 @@ export function requireWritableChat(
   chat: Chat | undefined,
   action: 'write to' | 'change' = 'write to',
 ): Chat {
-  if (chat === undefined || !can(actor, 'chat:read', chat)) throw appError('chat_not_found');
-  if (can(actor, 'chat:write', chat)) return chat;
+  if (chat === undefined || !mayPerform(actor, 'chat:read', chat)) throw appError('chat_not_found');
+  if (mayPerform(actor, 'chat:write', chat)) return chat;
   throw appError('forbidden', { detail: `Only the user who started a chat can ${action} it.` });
 }
 

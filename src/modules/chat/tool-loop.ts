@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
-import { functionNameOf, quotingTools, searchTool, type Tool } from '#src/domain/agents/tools.ts';
-import { resultPreview, visibleText } from '#src/domain/chat/context-blocks.ts';
-import { urlsIn } from '#src/domain/chat/urls.ts';
+import { functionNameOfTool, type Tool, thirdPartyTextTools, webSearchToolId } from '#src/domain/agents/tools.ts';
+import { removeInvisibleCharacters, toolResultPreview } from '#src/domain/chat/context-blocks.ts';
+import { extractUrls } from '#src/domain/chat/urls.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -76,7 +76,7 @@ export type ToolLoopRound = {
 type CallerDeps = { tokenCounter: TokenCounter; logger: Pick<Logger, 'info' | 'warn'>; timeoutMs?: number };
 
 export function toModelTool({ tool }: RoundTool): ModelTool {
-  return { name: functionNameOf(tool.id), description: tool.description, parameters: tool.parameters };
+  return { name: functionNameOfTool(tool.id), description: tool.description, parameters: tool.parameters };
 }
 
 /** Calls a model until it answers, and runs the tools that it calls in between. */
@@ -213,7 +213,7 @@ type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPrevi
 export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
   const { tokenCounter, logger, timeoutMs = defaultTimeoutMs } = deps;
   const formatResult = createToolResultFormatter({ tokenCounter, citations: round.citations });
-  const byName = new Map(round.tools.map((offered) => [functionNameOf(offered.tool.id), offered]));
+  const byName = new Map(round.tools.map((offered) => [functionNameOfTool(offered.tool.id), offered]));
   const writtenByPeople = round.context.trustedTexts;
   const trustedTexts = writtenByPeople.map(normalizeForComparison);
   const earlierReplies = round.earlierReplies.map(normalizeForComparison);
@@ -300,7 +300,7 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
   async function make(call: NamedCall, position: CallPosition): Promise<EndedCall> {
     const startedAt = new Date().toISOString();
     const start = performance.now();
-    const tool = byName.get(call.name)?.tool.id ?? (resultPreview(call.name).slice(0, 100) || 'unknown');
+    const tool = byName.get(call.name)?.tool.id ?? (toolResultPreview(call.name).slice(0, 100) || 'unknown');
     let admitted: AdmittedCall | null = null;
     const ended = (output: ToolOutput, failure: AppError | null): EndedCall => {
       const durationMs = Math.round(performance.now() - start);
@@ -330,11 +330,11 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
   /** Records that the model has read the texts of a tool result, and allows their URLs in the reply. */
   function noteRead(tool: string, texts: readonly string[]): void {
     readTexts.push(...texts.map(normalizeForComparison));
-    if (tool === searchTool) foundBySearch.push(...texts.flatMap(resultUrlsIn));
-    if (!quotingTools.has(tool)) return;
+    if (tool === webSearchToolId) foundBySearch.push(...texts.flatMap(resultUrlsIn));
+    if (!thirdPartyTextTools.has(tool)) return;
     // The model may have invented a URL that it sent to the tool, even if the tool's result repeats it.
     const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalizeForComparison(address)));
-    const addresses = texts.flatMap((text) => urlsIn(visibleText(text)));
+    const addresses = texts.flatMap((text) => extractUrls(removeInvisibleCharacters(text)));
     round.allowAddresses(addresses.filter((address) => !wasSent(address)));
   }
 

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { type Tool, tools } from '#src/domain/agents/tools.ts';
+import { allTools, type Tool } from '#src/domain/agents/tools.ts';
 import {
-  addressesModel,
+  containsModelInstructions,
   foundPassagesMessage,
-  resultPreview,
+  removeInvisibleCharacters,
   toolResultMessage,
-  visibleText,
+  toolResultPreview,
 } from '#src/domain/chat/context-blocks.ts';
-import { toStorable } from '#src/domain/text/plain-text.ts';
+import { toPostgresText } from '#src/domain/text/plain-text.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -85,7 +85,7 @@ export function createToolChooser(deps: {
       ...executors,
       ...(chat.ragEnabled ? knowledgeTools(chat, agent) : []),
     ]);
-    return tools.flatMap((tool) => {
+    return allTools.flatMap((tool) => {
       const run = known.get(tool.id);
       const isOffered = agent.enabledTools.includes(tool.id) && usable.has(tool.id);
       return run === undefined || !isOffered ? [] : [{ tool, run }];
@@ -139,7 +139,7 @@ function parseJson(json: string): unknown {
 
 /** Removes characters that Postgres cannot store, such as NUL, which JSON escapes can encode. */
 function storable(args: ToolArguments): ToolArguments {
-  const text = JSON.stringify(args, (_key, part: unknown) => (typeof part === 'string' ? toStorable(part) : part));
+  const text = JSON.stringify(args, (_key, part: unknown) => (typeof part === 'string' ? toPostgresText(part) : part));
   return anyArguments.parse(JSON.parse(text));
 }
 
@@ -170,7 +170,7 @@ function decoded(part: string): string {
 }
 
 export function normalizeForComparison(text: string): string {
-  return visibleText(text).toLowerCase().replace(/\s+/g, ' ').trim();
+  return removeInvisibleCharacters(text).toLowerCase().replace(/\s+/g, ' ').trim();
 }
 
 /** Maximum characters of a tool's text result; longer texts distract a model. */
@@ -201,13 +201,13 @@ export function createToolResultFormatter(deps: {
 
   function formatText(tool: string, output: string, tokens: number): FormattedResult {
     // Truncates a tool's output before cleaning it, because cleaning a large output takes long.
-    const text = truncateWithMark(toStorable(output.slice(0, resultCharacters + 1)), resultCharacters);
+    const text = truncateWithMark(toPostgresText(output.slice(0, resultCharacters + 1)), resultCharacters);
     const nonce = randomNonce();
     const write = (characters: number) => toolResultMessage(tool, truncateWithMark(text, characters), nonce);
     const characters = charactersThatFit(resultCharacters, 1, tokens, write);
     return {
       message: characters === null ? noRoom : write(characters),
-      preview: resultPreview(text),
+      preview: toolResultPreview(text),
       characters: output.length,
       texts: characters === null ? [] : [text],
     };
@@ -216,7 +216,12 @@ export function createToolResultFormatter(deps: {
   function formatPassages({ chunks, note }: FoundPassages, tokens: number): FormattedResult {
     const nonce = randomNonce();
     const passages = chunks.map(({ documentName, pageNumber, content }) => {
-      return { documentName, pageNumber, content, addressesModel: addressesModel(`${documentName}\n${content}`) };
+      return {
+        documentName,
+        pageNumber,
+        content,
+        addressesModel: containsModelInstructions(`${documentName}\n${content}`),
+      };
     });
     const write = (numbers: readonly number[], characters: number) => {
       const written = passages.slice(0, numbers.length).map(({ content, ...passage }, index) => {
@@ -229,7 +234,7 @@ export function createToolResultFormatter(deps: {
     const numbers = citations.add(chunks.slice(0, count));
     return {
       message: count === 0 ? noRoom : write(numbers, characters),
-      preview: resultPreview(previewOf(chunks.slice(0, count))),
+      preview: toolResultPreview(previewOf(chunks.slice(0, count))),
       characters: chunks.reduce((sum, { content }) => sum + content.length, 0),
       texts: chunks.slice(0, count).flatMap(({ documentName, content }) => [documentName, content]),
     };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import {
-  connectorLabels,
+  connectorProviderLabels,
   type OAuthConnectorProvider,
   oauthConnectorProviders,
 } from '#src/domain/documents/connector-providers.ts';
@@ -202,7 +202,7 @@ export const remoteFileListSchema = z.strictObject({
 });
 
 export function toConnectorProviderDto(provider: OAuthConnectorProvider) {
-  return { provider, label: connectorLabels[provider] };
+  return { provider, label: connectorProviderLabels[provider] };
 }
 
 export function toConnectionDto(connection: ConnectionView): z.input<typeof connectionSchema> {

@@ -2,11 +2,11 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { maskSecret } from '#src/domain/access/credentials.ts';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import {
   type ConnectorProvider,
-  connectorLabels,
+  connectorProviderLabels,
   oauthConnectorProviders,
 } from '#src/domain/documents/connector-providers.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
@@ -84,7 +84,7 @@ export function createConnectionsService(deps: {
   const { db, access, stored, credentials, consents, accessChanges, revokeGrant, syncs, audit } = deps;
 
   function requireReadable(actor: RequestActor, connection: Connection | undefined): Connection {
-    if (connection !== undefined && can(actor, 'connection:read', connection)) return connection;
+    if (connection !== undefined && mayPerform(actor, 'connection:read', connection)) return connection;
     throw appError('connection_not_found');
   }
 
@@ -136,7 +136,7 @@ export function createConnectionsService(deps: {
       const fresh = { credentials: stored.encrypt({ orgId, id }, grant), scopes, expiresAt };
       if (old === undefined) {
         places.take('connections', await repository.count(orgId));
-        const displayName = `${connectorLabels[provider]} (${account.accountName})`;
+        const displayName = `${connectorProviderLabels[provider]} (${account.accountName})`;
         await repository.insert({ id, orgId, userId, provider, accountId, displayName, config, ...fresh });
       } else {
         await repository.update(old, { ...fresh, accountId });

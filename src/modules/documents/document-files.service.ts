@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { parse, stringify } from 'uuid';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { mediaTypeOf } from '#src/domain/documents/formats.ts';
+import { mediaTypeOfFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
@@ -119,7 +119,7 @@ export function createDocumentFilesService(deps: {
 }
 
 function originalOf({ blobKey, fileName, sourceFormat, sizeBytes, contentSha256 }: DocumentRow): StoredFile {
-  return { blobKey, fileName, mediaType: mediaTypeOf(sourceFormat, fileName), sizeBytes, sha256: contentSha256 };
+  return { blobKey, fileName, mediaType: mediaTypeOfFormat(sourceFormat, fileName), sizeBytes, sha256: contentSha256 };
 }
 
 function requireClean({ malware, contentSha256 }: DocumentRow): void {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { FolderSelection } from '#src/adapters/postgres/readable.ts';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
@@ -51,7 +51,7 @@ export function createDocumentLinksService(deps: {
         await links.add({ orgId, folderId: id, documentId, createdBy: actor.userId });
         if (promote) {
           const others = (await links.listReadable(actor, documentId)).filter((link) => link.folderId !== id);
-          const writable = others.filter((link) => can(actor, 'folder:write', link));
+          const writable = others.filter((link) => mayPerform(actor, 'folder:write', link));
           await links.remove(
             documentId,
             writable.map((link) => link.folderId),
@@ -76,7 +76,7 @@ export function createDocumentLinksService(deps: {
         const links = createDocumentLinksRepository(trx);
         const link = (await links.listReadable(actor, documentId)).find((one) => one.folderId === folderId);
         if (link === undefined) throw appError('folder_not_found', { detail: 'The document is not in this folder.' });
-        if (!can(actor, 'document:write', document) && !can(actor, 'folder:write', link)) {
+        if (!mayPerform(actor, 'document:write', document) && !mayPerform(actor, 'folder:write', link)) {
           throw appError('forbidden', {
             detail: 'To remove a document from a folder, you need write access to the document or to the folder.',
           });

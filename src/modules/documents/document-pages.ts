@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 
 /** Estimated cost, in rows that Postgres reads, of finding the newest document of one set of access keys. */
 const ROWS_PER_KEY_SEARCH = 10;
@@ -35,7 +35,7 @@ export function selectReadableDocumentPage(
        ) newest
      ) readable
      ${orderNewestFirst} limit :limit offset :offset) page`,
-    { orgId: actor.orgId, acl: keysOf(actor), reach: limit + offset, limit, offset },
+    { orgId: actor.orgId, acl: accessKeysOfActor(actor), reach: limit + offset, limit, offset },
   );
   return db.from(page).select('id');
 }

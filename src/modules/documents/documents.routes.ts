@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readableFormats } from '#src/domain/documents/formats.ts';
+import { readableFormatsDescription } from '#src/domain/documents/formats.ts';
 import { idParam } from '#src/http/request/validation.ts';
 import { created, fileAnswer, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
 import { multipart, multipartOrJson, type Route, route } from '#src/http/routing/route.ts';
@@ -50,7 +50,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       path: '/documents',
       operationId: 'uploadDocument',
       tag: 'documents',
-      summary: `Upload a file and, by default, chunk and embed it; readable formats are ${readableFormats}`,
+      summary: `Upload a file and, by default, chunk and embed it; readable formats are ${readableFormatsDescription}`,
       access: 'user',
       limits: [{ limit: 'upload', by: 'user' }],
       body: multipart({

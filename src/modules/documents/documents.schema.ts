@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import { sourceFormats } from '#src/domain/documents/formats.ts';
 import { estimatedPageCount } from '#src/domain/documents/pages.ts';
-import { type IngestionSource, maxTargetTokens, staleIngestionResults } from '#src/domain/documents/rag-config.ts';
+import { type IngestionSource, maxChunkTargetTokens, staleIngestionResults } from '#src/domain/documents/rag-config.ts';
 import { isOneLine } from '#src/domain/text/plain-text.ts';
 import {
   booleanField,
@@ -29,8 +29,8 @@ export const uploadDocumentFields = z.strictObject({
   name: name.optional().describe('The file name when omitted.'),
   target_folder_id: idField.optional().describe('Your personal root when omitted.'),
   chunking_method: z.enum(['token', 'semantic']).optional().describe('`token` when omitted.'),
-  target_tokens: integerField({ min: 1, max: maxTargetTokens }).optional(),
-  overlap_tokens: integerField({ min: 0, max: maxTargetTokens }).optional().describe('Less than `target_tokens`.'),
+  target_tokens: integerField({ min: 1, max: maxChunkTargetTokens }).optional(),
+  overlap_tokens: integerField({ min: 0, max: maxChunkTargetTokens }).optional().describe('Less than `target_tokens`.'),
   ingest: booleanTextField.default(true).describe('Chunk and embed after the upload.'),
 });
 
@@ -38,8 +38,8 @@ export const changeDocumentFields = z.strictObject({
   name: name.optional(),
   target_folder_id: idField.optional().describe('Moves the document to this folder, out of all others.'),
   chunking_method: z.enum(['token', 'semantic']).optional(),
-  target_tokens: integerField({ min: 1, max: maxTargetTokens }).optional(),
-  overlap_tokens: integerField({ min: 0, max: maxTargetTokens }).optional().describe('Less than `target_tokens`.'),
+  target_tokens: integerField({ min: 1, max: maxChunkTargetTokens }).optional(),
+  overlap_tokens: integerField({ min: 0, max: maxChunkTargetTokens }).optional().describe('Less than `target_tokens`.'),
   ingest: booleanField
     .optional()
     .describe('Chunk and embed again if needed. `true` by default with a file, else `false`.'),

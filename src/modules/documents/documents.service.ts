@@ -3,15 +3,15 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import { fileExtension, guessFormat } from '#src/domain/documents/formats.ts';
-import { nameFromFile } from '#src/domain/documents/names.ts';
+import { fileExtension, guessSourceFormat } from '#src/domain/documents/formats.ts';
+import { documentNameFromFile } from '#src/domain/documents/names.ts';
 import {
+  applyChunkingOptions,
   type ChunkingOptions,
   isOverlapBelowTarget,
   type RagConfig,
-  withChunking,
 } from '#src/domain/documents/rag-config.ts';
 import { appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
@@ -107,7 +107,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
    * @returns the new document's id
    */
   async function add(actor: RequestActor, input: NewDocument): Promise<string> {
-    const ragConfig = withChunking(await deps.defaultConfig(), input.chunking);
+    const ragConfig = applyChunkingOptions(await deps.defaultConfig(), input.chunking);
     requireOverlapBelowTarget(ragConfig);
     const { id, exists, plan } = await limits.transaction(actor.orgId, async (trx) => {
       const { id, exists } = await claimId(trx, actor, input.id);
@@ -141,10 +141,10 @@ export function createDocumentsService(deps: DocumentsDeps) {
     const document = {
       id,
       orgId: actor.orgId,
-      name: input.name ?? nameFromFile(file.fileName),
+      name: input.name ?? documentNameFromFile(file.fileName),
       ...originalColumns(file),
       declaredFormat,
-      sourceFormat: declaredFormat ?? guessFormat(file),
+      sourceFormat: declaredFormat ?? guessSourceFormat(file),
       importSourceProvider: importSource?.provider ?? null,
       importSourceUrl: importSource?.url ?? null,
       ragConfig,
@@ -198,7 +198,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
   async function lockWritable(trx: Knex, actor: Actor, documentId: string): Promise<DocumentRow> {
     const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
-    if (!can(actor, 'document:write', document)) {
+    if (!mayPerform(actor, 'document:write', document)) {
       throw appError('forbidden', { detail: 'You have read-only access to this document.' });
     }
     return document;
@@ -223,13 +223,17 @@ export function createDocumentsService(deps: DocumentsDeps) {
       const { storageBytes } = await repository.usage(actor.orgId);
       places.take('storageBytes', storageBytes, file.sizeBytes - before.sizeBytes);
     }
-    const ragConfig = withChunking(before.ragConfig, change.chunking);
+    const ragConfig = applyChunkingOptions(before.ragConfig, change.chunking);
     requireOverlapBelowTarget(ragConfig);
 
     const after: DocumentRow = {
       ...before,
       ...(change.name !== undefined && { name: change.name }),
-      ...(file !== undefined && { ...originalColumns(file), declaredFormat: null, sourceFormat: guessFormat(file) }),
+      ...(file !== undefined && {
+        ...originalColumns(file),
+        declaredFormat: null,
+        sourceFormat: guessSourceFormat(file),
+      }),
       ...(folder !== undefined && { acl: await move(trx, actor, documentId, folder.id) }),
       ragConfig,
       updatedBy: actor.userId,

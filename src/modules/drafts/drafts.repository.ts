@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { whereReadable } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import type { ChainLink, DraftFields } from '#src/domain/agents/drafts.ts';
+import type { DraftFields, DraftVersionLink } from '#src/domain/agents/drafts.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import {
   type Draft,
@@ -119,7 +119,7 @@ export function createDraftsRepository(db: Knex) {
       return DraftVersionModel.query(db).where({ orgId: draft.orgId, draftId: draft.id }).orderBy('versionNumber');
     },
 
-    async listLinks(draft: DraftKey): Promise<ChainLink[]> {
+    async listLinks(draft: DraftKey): Promise<DraftVersionLink[]> {
       return DraftVersionModel.table(db)
         .where({ orgId: draft.orgId, draftId: draft.id })
         .select('id', 'parentVersionId');

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import {
   anchorWordProblems,
-  draftName,
-  type GoldenCase,
+  draftNameOrDefault,
+  type GoldenTestCase,
   maxAnchorWords,
   normalizeAnchorWords,
-  type SentDraftFields,
+  type PartialDraftFields,
 } from '#src/domain/agents/drafts.ts';
 import { evalStatuses } from '#src/domain/judging/outcome.ts';
 import { isBlank } from '#src/domain/text/plain-text.ts';
@@ -160,7 +160,7 @@ export type DraftVersionDto = z.infer<typeof draftVersionSchema>;
 
 type FieldsBody = Omit<z.infer<typeof commitDraftVersionBody>, 'parent_version_id' | 'title' | 'eval_scores' | 'force'>;
 
-function toSentFields(body: FieldsBody): SentDraftFields {
+function toSentFields(body: FieldsBody): PartialDraftFields {
   return {
     agentName: body.agent_name,
     agentPrompt: body.agent_prompt,
@@ -176,7 +176,7 @@ function toSentFields(body: FieldsBody): SentDraftFields {
   };
 }
 
-function toGoldenCase({ id, prompt, reference_answer }: z.output<typeof goldenCase>): GoldenCase {
+function toGoldenCase({ id, prompt, reference_answer }: z.output<typeof goldenCase>): GoldenTestCase {
   return { id, prompt, referenceAnswer: reference_answer };
 }
 
@@ -217,7 +217,7 @@ export function toDraftSummaryDto(draft: DraftView): z.infer<typeof draftSummary
     org_id: draft.orgId,
     created_by: draft.createdBy,
     created_by_name: draft.createdByName,
-    name: draftName(draft.headAgentName),
+    name: draftNameOrDefault(draft.headAgentName),
     visibility: draft.visibility,
     team_ids: draft.teamIds,
     head_version_id: draft.headVersionId,

@@ -1,16 +1,16 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
 import {
   blankDraftFields,
   type DraftFields,
   mergeDraftFields,
-  planCommit,
+  type PartialDraftFields,
+  planVersionCommit,
   planVersionRemoval,
-  type SentDraftFields,
-  versionTitle,
+  versionTitleOrDefault,
 } from '#src/domain/agents/drafts.ts';
 import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -22,7 +22,7 @@ import { createDraftsRepository } from './drafts.repository.ts';
 export type DraftScope = { visibility: Visibility; teamIds: string[] };
 
 type DraftSource =
-  | { kind: 'fields'; sent: SentDraftFields }
+  | { kind: 'fields'; sent: PartialDraftFields }
   | { kind: 'agent'; agentId: string }
   | { kind: 'version'; versionId: string };
 
@@ -31,7 +31,7 @@ export type CreateDraftInput = DraftScope & { source: DraftSource };
 export type CommitVersionInput = {
   parentVersionId: string;
   title?: string | undefined;
-  sent: SentDraftFields;
+  sent: PartialDraftFields;
   evalScores?: Record<string, unknown> | null | undefined;
   force: boolean;
 };
@@ -66,13 +66,13 @@ export function createDraftsService(deps: {
 
   async function lockOwn(trx: Knex, actor: Actor, draftId: string): Promise<Draft> {
     const draft = await lockReadable(trx, actor, draftId);
-    if (!can(actor, 'draft:write', draft)) {
+    if (!mayPerform(actor, 'draft:write', draft)) {
       throw appError('forbidden', { detail: 'Only the owner of a draft may change, publish or delete it.' });
     }
     return draft;
   }
 
-  async function requireOffered({ chatModel }: SentDraftFields): Promise<void> {
+  async function requireOffered({ chatModel }: PartialDraftFields): Promise<void> {
     if (chatModel !== null && chatModel !== undefined) await models.requireChatModel(chatModel);
   }
 
@@ -112,7 +112,7 @@ export function createDraftsService(deps: {
         draftId,
         parentVersionId: null,
         versionNumber: 1,
-        title: versionTitle(undefined, 1),
+        title: versionTitleOrDefault(undefined, 1),
         evalScores: null,
       });
     });
@@ -134,7 +134,7 @@ export function createDraftsService(deps: {
       const made = await repository.findVersion(draft, id);
       if (made !== undefined) return made;
       const chain = await repository.listLinks(draft);
-      const plan = planCommit(chain, input.parentVersionId, input.force);
+      const plan = planVersionCommit(chain, input.parentVersionId, input.force);
       if (plan.outcome === 'parent_has_descendants') {
         throw appError('version_has_descendants', {
           detail:
@@ -153,7 +153,7 @@ export function createDraftsService(deps: {
         draftId: draft.id,
         parentVersionId: parent.id,
         versionNumber: draft.nextVersionNumber,
-        title: versionTitle(input.title, draft.nextVersionNumber),
+        title: versionTitleOrDefault(input.title, draft.nextVersionNumber),
         evalScores: input.evalScores ?? null,
         createdBy: actor.userId,
       });
@@ -213,7 +213,7 @@ export function createDraftsService(deps: {
     },
 
     /**
-     * Commits a version under its parent and makes it the head. {@link planCommit} defines which versions `force`
+     * Commits a version under its parent and makes it the head. {@link planVersionCommit} defines which versions `force`
      * deletes.
      */
     async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<DraftVersion> {

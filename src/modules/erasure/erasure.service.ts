@@ -11,7 +11,7 @@ import type {
   RecordErasureInput,
 } from '#src/contracts/deletion.ts';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { adminsKey } from '#src/domain/access/visibility.ts';
+import { orgAdminsAccessKey } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ConnectionsService } from '#src/modules/connectors/connections.service.ts';
@@ -63,7 +63,7 @@ export function createErasureService(deps: {
    */
   const requestOf = (of: ErasureSubject, { createdBy }: ErasableDocument): DeletionRequest => ({
     createdBy,
-    acl: [adminsKey(of.orgId)],
+    acl: [orgAdminsAccessKey(of.orgId)],
     requestId: idOf(of),
   });
 
@@ -84,7 +84,7 @@ export function createErasureService(deps: {
       kind: 'erase',
       orgId: of.orgId,
       createdBy,
-      acl: [adminsKey(of.orgId)],
+      acl: [orgAdminsAccessKey(of.orgId)],
       start: {
         workflow: 'eraseContent',
         input: { orgId: of.orgId, userId: of.userId, dueAt: dueAt.toISOString() },

@@ -11,30 +11,35 @@ import type {
   ScoreEvaluationInput,
 } from '#src/contracts/evaluation.ts';
 import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
-import { costUsd } from '#src/domain/agents/prices.ts';
-import { withoutRoleTokens } from '#src/domain/chat/context-blocks.ts';
+import { modelCostUsd } from '#src/domain/agents/prices.ts';
+import { neutralizeRoleMarkers } from '#src/domain/chat/context-blocks.ts';
 import { planContextWindow } from '#src/domain/chat/context-window.ts';
 import {
-  answerName,
-  type CaseText,
+  type AgentPromptText,
   type ComparedSide,
+  generatedReplyName,
+  type JudgedTextRef,
   type JudgeTask,
   type JudgingUnit,
-  type PromptText,
-  pairMaterial,
-  type Spending,
-  type TextRef,
-  unitName,
-  zeroSpending,
+  type JudgingUsage,
+  judgingUnitName,
+  pairToJudge,
+  type TestCaseText,
+  zeroJudgingUsage,
 } from '#src/domain/judging/judgement.ts';
 import { evaluationOutcomeOf, namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
-import { isReference, rubricVersion } from '#src/domain/judging/rubric.ts';
+import { isReferenceAnswer, rubricVersion } from '#src/domain/judging/rubric.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, ModelCallLimiter, ModelMessage, ModelReply, ModelUsage } from '#src/ports/models.ts';
-import { type EvaluatedPrompt, type EvaluationRun, evalScoresOfRun, type SpecificationWithoutCases } from './evaluations.model.ts';
+import {
+  type EvaluatedPrompt,
+  type EvaluationRun,
+  evalScoresOfRun,
+  type SpecificationWithoutCases,
+} from './evaluations.model.ts';
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
 import { type Judge, judgementCacheKey } from './judge.ts';
 
@@ -55,7 +60,7 @@ const LOCAL_CALLS_AT_ONCE = 1;
 /** Upper bound of the tokens that a provider's chat template adds to a message. */
 const MESSAGE_OVERHEAD_TOKENS = 8;
 
-const cachedCall: Spending = { ...zeroSpending, calls: 1, cached: 1 };
+const cachedCall: JudgingUsage = { ...zeroJudgingUsage, calls: 1, cached: 1 };
 
 type CaseQuestion = {
   persona: string;
@@ -115,10 +120,10 @@ export function createEvaluationStepsService(deps: {
     },
   });
 
-  async function spendingOf(model: string, usage: ModelUsage): Promise<Spending> {
+  async function spendingOf(model: string, usage: ModelUsage): Promise<JudgingUsage> {
     const { inputTokens, completionTokens } = usage;
     const price = await models.priceOf(model);
-    const cost = price === null ? 0 : costUsd(price, usage);
+    const cost = price === null ? 0 : modelCostUsd(price, usage);
     return { calls: 1, cached: 0, inputTokens, completionTokens, costUsd: cost };
   }
 
@@ -177,7 +182,7 @@ export function createEvaluationStepsService(deps: {
   ): Promise<ModelReply> {
     const messages: ModelMessage[] = [
       ...(persona.trim() === '' ? [] : [{ role: 'system' as const, content: persona }]),
-      { role: 'user', content: withoutRoleTokens(input) },
+      { role: 'user', content: neutralizeRoleMarkers(input) },
     ];
     const fixed = messages.reduce((sum, { content }) => sum + tokens.count(content) + MESSAGE_OVERHEAD_TOKENS, 0);
     const plan = planContextWindow({ window: await models.contextWindow(model), maxTokens, fixed });
@@ -207,7 +212,7 @@ export function createEvaluationStepsService(deps: {
       return {
         rubric: specification.kind === 'evaluate' ? specification.rubric : 'plain',
         judgesPrompt: specification.kind === 'compare' || specification.judgesPrompt,
-        cases: specification.cases.map(({ expected }) => isReference(expected)),
+        cases: specification.cases.map(({ expected }) => isReferenceAnswer(expected)),
         calls: estimatedCalls,
       };
     },
@@ -217,7 +222,7 @@ export function createEvaluationStepsService(deps: {
       const terms = await requireTerms(of);
       const question = await questionOf(terms, runTexts(repository, of, terms), { caseIndex, side });
       const { model } = question;
-      const unit = answerName(caseIndex, side);
+      const unit = generatedReplyName(caseIndex, side);
       return runUnit({ ...of, unit, model }, signal, async (chatModel) => {
         const cacheKey = answerKey(question);
         if (await linkResult(of, unit, cacheKey, (stored) => stored.lockAnswer(orgId, cacheKey))) return 'found';
@@ -231,7 +236,7 @@ export function createEvaluationStepsService(deps: {
     async judge({ unit, ...of }: JudgeUnitInput, signal: AbortSignal): Promise<EvaluationStepsResult> {
       const { orgId } = of;
       const terms = await requireTerms(of);
-      const name = unitName(unit);
+      const name = judgingUnitName(unit);
       const model = terms.evaluatorModel;
       return runUnit({ ...of, unit: name, model }, signal, async (chatModel) => {
         const task = await taskOf(runTexts(repository, of, terms), unit);
@@ -282,7 +287,7 @@ export function createEvaluationStepsService(deps: {
 }
 
 type RunTexts = {
-  caseText(caseIndex: number): Promise<CaseText>;
+  caseText(caseIndex: number): Promise<TestCaseText>;
   prompt(side: ComparedSide): Promise<EvaluatedPrompt>;
   reply(caseIndex: number, side: ComparedSide): Promise<string>;
 };
@@ -313,7 +318,7 @@ function runTexts(
     },
 
     async reply(caseIndex, side) {
-      const reply = await repository.findAnswerOf(of, answerName(caseIndex, side));
+      const reply = await repository.findAnswerOf(of, generatedReplyName(caseIndex, side));
       // The reply was stored before the request to judge it, so it can be missing only after a restore of an older
       // database.
       if (reply === undefined) throw appError('eval_incomplete', { detail: 'The stored answer to judge was deleted.' });
@@ -341,7 +346,7 @@ async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
     persona: (await texts.prompt(side)).agentPrompt,
     reply: await texts.reply(caseIndex, side),
   });
-  const materialOf = async (text: TextRef) => {
+  const materialOf = async (text: JudgedTextRef) => {
     if (text.kind === 'prompt') return { kind: 'prompt' as const, ...promptText(await texts.prompt(text.side)) };
     const { caseIndex } = text;
     return { kind: 'reply' as const, ...(await texts.caseText(caseIndex)), ...(await replyText(caseIndex, 'version')) };
@@ -355,10 +360,14 @@ async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
   const { mode, axis, order, caseIndex } = unit;
   const version = await replyText(caseIndex, 'version');
   const baseline = await replyText(caseIndex, 'baseline');
-  return { mode, axis, material: pairMaterial(order, { ...(await texts.caseText(caseIndex)), version, baseline }) };
+  return { mode, axis, material: pairToJudge(order, { ...(await texts.caseText(caseIndex)), version, baseline }) };
 }
 
-const promptText = ({ agentName, agentPrompt, tags }: PromptText): PromptText => ({ agentName, agentPrompt, tags });
+const promptText = ({ agentName, agentPrompt, tags }: AgentPromptText): AgentPromptText => ({
+  agentName,
+  agentPrompt,
+  tags,
+});
 
 function answerKey({ persona, input, model, temperature, maxTokens, draw }: CaseQuestion): Buffer {
   const question = JSON.stringify([persona, input, model, temperature, maxTokens, draw]);

@@ -10,15 +10,15 @@ import {
   timestamp,
   uuid,
 } from '#src/adapters/postgres/shapes.ts';
-import { type AnsweredCase, type EvalScores, evalScores } from '#src/domain/judging/eval-scores.ts';
+import { type AnsweredCase, type EvalScores, toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import type {
-  ComparedSpecification,
-  EvaluatedSpecification,
+  AgentPromptText,
+  ComparisonSpecification,
   EvaluationSpecification,
   Judgement,
-  PromptText,
+  SingleEvaluationSpecification,
 } from '#src/domain/judging/judgement.ts';
-import type { ComparisonResults, EvaluationResults, FailedUnit } from '#src/domain/judging/outcome.ts';
+import type { FailedJudgingUnit, TaggedComparisonResult, TaggedEvaluationResult } from '#src/domain/judging/outcome.ts';
 
 export class EvaluationRunModel extends model('evaluation_runs', {
   id: text(),
@@ -28,8 +28,8 @@ export class EvaluationRunModel extends model('evaluation_runs', {
   baselineVersionId: uuid().nullable(),
   specification: json<EvaluationSpecification>(),
   estimatedCalls: integer(),
-  results: json<EvaluationResults | ComparisonResults>().nullable(),
-  failedUnits: json<FailedUnit[]>(),
+  results: json<TaggedEvaluationResult | TaggedComparisonResult>().nullable(),
+  failedUnits: json<FailedJudgingUnit[]>(),
   acl: textArray(),
   createdBy: uuid(),
   createdAt: timestamp(),
@@ -92,12 +92,14 @@ export class JudgementModel extends model(
 export type EvaluationRun = Row<typeof EvaluationRunModel>;
 
 /** The specification of an evaluation run without its golden cases, whose texts may be megabytes. */
-export type SpecificationWithoutCases = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
+export type SpecificationWithoutCases =
+  | Omit<SingleEvaluationSpecification, 'cases'>
+  | Omit<ComparisonSpecification, 'cases'>;
 
 export type StoredJudgement = Omit<Row<typeof JudgementModel>, 'orgId' | 'createdAt'>;
 export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | 'createdAt'>;
 
-export type EvaluatedPrompt = PromptText & { temperature: number; maxTokens: number };
+export type EvaluatedPrompt = AgentPromptText & { temperature: number; maxTokens: number };
 
 export function isCompleteRun(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
   return run.finishedAt !== null && run.failedUnits.length === 0;
@@ -114,5 +116,5 @@ export function evalScoresOfRun(
   if (specification.kind !== 'evaluate' || results?.kind !== 'evaluate' || finishedAt === null) return null;
   const { rubric, rubricVersion, evaluatorModel, generationModel } = specification;
   const judging = { rubric, rubricVersion, evaluatorModel, generationModel };
-  return evalScores({ result: results, ...judging, failedUnits, finishedAt, parent });
+  return toEvalScores({ result: results, ...judging, failedUnits, finishedAt, parent });
 }

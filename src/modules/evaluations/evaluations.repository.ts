@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { double, firstRow, json, pick, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
-import type { GoldenCase } from '#src/domain/agents/drafts.ts';
+import type { GoldenTestCase } from '#src/domain/agents/drafts.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
-import type { CaseText, Judgement } from '#src/domain/judging/judgement.ts';
+import type { Judgement, TestCaseText } from '#src/domain/judging/judgement.ts';
 import type { EvalStatus } from '#src/domain/judging/outcome.ts';
 import { DraftModel, DraftVersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
@@ -25,7 +25,7 @@ type RunKey = { orgId: string; runId: string };
 type VersionKey = { orgId: string; draftId: string; id: string };
 
 const runTerms = shape({ terms: json<SpecificationWithoutCases>() });
-const runCase = shape({ case: json<CaseText>().nullable() });
+const runCase = shape({ case: json<TestCaseText>().nullable() });
 const failureCount = pick(EvaluationUnitModel, 'failures');
 const pauseLength = shape({ seconds: double() });
 const unitAnswer = shape({ unit: text(), answer: text() });
@@ -93,7 +93,7 @@ export function createEvaluationsRepository(db: Knex) {
         .delete();
     },
 
-    async setGoldenCases({ orgId, id }: VersionKey, goldenCases: GoldenCase[]): Promise<void> {
+    async setGoldenCases({ orgId, id }: VersionKey, goldenCases: GoldenTestCase[]): Promise<void> {
       await DraftVersionModel.query(db).where({ orgId, id }).patch({ goldenCases });
     },
 
@@ -122,7 +122,7 @@ export function createEvaluationsRepository(db: Knex) {
       return (await firstRow(db, runTerms, runs(of).select(terms)))?.terms;
     },
 
-    async findCase(of: RunKey, caseIndex: number): Promise<CaseText | undefined> {
+    async findCase(of: RunKey, caseIndex: number): Promise<TestCaseText | undefined> {
       const found = db.raw(`specification #> array['cases', ?] as "case"`, [`${caseIndex}`]);
       return (await firstRow(db, runCase, runs(of).select(found)))?.case ?? undefined;
     },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { CaseText } from '#src/domain/judging/judgement.ts';
-import type { AxisScore, CaseResult } from '#src/domain/judging/outcome.ts';
-import { isReference, maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
+import type { TestCaseText } from '#src/domain/judging/judgement.ts';
+import type { AxisScore, TestCaseResult } from '#src/domain/judging/outcome.ts';
+import { isReferenceAnswer, maxTestCases, rubrics, weaknessSeverities } from '#src/domain/judging/rubric.ts';
 import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
 import type { EvaluationRunWithResults, VersionComparison } from './evaluations.service.ts';
 
@@ -23,7 +23,7 @@ const judging = {
   evaluator_model: oneLineField(200).min(1).optional(),
 };
 const ofVersion = { draft_id: idField, version_id: idField };
-const cases = z.array(evaluationCase).max(maxCases).default([]);
+const cases = z.array(evaluationCase).max(maxTestCases).default([]);
 
 export const evaluateVersionBody = z.strictObject({ ...ofVersion, ...judging, cases });
 export const evaluatePromptBody = z.strictObject({ ...ofVersion, ...judging });
@@ -42,8 +42,8 @@ export const compareVersionsBody = z.strictObject({
 });
 
 /** Turns a blank reference answer into null, so that a blank and a missing one lead to the same evaluation run. */
-export function toGoldenCaseText({ input, expected }: z.output<typeof evaluationCase>): CaseText {
-  return { input, expected: isReference(expected) ? expected : null };
+export function toGoldenCaseText({ input, expected }: z.output<typeof evaluationCase>): TestCaseText {
+  return { input, expected: isReferenceAnswer(expected) ? expected : null };
 }
 
 const score = z.number().min(0).max(5);
@@ -54,7 +54,7 @@ const axisScoreSchema = z
     score,
     rationale: z.string(),
     weakness: z.string(),
-    severity: z.enum(severities).optional().describe('With the anchored rubric.'),
+    severity: z.enum(weaknessSeverities).optional().describe('With the anchored rubric.'),
     sd: z.number().optional().describe('Standard deviation of the samples, with the anchored rubric.'),
   })
   .meta({ id: 'AxisScore' });
@@ -130,7 +130,7 @@ function toAxisScoreDto({ axis, label, score, rationale, weakness, severity, sd 
   };
 }
 
-export function toCaseResultDto(result: CaseResult): z.infer<typeof caseResultSchema> {
+export function toCaseResultDto(result: TestCaseResult): z.infer<typeof caseResultSchema> {
   return {
     input: result.input,
     generated_response: result.generatedResponse,

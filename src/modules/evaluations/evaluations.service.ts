@@ -4,15 +4,15 @@ import type { Logger } from 'pino';
 import { comparisonWorkflowId, evaluationWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import {
-  type CaseText,
-  type ComparedSpecification,
-  callsOfComparison,
-  callsOfEvaluation,
+  type AgentPromptText,
+  type ComparisonSpecification,
   type EvaluationSpecification,
-  type PromptText,
+  maxModelCallsOfComparison,
+  maxModelCallsOfEvaluation,
+  type TestCaseText,
 } from '#src/domain/judging/judgement.ts';
-import type { CaseResult, ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
-import { isReference, type Rubric, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
+import type { TaggedComparisonResult, TaggedEvaluationResult, TestCaseResult } from '#src/domain/judging/outcome.ts';
+import { isReferenceAnswer, type Rubric, rubricVersion, selectRubric } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
@@ -44,8 +44,8 @@ export type EvaluationOptions = {
 
 export type DraftVersionIds = { draftId: string; versionId: string };
 
-export type EvaluationRunWithResults = { run: EvaluationRun; results: EvaluationResults };
-export type VersionComparison = { specification: ComparedSpecification; results: ComparisonResults };
+export type EvaluationRunWithResults = { run: EvaluationRun; results: TaggedEvaluationResult };
+export type VersionComparison = { specification: ComparisonSpecification; results: TaggedComparisonResult };
 
 export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
@@ -125,7 +125,7 @@ export function createEvaluationsService(deps: {
 
   async function evaluateVersion(
     actor: RequestActor,
-    of: DraftVersionIds & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly CaseText[] },
+    of: DraftVersionIds & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly TestCaseText[] },
     options: EvaluationOptions,
   ): Promise<EvaluationRunWithResults> {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
@@ -138,7 +138,7 @@ export function createEvaluationsService(deps: {
           ...judging,
           generationModel: version.chatModel ?? defaultModel,
           subject: { kind: 'version', draftId, versionId },
-          rubric: rubricFor({ hasParent, requested: rubric }),
+          rubric: selectRubric({ hasParent, requested: rubric }),
           judgesPrompt,
           cases: [...cases],
         };
@@ -157,9 +157,9 @@ export function createEvaluationsService(deps: {
 
     async evaluateCase(
       actor: RequestActor,
-      { caseText, ...of }: DraftVersionIds & { rubric?: Rubric | undefined; caseText: CaseText },
+      { caseText, ...of }: DraftVersionIds & { rubric?: Rubric | undefined; caseText: TestCaseText },
       options: EvaluationOptions,
-    ): Promise<CaseResult> {
+    ): Promise<TestCaseResult> {
       const { results, run } = await evaluateVersion(actor, { ...of, judgesPrompt: false, cases: [caseText] }, options);
       const [result] = results.cases;
       if (result === undefined) throw appError('eval_incomplete', { detail: run.id });
@@ -168,7 +168,7 @@ export function createEvaluationsService(deps: {
 
     async evaluatePrompt(
       actor: RequestActor,
-      { rubric, ...text }: PromptText & { rubric?: Rubric | undefined },
+      { rubric, ...text }: AgentPromptText & { rubric?: Rubric | undefined },
       options: EvaluationOptions,
     ): Promise<EvaluationRunWithResults> {
       return evaluated(
@@ -177,7 +177,7 @@ export function createEvaluationsService(deps: {
           ...judging,
           generationModel: defaultModel,
           subject: { kind: 'prompt', userId: actor.userId, ...text },
-          rubric: rubricFor({ hasParent: false, requested: rubric }),
+          rubric: selectRubric({ hasParent: false, requested: rubric }),
           judgesPrompt: true,
           cases: [],
         })),
@@ -190,7 +190,7 @@ export function createEvaluationsService(deps: {
      */
     async compare(
       actor: RequestActor,
-      of: DraftVersionIds & { baselineVersionId?: string | undefined; cases: readonly CaseText[] },
+      of: DraftVersionIds & { baselineVersionId?: string | undefined; cases: readonly TestCaseText[] },
       options: EvaluationOptions,
     ): Promise<VersionComparison> {
       const { draftId, versionId, cases } = of;
@@ -292,9 +292,9 @@ function runIdOf(orgId: string, specification: EvaluationSpecification): string 
 }
 
 function callsOf(specification: EvaluationSpecification): number {
-  const cases = specification.cases.map(({ expected }) => isReference(expected));
-  if (specification.kind === 'compare') return callsOfComparison(cases);
-  return callsOfEvaluation(specification.rubric, cases, { withPrompt: specification.judgesPrompt });
+  const cases = specification.cases.map(({ expected }) => isReferenceAnswer(expected));
+  if (specification.kind === 'compare') return maxModelCallsOfComparison(cases);
+  return maxModelCallsOfEvaluation(specification.rubric, cases, { withPrompt: specification.judgesPrompt });
 }
 
 function subjectOf(specification: EvaluationSpecification) {

@@ -1,13 +1,13 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import { cacheKeyText, type Judgement, type JudgeTask } from '#src/domain/judging/judgement.ts';
+import { type Judgement, type JudgeTask, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
 import { fitJudgeTexts, type JudgeText, judgeTextsOf } from '#src/domain/judging/material.ts';
 import { judgeSampling } from '#src/domain/judging/rubric.ts';
 import {
   type JudgeMessage,
   judgeMessages,
-  maxAnswerTokens,
-  readVerdict,
-  repairMessages,
+  judgeRepairMessages,
+  maxJudgeAnswerTokens,
+  parseVerdict,
   verdictSchema,
   verdictWithoutJudge,
 } from '#src/domain/judging/verdict.ts';
@@ -69,7 +69,7 @@ export function createJudge(deps: {
     const withoutTexts = exhibits.map((exhibit) => ({ ...exhibit, text: '' }));
     const room = window === null ? Number.POSITIVE_INFINITY : Math.floor(window * usableShareOfWindow) - repairTokens;
     const readable = Math.min(
-      room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - maxAnswerTokens(task),
+      room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - maxJudgeAnswerTokens(task),
       budget === null ? Number.POSITIVE_INFINITY : budget * (task.mode === 'pairwise' ? 2 : 1),
     );
     const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitJudgeTexts(exhibits, readable, counter);
@@ -79,8 +79,8 @@ export function createJudge(deps: {
       });
     }
     const messages = judgeMessages(task, shown, nonce);
-    const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - maxAnswerTokens(task));
-    return { messages, nonce, maxTokens: maxAnswerTokens(task) + Math.max(0, thinking) };
+    const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - maxJudgeAnswerTokens(task));
+    return { messages, nonce, maxTokens: maxJudgeAnswerTokens(task) + Math.max(0, thinking) };
   }
 
   return async (task, { model, signal }) => {
@@ -116,11 +116,11 @@ export function createJudge(deps: {
     let problem = '';
     for (let calls = 1; calls <= maxCalls; calls++) {
       const answer = await ask(messages, firstSeed(task) + calls);
-      const reading = answer === null ? { problem: 'the reply is empty' } : readVerdict(task, answer);
+      const reading = answer === null ? { problem: 'the reply is empty' } : parseVerdict(task, answer);
       if ('judgement' in reading) return { judgement: reading.judgement, usage, calls };
       problem = reading.problem;
       const isWorthRepair = calls === 1 && answer !== null;
-      messages = isWorthRepair ? repairMessages(question, answer, { problem, nonce }) : question;
+      messages = isWorthRepair ? judgeRepairMessages(question, answer, { problem, nonce }) : question;
     }
     throw appError('judge_response_invalid', {
       detail: `The judge model ${model} returned no usable verdict: ${problem}.`,
@@ -134,5 +134,5 @@ function firstSeed(task: JudgeTask): number {
 }
 
 export function judgementCacheKey(task: JudgeTask, evaluatorModel: string): Buffer {
-  return createHash('sha256').update(cacheKeyText(task, evaluatorModel)).digest();
+  return createHash('sha256').update(verdictCacheKeyText(task, evaluatorModel)).digest();
 }

@@ -1,5 +1,5 @@
-import { visibleText } from '#src/domain/chat/context-blocks.ts';
-import { maxScore } from '#src/domain/judging/rubric.ts';
+import { removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
+import { maxJudgeScore } from '#src/domain/judging/rubric.ts';
 import { escapeHtml } from '#src/domain/text/plain-text.ts';
 import type { CaseScoreChange, EvaluationReport } from './report.ts';
 
@@ -195,7 +195,7 @@ const figureWidth = 60;
 function scoreChart({ axes, parent }: EvaluationReport): string {
   const height = axes.length * rowHeight + rowHeight;
   const width = labelWidth + chartWidth + figureWidth;
-  const ticks = Array.from({ length: maxScore + 1 }, (_, score) => {
+  const ticks = Array.from({ length: maxJudgeScore + 1 }, (_, score) => {
     const x = chartX(score);
     return (
       `<line x1="${x}" x2="${x}" y1="0" y2="${height - rowHeight}" stroke="#8886"/>` +
@@ -227,7 +227,7 @@ function parentMark(score: number, y: number): string {
 }
 
 function chartX(score: number): number {
-  return labelWidth + (score / maxScore) * chartWidth;
+  return labelWidth + (score / maxJudgeScore) * chartWidth;
 }
 
 function reportTitle({ agent_name, version }: EvaluationReport): string {
@@ -265,11 +265,11 @@ function signed(value: number): string {
 }
 
 function escapedHtml(text: string): string {
-  return escapeHtml(visibleText(text));
+  return escapeHtml(removeInvisibleCharacters(text));
 }
 
 function escapedMarkdown(text: string): string {
-  return visibleText(text)
+  return removeInvisibleCharacters(text)
     .replace(/\s+/g, ' ')
     .trim()
     .replace(/[\\`*_{}[\]<>|~&#!$@]/g, '\\$&')
@@ -279,7 +279,7 @@ function escapedMarkdown(text: string): string {
 
 /** Puts text into a fenced code block; the fence is longer than every run of backticks in the text. */
 function codeBlock(text: string): string {
-  const shown = visibleText(text).replace(/\r\n?/g, '\n');
+  const shown = removeInvisibleCharacters(text).replace(/\r\n?/g, '\n');
   const longest = Array.from(shown.matchAll(/`+/g), ([run]) => run.length).reduce((a, b) => Math.max(a, b), 2);
   const fence = '`'.repeat(longest + 1);
   return `${fence}text\n${shown}\n${fence}`;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { type CasePair, pairCases } from '#src/domain/judging/eval-scores.ts';
+import { pairTestCases, type TestCasePair } from '#src/domain/judging/eval-scores.ts';
 import type { EvalStatus } from '#src/domain/judging/outcome.ts';
-import { maxScore, rubrics, severities } from '#src/domain/judging/rubric.ts';
-import { meanInterval, meanScore, signTest } from '#src/domain/judging/statistics.ts';
+import { maxJudgeScore, rubrics, weaknessSeverities } from '#src/domain/judging/rubric.ts';
+import { meanConfidenceInterval, meanScore, signTestPValue } from '#src/domain/judging/statistics.ts';
 
-const score = z.number().min(0).max(maxScore);
+const score = z.number().min(0).max(maxJudgeScore);
 const optionalText = z.string().catch('');
 const nullableText = z.string().nullable().catch(null);
 
@@ -14,7 +14,7 @@ const axisScore = z.object({
   score,
   rationale: optionalText,
   weakness: optionalText,
-  severity: z.enum(severities).optional().catch(undefined),
+  severity: z.enum(weaknessSeverities).optional().catch(undefined),
   sd: z.number().optional().catch(undefined),
 });
 
@@ -109,7 +109,7 @@ export function buildEvaluationReport(
   if (scores === null) return null;
   const before = parent === null ? null : readEvaluationScores(parent.evalScores);
   const hasReplies = scores.cases.length > 0;
-  const pairs = pairCases(scores.cases, before?.cases ?? []);
+  const pairs = pairTestCases(scores.cases, before?.cases ?? []);
   return {
     agent_name: version.agentName.trim() || 'Untitled Draft',
     version: nameOf(version),
@@ -162,7 +162,7 @@ function responseAxes(cases: readonly ReportedCase[], parents: readonly Reported
   });
 }
 
-function weakestFirst(cases: readonly ReportedCase[], pairs: readonly CasePair<ReportedCase>[]): CaseScoreChange[] {
+function weakestFirst(cases: readonly ReportedCase[], pairs: readonly TestCasePair<ReportedCase>[]): CaseScoreChange[] {
   return cases
     .map((each, index) => {
       const { response_average, ...rest } = each;
@@ -172,12 +172,12 @@ function weakestFirst(cases: readonly ReportedCase[], pairs: readonly CasePair<R
     .toSorted((a, b) => a.score - b.score || a.number - b.number);
 }
 
-function pairedChange(pairs: readonly CasePair<ReportedCase>[]): EvaluationReport['paired'] {
+function pairedChange(pairs: readonly TestCasePair<ReportedCase>[]): EvaluationReport['paired'] {
   const changes = pairs.map(
     ({ version, parent }) => change(version.response_average, parent.response_average).change ?? 0,
   );
   if (changes.length === 0) return null;
-  const interval = meanInterval(changes);
+  const interval = meanConfidenceInterval(changes);
   const wins = changes.filter((each) => each > 0).length;
   const losses = changes.filter((each) => each < 0).length;
   const round = (value: number) => Math.round(value * 100) / 100;
@@ -185,7 +185,7 @@ function pairedChange(pairs: readonly CasePair<ReportedCase>[]): EvaluationRepor
     cases: changes.length,
     mean_change: round(changes.reduce((sum, each) => sum + each, 0) / changes.length),
     ci95: interval && [round(interval.low), round(interval.high)],
-    p_value: Math.round(signTest(wins, losses) * 10_000) / 10_000,
+    p_value: Math.round(signTestPValue(wins, losses) * 10_000) / 10_000,
   };
 }
 

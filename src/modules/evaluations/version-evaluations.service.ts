@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import type { GoldenCase } from '#src/domain/agents/drafts.ts';
-import type { CaseText, EvaluationSpecification } from '#src/domain/judging/judgement.ts';
-import { maxCases, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
+import type { GoldenTestCase } from '#src/domain/agents/drafts.ts';
+import type { EvaluationSpecification, TestCaseText } from '#src/domain/judging/judgement.ts';
+import { maxTestCases, rubricVersion, selectRubric } from '#src/domain/judging/rubric.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
@@ -21,7 +21,7 @@ type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number
 type StartEvaluationInput = DraftVersionIds & {
   /** True to judge golden cases. Default: true if `goldenCaseIds` is given, otherwise false. */
   runGolden?: boolean | undefined;
-  goldenCases?: GoldenCase[] | undefined;
+  goldenCases?: GoldenTestCase[] | undefined;
   goldenCaseIds?: string[] | undefined;
 };
 
@@ -78,7 +78,7 @@ export function createVersionEvaluationsService(deps: {
       draw: null,
       generationModel: version.chatModel ?? judging.defaultModel,
       subject: { kind: 'version', draftId, versionId },
-      rubric: rubricFor({ hasParent: version.parentVersionId !== null }),
+      rubric: selectRubric({ hasParent: version.parentVersionId !== null }),
       judgesPrompt: true,
       cases,
     };
@@ -132,7 +132,7 @@ export function createVersionEvaluationsService(deps: {
   };
 }
 
-function chosenCases(golden: readonly GoldenCase[], input: StartEvaluationInput): CaseText[] {
+function chosenCases(golden: readonly GoldenTestCase[], input: StartEvaluationInput): TestCaseText[] {
   const { goldenCaseIds, runGolden = goldenCaseIds !== undefined } = input;
   const unknown = (goldenCaseIds ?? []).filter((id) => !golden.some((each) => each.id === id));
   if (unknown.length > 0) {
@@ -144,8 +144,8 @@ function chosenCases(golden: readonly GoldenCase[], input: StartEvaluationInput)
   }
   if (!runGolden) return [];
   const chosen = golden.filter(({ id }) => goldenCaseIds?.includes(id) ?? true);
-  if (chosen.length > maxCases) {
-    const message = `An evaluation takes ${maxCases} cases at most, and these are ${chosen.length}: choose some.`;
+  if (chosen.length > maxTestCases) {
+    const message = `An evaluation takes ${maxTestCases} cases at most, and these are ${chosen.length}: choose some.`;
     throw appError('validation_failed', {
       detail: message,
       errors: [{ path: 'golden_case_ids', message, code: 'too_big' }],

@@ -9,8 +9,8 @@ import type {
   WriteExportVolumeResult,
 } from '#src/contracts/exports.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { can } from '#src/domain/access/policy.ts';
-import { keysOf } from '#src/domain/access/visibility.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
+import { accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -63,12 +63,12 @@ export function createExportStepsService(deps: {
 
   async function scopeOf({ orgId, createdBy }: ExportRow): Promise<ExportScope> {
     const actor = await accounts.findActor(db, createdBy);
-    if (actor === undefined || !can(actor, 'organization:administer', { orgId })) {
+    if (actor === undefined || !mayPerform(actor, 'organization:administer', { orgId })) {
       throw appError('forbidden', {
         detail: 'The user who requested the export is no longer an admin of the organization.',
       });
     }
-    return { orgId, keys: keysOf(actor) };
+    return { orgId, keys: accessKeysOfActor(actor) };
   }
 
   const resultOf = ({ records, nextPlace }: Pick<ExportVolume, 'records' | 'nextPlace'>): WriteExportVolumeResult => ({

@@ -7,7 +7,7 @@ import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { type Actor, adminsKey, type RequestActor } from '#src/domain/access/visibility.ts';
+import { type Actor, orgAdminsAccessKey, type RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -141,7 +141,7 @@ export function createExportsService(deps: {
           kind: 'export',
           orgId,
           createdBy: userId,
-          acl: [adminsKey(orgId)],
+          acl: [orgAdminsAccessKey(orgId)],
           start: {
             workflow: 'exportOrganization',
             input: { orgId, exportId },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 import { booleanField, booleanTextField, idField, namePattern, visibilityField } from '#src/http/request/fields.ts';
@@ -81,7 +81,7 @@ export function toFolderDto(actor: Actor, folder: FolderView): FolderDto {
     system_role: folder.systemRole,
     visibility: folder.visibility,
     entity_missing: folder.entityMissing,
-    can_write: can(actor, 'folder:write', { ...folder, createdBy: folder.ownerId }),
+    can_write: mayPerform(actor, 'folder:write', { ...folder, createdBy: folder.ownerId }),
     created_at: folder.createdAt.toISOString(),
     updated_at: folder.updatedAt.toISOString(),
   };

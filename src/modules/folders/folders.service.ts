@@ -2,8 +2,8 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { FolderSelection } from '#src/adapters/postgres/readable.ts';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { can } from '#src/domain/access/policy.ts';
-import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
+import { type Actor, accessKeysOfRow, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { DocumentNameInFolder, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
@@ -128,7 +128,7 @@ async function insertRoot(
 ): Promise<void> {
   const id = uuidv7();
   const { orgId, visibility, ownerId = null, teamId = null } = root;
-  const acl = aclOf({ orgId, createdBy: ownerId, visibility, teamIds: teamId === null ? [] : [teamId] });
+  const acl = accessKeysOfRow({ orgId, createdBy: ownerId, visibility, teamIds: teamId === null ? [] : [teamId] });
   const own = { id, parentId: null, rootId: id, kind: 'system' } as const;
   await createFoldersRepository(trx).insertRoot({ ...root, ...own, ownerId, teamId, acl });
 }
@@ -257,7 +257,7 @@ export function createFolderChangesService(deps: {
 }
 
 function mayWrite(actor: Actor, folder: FolderView): boolean {
-  return can(actor, 'folder:write', { ...folder, createdBy: folder.ownerId });
+  return mayPerform(actor, 'folder:write', { ...folder, createdBy: folder.ownerId });
 }
 
 function requireUserFolder({ kind }: FolderView): void {

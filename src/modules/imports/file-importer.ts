@@ -4,8 +4,8 @@ import type { ImportFileResult, ImportRun } from '#src/contracts/connectors.ts';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { nameFromFile } from '#src/domain/documents/names.ts';
-import { toStorable } from '#src/domain/text/plain-text.ts';
+import { documentNameFromFile } from '#src/domain/documents/names.ts';
+import { toPostgresText } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { UploadsService } from '#src/modules/documents/uploads.service.ts';
@@ -61,7 +61,7 @@ export function createFileImporter(deps: FileImporterDeps) {
       const folder = await ensureFolder(owner, run.targetFolderId, file.localPath);
       await documents.add(owner, {
         file: stored,
-        name: nameFromFile(file.remote.name),
+        name: documentNameFromFile(file.remote.name),
         declaredFormat: null,
         targetFolderId: folder.id,
         importSource: { provider: connection.provider, url: sourceUrl(connection, file) },
@@ -104,7 +104,7 @@ export function createFileImporter(deps: FileImporterDeps) {
   async function change(work: FileUpdate, downloaded: Downloaded | null): Promise<Status> {
     const { of, file, owner, known } = work;
     const { targetFolderId, localPath, folderId } = await folderOf(work);
-    const name = nameFromFile(file.remote.name);
+    const name = documentNameFromFile(file.remote.name);
     const changes = {
       name: name !== known.name && known.document.name === known.name ? name : undefined,
       targetFolderId: folderId !== known.folderId && known.document.isWhereItWasPut ? folderId : undefined,
@@ -159,11 +159,11 @@ export function createFileImporter(deps: FileImporterDeps) {
       connector.download(access, file.remote, { limitBytes, signal }),
     );
     const { content } = source;
-    const [fileName, mediaType] = [toStorable(source.fileName), toStorable(source.mediaType)];
+    const [fileName, mediaType] = [toPostgresText(source.fileName), toPostgresText(source.mediaType)];
     const replaces = known?.document == null ? undefined : (known.documentId ?? undefined);
     const upload = { fileName, mediaType, content, replaces };
     const stored = await uploads.store(owner, upload).finally(() => content.destroy());
-    return { stored, revision: toStorable(source.revision) };
+    return { stored, revision: toPostgresText(source.revision) };
   }
 
   async function ensureFolder(
@@ -200,7 +200,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     const { remoteId, remote } = file;
     await createImportRunsRepository(trx).lockRun(of);
     const document = {
-      ...{ remoteId, name: nameFromFile(remote.name), path: remote.path },
+      ...{ remoteId, name: documentNameFromFile(remote.name), path: remote.path },
       ...now,
       seenRunId: run.kind === 'sync' ? run.id : null,
     };

@@ -12,7 +12,7 @@ import type {
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
-import { createSlotCounter } from '#src/domain/access/limits.ts';
+import { createConcurrencyCounter } from '#src/domain/access/limits.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
@@ -60,7 +60,7 @@ export function createImportStepsService(
   const listing = createRemoteFileListing(deps);
   const importer = createFileImporter(deps);
   const runs = createImportRunsRepository(db);
-  const downloads = createSlotCounter();
+  const downloads = createConcurrencyCounter();
 
   function beginDownload(orgId: string): () => void {
     if (downloads.of(orgId) >= DOWNLOADS_AT_ONCE) {

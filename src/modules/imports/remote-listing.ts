@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { ImportRun } from '#src/contracts/connectors.ts';
-import { foldersBelow, nameFromFile, parentPath } from '#src/domain/documents/names.ts';
-import { toStorable } from '#src/domain/text/plain-text.ts';
+import { documentNameFromFile, folderNamesBelow, parentPath } from '#src/domain/documents/names.ts';
+import { toPostgresText } from '#src/domain/text/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorCredentials, RemoteChange, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createImportRunsRepository, type ImportPlaceProgress } from './import-runs.repository.ts';
@@ -45,7 +45,7 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
     const ids = remotes.map(({ fileId }) => fileId);
     const known = new Map((await documents.find(of, ids)).map((file): [string, ImportedFile] => [file.remoteId, file]));
     const found = remotes.map((remote) => {
-      const file = { item, remote, localPath: foldersBelow(base, remote.path) };
+      const file = { item, remote, localPath: folderNamesBelow(base, remote.path) };
       const before = known.get(remote.fileId);
       const isSame = before !== undefined && isUnchanged(run, before, file);
       return { file: { ...file, unchangedAs: isSame ? before.documentId : null }, isSame };
@@ -231,7 +231,7 @@ function isUnchanged(
   return (
     before.revision === remote.revision &&
     before.path === remote.path &&
-    before.name === nameFromFile(remote.name) &&
+    before.name === documentNameFromFile(remote.name) &&
     before.targetFolderId === run.targetFolderId &&
     before.localPath.join('/') === localPath.join('/')
   );
@@ -242,8 +242,8 @@ function storable(file: RemoteFile): RemoteFile {
   const { fileId, name, path, mimeType, revision } = file;
   return {
     ...file,
-    ...{ fileId: toStorable(fileId), name: toStorable(name), path: toStorable(path) },
-    ...{ mimeType: toStorable(mimeType), revision: toStorable(revision) },
+    ...{ fileId: toPostgresText(fileId), name: toPostgresText(name), path: toPostgresText(path) },
+    ...{ mimeType: toPostgresText(mimeType), revision: toPostgresText(revision) },
   };
 }
 

@@ -5,7 +5,12 @@ import type { QueueSyncInput, QueueSyncResult } from '#src/contracts/connectors.
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import { cronHasDays, cronMinutesApart, isCron, type SyncConfig } from '#src/domain/documents/sync-schedule.ts';
+import {
+  cronMatchesSomeDate,
+  isSupportedCron,
+  type SyncConfig,
+  smallestCronIntervalMinutes,
+} from '#src/domain/documents/sync-schedule.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -173,13 +178,13 @@ export function createSyncsService(deps: {
     },
 
     async checkSettings(actor: Actor, sync: SyncConfig): Promise<void> {
-      if (sync.cron !== undefined && !isCron(sync.cron)) {
+      if (sync.cron !== undefined && !isSupportedCron(sync.cron)) {
         throw fieldError('config.sync.cron', 'must have five fields: minute, hour, day, month and weekday');
       }
-      if (sync.cron !== undefined && !cronHasDays(sync.cron)) {
+      if (sync.cron !== undefined && !cronMatchesSomeDate(sync.cron)) {
         throw fieldError('config.sync.cron', 'names days that none of its months has');
       }
-      if (sync.cron !== undefined && cronMinutesApart(sync.cron) < MIN_INTERVAL_MINUTES) {
+      if (sync.cron !== undefined && smallestCronIntervalMinutes(sync.cron) < MIN_INTERVAL_MINUTES) {
         throw fieldError('config.sync.cron', `must leave ${MIN_INTERVAL_MINUTES} minutes between two times`);
       }
       if (sync.target_folder_id == null) return;

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import {
-  type ChunkSource,
-  cleanContext,
-  contextExcerpt,
-  contextMessages,
-  contextOverheadTokens,
-  contextPromptVersion,
+  type ChunkingInput,
+  chunkContextExcerpt,
+  chunkContextMessages,
+  chunkContextOverheadTokens,
+  chunkContextPromptVersion,
+  cleanChunkContext,
   type IndexedChunk,
-  maxContextTokens,
+  maxChunkContextTokens,
 } from '#src/domain/documents/chunk-document.ts';
 import { type Chunk, cosineDistance } from '#src/domain/documents/chunking.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
@@ -26,7 +26,7 @@ const BATCH_SIZE = 256;
  */
 const SLICE_SIZE = 8 * BATCH_SIZE;
 
-type ChunkingSource = Pick<ChunkSource, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
+type ChunkingSource = Pick<ChunkingInput, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
 
 export type ChunkingCallOptions = {
   orgId: string;
@@ -72,7 +72,7 @@ export function createDocumentChunkerService(deps: {
      * @returns the number of all windows, and of distinct windows left to embed
      */
     async embedWindows(
-      source: Pick<ChunkSource, 'body' | 'chunking'>,
+      source: Pick<ChunkingInput, 'body' | 'chunking'>,
       by: { orgId: string; model: string },
       { signal, report }: { signal: AbortSignal; report: (done: number, total: number) => Promise<void> },
     ): Promise<{ total: number; left: number }> {
@@ -204,15 +204,18 @@ export function createChunkContextsService(deps: {
         next += 1;
         const { content, contentOffset } = passage;
         const middle = contentOffset + Math.floor(content.length / 2);
-        const document = contextExcerpt(of.body, middle, maxLength);
+        const document = chunkContextExcerpt(of.body, middle, maxLength);
         const { text } = await chatModel.complete({
           model,
-          messages: contextMessages({ document, passage: content }, nonce),
+          messages: chunkContextMessages({ document, passage: content }, nonce),
           temperature: 0,
-          maxTokens: 2 * maxContextTokens,
+          maxTokens: 2 * maxChunkContextTokens,
           signal: step.signal,
         });
-        await repository.insert({ ...source, chunkSha256: Buffer.from(hash, 'hex') }, cleanContext(text, { tokens }));
+        await repository.insert(
+          { ...source, chunkSha256: Buffer.from(hash, 'hex') },
+          cleanChunkContext(text, { tokens }),
+        );
         left -= 1;
         await step.report(total - left, total);
         return true;
@@ -246,7 +249,7 @@ export function createChunkContextsService(deps: {
   async function excerptLength(ofModel: string, passages: readonly Passage[]): Promise<number> {
     const window = (await models.find(ofModel))?.contextWindow ?? ASSUMED_WINDOW;
     const largest = passages.reduce((most, { tokenCount }) => Math.max(most, tokenCount), 0);
-    const room = Math.floor(window * SAFE_SHARE) - largest - maxContextTokens - contextOverheadTokens;
+    const room = Math.floor(window * SAFE_SHARE) - largest - maxChunkContextTokens - chunkContextOverheadTokens;
     const useful = Math.min(MAX_DOCUMENT_TOKENS, (await models.contextBudget(ofModel)) ?? MAX_DOCUMENT_TOKENS);
     const [length, count] = passages.reduce(
       ([characters, all], { content, tokenCount }) => [characters + content.length, all + tokenCount],
@@ -260,7 +263,7 @@ function sourceOf(
   { orgId, conversionId }: Pick<ConvertedBody, 'orgId' | 'conversionId'>,
   model: string,
 ): ChunkContextSource {
-  return { orgId, conversionId, model, promptVersion: contextPromptVersion };
+  return { orgId, conversionId, model, promptVersion: chunkContextPromptVersion };
 }
 
 function sha256(text: string): Buffer {

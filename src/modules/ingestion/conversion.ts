@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { ConvertResult, IngestDocumentInput } from '#src/contracts/ingestion.ts';
-import { charsetOf, type SourceFormat } from '#src/domain/documents/formats.ts';
+import { charsetOfMediaType, type SourceFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
@@ -65,7 +65,7 @@ export function createDocumentConversion(deps: {
         throw appError('internal_error', {
           detail: 'The format of the document was not detected before its conversion.',
         });
-      const encoding = charsetOf(mediaType ?? '');
+      const encoding = charsetOfMediaType(mediaType ?? '');
       // The same bytes in another character encoding are a different text, so the encoding is part of the converter
       // version.
       const converterVersion = encoding === undefined ? converter.version : `${converter.version} ${encoding}`;

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { EmbedResult, IngestDocumentInput } from '#src/contracts/ingestion.ts';
-import { indexedText } from '#src/domain/documents/chunk-document.ts';
+import { indexedTextOfChunk } from '#src/domain/documents/chunk-document.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -60,7 +60,7 @@ export function createChunkEmbedding(deps: {
 
       const embedBatch = async (start: number): Promise<EmbeddedBatch> => {
         const texts = await chunks.readTexts(of.orgId, unembedded.slice(start, start + BATCH_SIZE));
-        const embedded = await embeddings.embed({ orgId: of.orgId, model }, texts.map(indexedText), {
+        const embedded = await embeddings.embed({ orgId: of.orgId, model }, texts.map(indexedTextOfChunk), {
           signal: step.signal,
           onProgress: (count) => showDone(embeddedBefore + start + count),
         });

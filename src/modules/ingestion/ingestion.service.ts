@@ -14,8 +14,8 @@ import type {
   SituateChunksResult,
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { indexedText } from '#src/domain/documents/chunk-document.ts';
-import { isPlainTextFormat, maxSmallChunks } from '#src/domain/documents/rag-config.ts';
+import { indexedTextOfChunk } from '#src/domain/documents/chunk-document.ts';
+import { isPlainTextFormat, maxChunksOfSmallDocument } from '#src/domain/documents/rag-config.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -121,7 +121,7 @@ export function createIngestionService(deps: {
       const newChunks = chunks.map((chunk) => ({
         ...chunk,
         id: deriveChunkId(of, chunk.index),
-        textSha256: embeddings.hash(indexedText(chunk)),
+        textSha256: embeddings.hash(indexedTextOfChunk(chunk)),
       }));
       if (newChunks.length === 0) throw appError('empty_document');
       step.signal.throwIfAborted();
@@ -188,7 +188,7 @@ export function createIngestionService(deps: {
       const converted = await steps.convert(of, step);
       if (converted.needsWindows || converted.needsContexts) return { converted, chunksTotal: null, isDone: false };
       const { chunksTotal } = await steps.chunk(of, step);
-      if (chunksTotal > maxSmallChunks) return { converted, chunksTotal, isDone: false };
+      if (chunksTotal > maxChunksOfSmallDocument) return { converted, chunksTotal, isDone: false };
       const { chunksLeft = 0 } = await steps.embed(of, step);
       if (chunksLeft > 0) return { converted, chunksTotal, isDone: false };
       await steps.activate(of, step);

@@ -8,7 +8,7 @@ import { ingestionStages, previewStages } from '#src/contracts/ingestion.ts';
 import { type JobKind, type JobStatus, unstoppableJobKinds } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { jobPartId, parseJobId } from '#src/contracts/workflow-ids.ts';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -120,7 +120,7 @@ export function createJobRequestsService(deps: {
 
 function mayChange(actor: Actor, job: JobWithDocumentOrChat): boolean {
   const createdBy = job.chatOwnerId ?? job.documentOwnerId ?? job.createdBy;
-  return can(actor, 'job:write', { ...job, createdBy, acl: job.documentAcl ?? job.acl });
+  return mayPerform(actor, 'job:write', { ...job, createdBy, acl: job.documentAcl ?? job.acl });
 }
 
 function refusalToRetry({ status, start, newestGeneration }: JobWithDocumentOrChat): ErrorCode | undefined {

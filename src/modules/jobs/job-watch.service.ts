@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import { isJobOver, type JobView, toJobView } from './job-requests.service.ts';
@@ -114,7 +114,7 @@ export function createJobWatch(deps: {
         polls: 0,
         onPoll(job) {
           const view =
-            job !== undefined && watcher.actor !== null && can(watcher.actor, 'job:read', job)
+            job !== undefined && watcher.actor !== null && mayPerform(watcher.actor, 'job:read', job)
               ? toJobView(job, part, temporalUiUrl)
               : undefined;
           if (view === undefined) refusal = appError('job_not_found');

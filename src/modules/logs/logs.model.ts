@@ -16,7 +16,7 @@ import {
   uuid,
 } from '#src/adapters/postgres/shapes.ts';
 import type { EchoState } from '#src/domain/alignment/chat-state.ts';
-import type { Period } from '#src/domain/alignment/log-totals.ts';
+import type { ReportPeriod } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
 const totals = {
@@ -89,7 +89,7 @@ export const echoStates = [
 ] as const satisfies readonly EchoState[];
 
 /** Selects chats for statistics; `period` is the period in which a chat started. */
-export type LogStatsFilter = { agentId: string | undefined; period: Period };
+export type LogStatsFilter = { agentId: string | undefined; period: ReportPeriod };
 
 /** `state` is the current state of a chat; all `words` must occur in its title or in one of its rounds. */
 export type LogFilter = LogStatsFilter & { state: EchoState | undefined; words: string | undefined };

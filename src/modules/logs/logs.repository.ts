@@ -2,8 +2,13 @@ import type { Knex } from 'knex';
 import { sortKeySql, toListPage } from '#src/adapters/postgres/keyset.ts';
 import { bigint, firstRow, integer, oneRow, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { type Period, type PeriodPart, periodParts, roundTotals } from '#src/domain/alignment/log-totals.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
+import {
+  type ReportPeriod,
+  type ReportPeriodPart,
+  roundTotalNames,
+  splitReportPeriod,
+} from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import {
   echoStates,
@@ -52,7 +57,7 @@ const reach = `
 const isWithin = `l.org_id = :orgId and l.audience_hash = r.audience_hash
   and (r.author is null or l.created_by = r.author)`;
 
-const reachValues = (actor: Actor) => ({ orgId: actor.orgId, userId: actor.userId, acl: keysOf(actor) });
+const reachValues = (actor: Actor) => ({ orgId: actor.orgId, userId: actor.userId, acl: accessKeysOfActor(actor) });
 
 type Page = { limit: number; after: ListPosition | null };
 type LoggedPage = { items: LoggedChat[]; last: ListPosition | null };
@@ -70,7 +75,7 @@ const asked = 'wanted_words(:orgId, :words)';
 const shown = `
   select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words,
          c.agent_id, a.agent_name, coalesce(newest.model, a.chat_model) as model,
-         l.started_at, ${roundTotals.map((column) => `l.${column}`).join(', ')}
+         l.started_at, ${roundTotalNames.map((column) => `l.${column}`).join(', ')}
   from page
   join chat_logs l using (chat_id)
   join chats c on c.id = l.chat_id
@@ -79,16 +84,16 @@ const shown = `
   left join rounds newest on newest.chat_id = c.id and newest.round = c.round_count
   where c.org_id = :orgId and c.acl && :acl::text[]`;
 
-const statColumns = [...echoStates.map((state) => `${state}_chats`), ...roundTotals];
+const statColumns = [...echoStates.map((state) => `${state}_chats`), ...roundTotalNames];
 const ofTotals = statColumns.map((column) => `t.${column}`).join(', ');
 const ofOneChat = [
   ...echoStates.map((state) => `(l.state = '${state}')::integer as ${state}_chats`),
-  ...roundTotals.map((column) => `l.${column}`),
+  ...roundTotalNames.map((column) => `l.${column}`),
 ].join(', ');
 const totalOf = (column: string) => `coalesce(sum(${column}), 0)`;
 const ofAll = [
   `jsonb_build_object(${echoStates.map((state) => `'${state}', ${totalOf(`${state}_chats`)}`).join(', ')}) as chats`,
-  ...roundTotals.map((column) => `${totalOf(column)} as ${column}`),
+  ...roundTotalNames.map((column) => `${totalOf(column)} as ${column}`),
 ].join(', ');
 
 const sized = shape({ round: integer(), bytes: integer() });
@@ -246,7 +251,7 @@ export function createLogsRepository(db: Knex) {
         values[known] = at.toISOString();
         return `:${known}::timestamptz`;
       };
-      const chats = (whose: string, { from, until }: Period) =>
+      const chats = (whose: string, { from, until }: ReportPeriod) =>
         [
           // `offset 0` forces an index lookup for each set of access keys in `reach`, which may be empty.
           `select one.* from (select * from reach where ${whose}) r cross join lateral (
@@ -255,7 +260,7 @@ export function createLogsRepository(db: Knex) {
           until && `and l.started_at < ${name(until)}`,
           'offset 0) one',
         ].join(' ');
-      const totals = ({ span, from, until }: PeriodPart) =>
+      const totals = ({ span, from, until }: ReportPeriodPart) =>
         [
           `select ${ofTotals} from reach r
            join log_totals t on t.org_id = :orgId and t.audience_hash = r.audience_hash and t.audience && :acl::text[]
@@ -263,7 +268,7 @@ export function createLogsRepository(db: Knex) {
           from && `and t.starts_on >= (${name(from)} at time zone 'utc')::date`,
           until && `and t.starts_on < (${name(until)} at time zone 'utc')::date`,
         ].join(' ');
-      const parts = periodParts(period).map((part) =>
+      const parts = splitReportPeriod(period).map((part) =>
         part.span === 'moment' ? chats('author is null', part) : totals(part),
       );
       return oneRow(
@@ -286,7 +291,7 @@ export function createLogsRepository(db: Knex) {
     ): Promise<RoundPage> {
       const chat = ChatModel.table(db)
         .where({ orgId: actor.orgId, id: chatId })
-        .whereRaw('acl && ?::text[]', [keysOf(actor)]);
+        .whereRaw('acl && ?::text[]', [accessKeysOfActor(actor)]);
       const following = roundsOf(chatId).whereExists(chat).where('round', '>', after).orderBy('round');
       const bytes = db.raw('octet_length(user_content) + coalesce(octet_length(assistant_reply), 0) as bytes');
       const first = following.clone().limit(limit + 1);

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import type { Tier } from '#src/domain/access/limits.ts';
-import { can } from '#src/domain/access/policy.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -16,7 +16,7 @@ import { createMembersRepository, type Member } from './members.repository.ts';
 
 export type MembersService = ReturnType<typeof createMembersService>;
 
-export type MemberList = { orgId: string; tier: Tier; memberLimit: number; items: Member[] };
+export type MemberList = { orgId: string; tier: OrganizationTier; memberLimit: number; items: Member[] };
 
 type NewMember = {
   email: string;
@@ -55,7 +55,7 @@ export function createMembersService(deps: {
   async function getManaged(trx: Knex, actor: RequestActor, userId: string): Promise<Member> {
     const user = await createMembersRepository(trx).find(actor.orgId, userId);
     if (user === undefined) throw appError('user_not_found');
-    if (!can(actor, 'user:manage', user)) {
+    if (!mayPerform(actor, 'user:manage', user)) {
       throw appError('forbidden', {
         detail: 'Only an admin of the organization, or of all teams of the user, may change the user.',
       });
@@ -189,8 +189,8 @@ export function createMembersService(deps: {
 }
 
 function requireMayAdd(actor: Actor, { team, isOrgAdmin }: Pick<NewMember, 'team' | 'isOrgAdmin'>): void {
-  if (can(actor, 'organization:administer', actor)) return;
+  if (mayPerform(actor, 'organization:administer', actor)) return;
   const managesTeam =
-    team !== undefined && can(actor, 'team:manage_members', { orgId: actor.orgId, teamId: team.teamId });
+    team !== undefined && mayPerform(actor, 'team:manage_members', { orgId: actor.orgId, teamId: team.teamId });
   if (isOrgAdmin || !managesTeam) throw appError('forbidden');
 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { type ModelKind, priceListVersion, type VersionedPrice, zeroPrice } from '#src/domain/agents/prices.ts';
-import { readEmbeddingSpace } from '#src/domain/documents/embedding.ts';
+import { parseEmbeddingSpaceId } from '#src/domain/documents/embedding.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
 import type { ListedModel, ModelCatalog } from '#src/ports/models.ts';
@@ -81,7 +81,7 @@ export function createModelsService(deps: {
    */
   function warnOfUnlisted(listed: readonly ListedModel[]): void {
     const ids = new Set(listed.map(({ id }) => id));
-    const { model } = readEmbeddingSpace(settings.embeddingModel);
+    const { model } = parseEmbeddingSpaceId(settings.embeddingModel);
     const models = [settings.chatModel, model].filter((id) => !ids.has(id));
     if (ids.size === 0 || models.length === 0) return;
     logger.warn({ models }, 'the provider does not list the models set in CHAT_MODEL or EMBEDDING_MODEL');
@@ -234,7 +234,7 @@ export function createModelsService(deps: {
     },
 
     async queryPrefix(embeddingModel: string): Promise<string> {
-      const { model } = readEmbeddingSpace(embeddingModel);
+      const { model } = parseEmbeddingSpaceId(embeddingModel);
       return (await listed()).find(({ id }) => id === model)?.queryPrefix ?? '';
     },
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import type { Tier } from '#src/domain/access/limits.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
@@ -48,7 +48,7 @@ export function createOperatorService(deps: {
     },
 
     /** Sets the tier of an organization and returns the previous one. Data that exceeds the new limits stays. */
-    async setTier(operator: Operator, orgId: string, tier: Tier): Promise<Tier> {
+    async setTier(operator: Operator, orgId: string, tier: OrganizationTier): Promise<OrganizationTier> {
       return db.transaction(async (trx) => {
         const before = await organizations.setTier(trx, orgId, tier);
         const entry = { orgId, action: 'organization.tier_changed', target: orgId, detail: { from: before, to: tier } };

@@ -1,11 +1,11 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { type Row, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { Tier } from '#src/domain/access/limits.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
 
 export class OrganizationModel extends model('organizations', {
   id: uuid(),
   name: text(),
-  tier: text<Tier>(),
+  tier: text<OrganizationTier>(),
   createdAt: timestamp(),
   updatedAt: timestamp(),
   deletedAt: timestamp().nullable(),

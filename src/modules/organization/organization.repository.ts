@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Tier } from '#src/domain/access/limits.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
 import { type Organization, OrganizationModel } from './organization.model.ts';
 
 const columns = ['id', 'name', 'tier'] as const;
@@ -17,11 +17,11 @@ export function createOrganizationRepository(db: Knex) {
       return found(row, orgId);
     },
 
-    async setTier(orgId: string, tier: Tier): Promise<void> {
+    async setTier(orgId: string, tier: OrganizationTier): Promise<void> {
       await organization(orgId).update({ tier, updatedAt: db.fn.now() });
     },
 
-    async lockTier(orgId: string): Promise<Tier | undefined> {
+    async lockTier(orgId: string): Promise<OrganizationTier | undefined> {
       // FOR NO KEY UPDATE does not block inserts of rows that reference the organization.
       const row = await organization(orgId).whereNull('deletedAt').forNoKeyUpdate().first('tier');
       return row?.tier;

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import type { Tier } from '#src/domain/access/limits.ts';
-import { can } from '#src/domain/access/policy.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -23,7 +23,7 @@ export function createOrganizationService(deps: {
       return createOrganizationRepository(db).get(orgId);
     },
 
-    async setTier(trx: Knex, orgId: string, tier: Tier): Promise<Tier> {
+    async setTier(trx: Knex, orgId: string, tier: OrganizationTier): Promise<OrganizationTier> {
       const organizations = createOrganizationRepository(trx);
       const before = await organizations.lockTier(orgId);
       if (before === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });
@@ -93,7 +93,7 @@ export function createAccessChangesService(deps: {
       work: Change<Result>,
     ): Promise<Result> {
       return change(actor, (trx, caller, quota) => {
-        if (can(caller, 'organization:administer', caller)) return work(trx, caller, quota);
+        if (mayPerform(caller, 'organization:administer', caller)) return work(trx, caller, quota);
         throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
       });
     },

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Tier, TierLimits } from '#src/domain/access/limits.ts';
+import type { OrganizationTier, TierLimits } from '#src/domain/access/limits.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
@@ -23,7 +23,7 @@ export type TierQuota = {
 
 export function createTierLimitsService(deps: {
   db: Knex;
-  tierLimits: Readonly<Record<Tier, TierLimits>>;
+  tierLimits: Readonly<Record<OrganizationTier, TierLimits>>;
   inTurn: FairQueue;
 }) {
   return {

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
-import { originalKey } from '#src/domain/documents/blob-keys.ts';
+import { originalBlobKey } from '#src/domain/documents/blob-keys.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { createOriginalsRepository, type OriginalKey } from './originals.model.ts';
@@ -104,7 +104,7 @@ export function createOriginalsService(deps: {
     }): Promise<Pick<StoredUpload, 'claimId' | 'blobKey' | 'sizeBytes' | 'sha256'>> {
       const { orgId, content, limitBytes } = file;
       const { stagingKey, ...measured } = await blobs.stage({ content, limitBytes });
-      const blobKey = originalKey(orgId, measured.sha256);
+      const blobKey = originalBlobKey(orgId, measured.sha256);
       let claimId: string | undefined;
       try {
         claimId = await claim({ orgId, blobKey });

@@ -1,6 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { boolean, bytea, integer, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { Tier } from '#src/domain/access/limits.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
 
 export const profileShape = shape({
   userId: uuid(),
@@ -27,7 +27,7 @@ export type ProfileChange = {
 export const membershipShape = shape({
   orgId: uuid(),
   orgName: text(),
-  tier: text<Tier>(),
+  tier: text<OrganizationTier>(),
   userId: uuid(),
   isOrgAdmin: boolean(),
 });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
-import { createSlotCounter } from '#src/domain/access/limits.ts';
+import { createConcurrencyCounter } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
@@ -55,7 +55,7 @@ const UNRESERVED_UPLOADS = 16;
 
 export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar: AvatarMaker }) {
   const avatars = createAvatarsRepository(db);
-  const places = createSlotCounter();
+  const places = createConcurrencyCounter();
   /** The buffer of each avatar upload, with the function that releases its slot. */
   const inMemory = new Map<ArrayBufferLike, () => void>();
   const free = (memory: ArrayBufferLike) => {

@@ -3,7 +3,7 @@ import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import {
   type ChunkingOptions,
   isOverlapBelowTarget,
-  maxTargetTokens,
+  maxChunkTargetTokens,
   type RagConfig,
 } from '#src/domain/documents/rag-config.ts';
 import { idField, integerField, notBlankPattern } from '#src/http/request/fields.ts';
@@ -17,7 +17,7 @@ const maxTopK = 50;
 
 const chunkingFields = {
   method: z.enum(['token', 'semantic']),
-  target_tokens: z.int().min(1).max(maxTargetTokens),
+  target_tokens: z.int().min(1).max(maxChunkTargetTokens),
   overlap_tokens: z.int().min(0).describe('Less than `target_tokens`.'),
 };
 
@@ -90,10 +90,10 @@ export const previewTextBody = z.strictObject({
 
 export const previewDocumentFields = z.strictObject({
   chunking_method: z.enum(['token', 'semantic']).default('token'),
-  target_tokens: integerField({ min: 1, max: maxTargetTokens })
+  target_tokens: integerField({ min: 1, max: maxChunkTargetTokens })
     .optional()
     .describe("The document's own when left out."),
-  overlap_tokens: integerField({ min: 0, max: maxTargetTokens })
+  overlap_tokens: integerField({ min: 0, max: maxChunkTargetTokens })
     .optional()
     .describe("Less than `target_tokens`; the document's own when both are left out."),
 });

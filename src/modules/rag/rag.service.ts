@@ -2,10 +2,10 @@ import type { Knex } from 'knex';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { Chunk } from '#src/domain/documents/chunking.ts';
 import {
+  applyChunkingOptions,
   type ChunkingOptions,
   isOverlapBelowTarget,
   type RagConfig,
-  withChunking,
 } from '#src/domain/documents/rag-config.ts';
 import { appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
@@ -137,7 +137,7 @@ export function createRagService(deps: {
       { content, chunking, embeddingModel }: TextToPreview,
       signal: AbortSignal,
     ): Promise<ChunkPreview[]> {
-      const config = withChunking(await defaultConfig(), chunking);
+      const config = applyChunkingOptions(await defaultConfig(), chunking);
       requireOverlapBelowTarget(config, 'config.chunking.overlap_tokens');
       if (embeddingModel !== undefined) {
         const refusal = await models.refusalOf('embedding', embeddingModel, 'config.embedding.model');
@@ -163,7 +163,7 @@ export function createRagService(deps: {
       signal: AbortSignal,
     ): Promise<ChunkPreview[]> {
       const document = await documents.getConverted(actor, documentId);
-      const config = withChunking(document.ragConfig, chunking);
+      const config = applyChunkingOptions(document.ragConfig, chunking);
       requireOverlapBelowTarget(config, 'overlap_tokens');
       requireFewChunks(document.body, config);
       const source = { ...document, documentName: document.name, chunking: config.chunking };

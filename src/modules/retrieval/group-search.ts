@@ -1,9 +1,9 @@
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import {
-  byScoreThenId,
-  type LegHit,
-  mergeGroups,
+  compareByScoreThenId,
+  mergeRetrievalGroups,
   type RetrievalGroup,
+  type RetrievalHit,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
@@ -33,9 +33,9 @@ const changeSeconds = 1;
  * `found` holds the hits of a BM25 or vector search. `confirmed` holds those that Postgres confirms: readable, in the
  * active generation, and with the settings that the search used.
  */
-type Answer = SearchLeg & { found: readonly LegHit[]; confirmed: readonly ConfirmedHit[] };
+type Answer = SearchLeg & { found: readonly RetrievalHit[]; confirmed: readonly ConfirmedHit[] };
 
-type ConfirmedHit = LegHit & { rrfK: number };
+type ConfirmedHit = RetrievalHit & { rrfK: number };
 
 export type GroupSearchQuery = {
   query: string;
@@ -88,7 +88,7 @@ export function createGroupSearch(deps: SearchLegDeps & { repository: RetrievalR
       const answers = await ask(legsOf(planGroupSearches(groups, own), depth));
       const again = await askChanged(own, depth, beganMs);
       const isFirstSearch = depth === 1 && again.length === 0;
-      const merged = mergeGroups(groupsOf(join([...answers, ...again])), candidateCount);
+      const merged = mergeRetrievalGroups(groupsOf(join([...answers, ...again])), candidateCount);
       const ids = [...new Set(merged.map(({ id }) => id))];
       const loaded = new Map((await repository.loadReadable(actor, ids)).map((chunk) => [chunk.chunkId, chunk]));
       return {
@@ -115,7 +115,7 @@ function readableDocuments(
 ): ReadableDocumentsFilter {
   return {
     orgId: actor.orgId,
-    acl: keysOf(actor),
+    acl: accessKeysOfActor(actor),
     ...(includeDocumentIds && { includeDocumentIds }),
     ...(excludeDocumentIds && { excludeDocumentIds }),
   };
@@ -154,7 +154,7 @@ function noLegAnswered(degradations: readonly RetrievalDegradation[]) {
   return appError('service_unavailable', { detail: `${cause} Try again in a moment.` });
 }
 
-function confirm(leg: SearchLeg, found: readonly LegHit[], signatures: ReadonlyMap<string, string>): Answer {
+function confirm(leg: SearchLeg, found: readonly RetrievalHit[], signatures: ReadonlyMap<string, string>): Answer {
   const rrfKs = new Map(leg.search.groups.map(({ signature, settings }) => [signature, settings.rrfK]));
   const confirmed = found.flatMap((hit): ConfirmedHit[] => {
     const rrfK = rrfKs.get(signatures.get(hit.id) ?? '');
@@ -168,7 +168,7 @@ function join(answers: readonly Answer[]): Answer[] {
   return Array.from(byLeg.values()).flatMap(([first, second]) => {
     if (first === undefined || second === undefined) return first ?? [];
     const hits = new Map([...first.confirmed, ...second.confirmed].map((hit) => [hit.id, hit]));
-    return { ...first, confirmed: [...hits.values()].sort(byScoreThenId).slice(0, first.limit) };
+    return { ...first, confirmed: [...hits.values()].sort(compareByScoreThenId).slice(0, first.limit) };
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
-import type { LegHit } from '#src/domain/retrieval/fusion-and-reranking.ts';
+import type { RetrievalHit } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -149,7 +149,7 @@ export function createSearchLegRunner(deps: SearchLegDeps) {
       ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
     });
 
-    async function byWords(leg: SearchLeg): Promise<LegHit[] | null> {
+    async function byWords(leg: SearchLeg): Promise<RetrievalHit[] | null> {
       const { search, asked: limit } = leg;
       signal.throwIfAborted();
       // After a BM25 search has timed out, another one would time out too.
@@ -164,7 +164,7 @@ export function createSearchLegRunner(deps: SearchLegDeps) {
       }
     }
 
-    async function byVectors(leg: SearchLeg): Promise<LegHit[] | null> {
+    async function byVectors(leg: SearchLeg): Promise<RetrievalHit[] | null> {
       const { search, asked: limit } = leg;
       const { embeddingModel: model, settings } = search;
       const vector = await queryVector(model);
@@ -185,7 +185,7 @@ export function createSearchLegRunner(deps: SearchLegDeps) {
     }
 
     return {
-      search: (leg: SearchLeg): Promise<LegHit[] | null> =>
+      search: (leg: SearchLeg): Promise<RetrievalHit[] | null> =>
         leg.kind === 'words' ? inTurn.words(documents.orgId, () => byWords(leg)) : byVectors(leg),
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { contextBlocks, contextRules } from '#src/domain/chat/context-blocks.ts';
+import { formatPassageBlocks, passageBlockRules } from '#src/domain/chat/context-blocks.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
-import { byRanking, byScore, byScoreAndRank } from '#src/domain/retrieval/fusion-and-reranking.ts';
+import { orderByRanking, orderByScore, orderByScoreAndRank } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, Reranker } from '#src/ports/models.ts';
@@ -47,7 +47,7 @@ export function createPassageRanker(deps: {
     const documents = judged.map((passage) => rankedText(passage, passageCharacters.cross_encoder));
     const scores = await rerankers.crossEncoder.rerank({ model, query, documents, signal });
     // Combines scores and original ranks for the packaged model, which was not trained for reranking.
-    return isLocal ? byScoreAndRank(passages, scores) : byScore(passages, scores);
+    return isLocal ? orderByScoreAndRank(passages, scores) : orderByScore(passages, scores);
   }
 
   async function byChatModel<Passage extends RankablePassage>(of: Query<Passage>) {
@@ -55,7 +55,10 @@ export function createPassageRanker(deps: {
     const judge = await models.reranker('llm');
     if (judge !== null) {
       const documents = passages.slice(0, fewPassages).map((passage) => rankedText(passage, passageCharacters.llm));
-      return byScore(passages, await rerankers.chatProvider.rerank({ model: judge.model, query, documents, signal }));
+      return orderByScore(
+        passages,
+        await rerankers.chatProvider.rerank({ model: judge.model, query, documents, signal }),
+      );
     }
     const { default: model } = await models.chatModels();
     const window = (await models.find(model))?.contextWindow ?? null;
@@ -76,7 +79,7 @@ export function createPassageRanker(deps: {
       model,
       messages: [
         { role: 'system', content: instruction },
-        { role: 'system', content: `${contextBlocks(numbered, nonce)}\n\n${contextRules(nonce).after}` },
+        { role: 'system', content: `${formatPassageBlocks(numbered, nonce)}\n\n${passageBlockRules(nonce).after}` },
         { role: 'user', content: query },
       ],
       temperature: 0,
@@ -85,7 +88,7 @@ export function createPassageRanker(deps: {
       responseSchema: { name: 'ranking', schema: z.toJSONSchema(rankingSchema) },
       signal,
     });
-    const ranked = byRanking(passages, readRanking(text));
+    const ranked = orderByRanking(passages, readRanking(text));
     if (ranked === null) throw invalid('it does not name each passage exactly once');
     return ranked;
   }

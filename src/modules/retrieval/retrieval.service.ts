@@ -1,7 +1,7 @@
 import { validate as isUuid } from 'uuid';
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { contextLimits, selectChunks } from '#src/domain/chat/context-window.ts';
-import { keepTopK, planReranking, type RerankingOptions } from '#src/domain/retrieval/fusion-and-reranking.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
+import { promptChunkLimits, selectChunksForPrompt } from '#src/domain/chat/context-window.ts';
+import { keepTopKOfGroups, planReranking, type RerankingOptions } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -37,7 +37,7 @@ export function createPassageSearch(deps: Pick<SearchLegDeps, 'db' | 'inTurn'> &
 
   return (actor: Actor, query: string): Promise<PassageHit[]> => {
     const terms = [...new Set(contentStems(deps.analyze(query)))];
-    const readable = { orgId: actor.orgId, acl: keysOf(actor) };
+    const readable = { orgId: actor.orgId, acl: accessKeysOfActor(actor) };
     return deps.inTurn.words(actor.orgId, () => searchPassages({ readable, terms, limit: chunks, enough }, passages));
   };
 }
@@ -86,7 +86,7 @@ export function createRetrievalService(
       return unchanged;
     let { ranked, degradations }: Ranking = unchanged;
     try {
-      ranked = keepTopK(await rank(type, { query, passages: candidates, signal }), options);
+      ranked = keepTopKOfGroups(await rank(type, { query, passages: candidates, signal }), options);
     } catch (error) {
       signal.throwIfAborted();
       logger.warn({ err: error }, 'reranking failed, passages keep their order');
@@ -116,8 +116,8 @@ export function createRetrievalService(
     /** Selects the best chunks for a prompt. Throws `service_unavailable` if all searches fail. */
     async retrieve(actor: Actor, input: RetrieveInput): Promise<RetrievalResult> {
       const { ranked, degradations } = await rankChunks(actor, input);
-      const tokens = Math.min(contextLimits.tokens, input.contextTokens ?? contextLimits.tokens);
-      return { chunks: selectChunks(ranked, { ...contextLimits, tokens }), degradations };
+      const tokens = Math.min(promptChunkLimits.tokens, input.contextTokens ?? promptChunkLimits.tokens);
+      return { chunks: selectChunksForPrompt(ranked, { ...promptChunkLimits, tokens }), degradations };
     },
 
     rankChunks,

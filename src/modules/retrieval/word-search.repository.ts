@@ -17,7 +17,7 @@ import {
   text,
   uuid,
 } from '#src/adapters/postgres/shapes.ts';
-import { BM25_B, BM25_K1, CHUNKS_PER_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
+import { BM25_B, BM25_K1, CHUNKS_PER_POSTING_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import { type PassageHit, passageHit, type WordSearchHit, wordSearchHit } from './retrieval.model.ts';
 
@@ -150,12 +150,12 @@ const bestChunks = `
   ${ofReadable('ranked')}
   join chunks c
     on c.document_id = ranked.document_id and c.generation = ranked.generation
-    and c.chunk_index = ranked.block * ${CHUNKS_PER_BLOCK} + ranked.place
+    and c.chunk_index = ranked.block * ${CHUNKS_PER_POSTING_BLOCK} + ranked.place
   order by ranked.total desc, c.id
   limit :limit`;
 
 const bestPassages = (hits: number) => `
-  select passages.document_id, passages.generation, passages.block * ${CHUNKS_PER_BLOCK} + passages.place as chunk_index,
+  select passages.document_id, passages.generation, passages.block * ${CHUNKS_PER_POSTING_BLOCK} + passages.place as chunk_index,
          passages.total as score, passages.term_count::bigint, d.updated_at
   from (
     select * from (

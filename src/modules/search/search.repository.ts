@@ -9,8 +9,8 @@ import {
   whereReadable,
 } from '#src/adapters/postgres/readable.ts';
 import { integer, type ResultShape, rows, rowsWithTimeout, shape, text } from '#src/adapters/postgres/shapes.ts';
-import { type Actor, keysOf } from '#src/domain/access/visibility.ts';
-import { maxRankedDocuments, type WantedName } from '#src/domain/retrieval/document-search.ts';
+import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
+import { type DocumentNameQuery, maxRankedDocuments } from '#src/domain/retrieval/document-search.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type NameCandidate,
@@ -63,7 +63,7 @@ const beginningCharacters = 400;
 
 export function createSearchRepository(db: Knex) {
   function ask<S extends ResultShape>(actor: Actor, source: S, sql: string, values: Record<string, unknown>) {
-    const readable = readableBindings({ orgId: actor.orgId, acl: keysOf(actor) });
+    const readable = readableBindings({ orgId: actor.orgId, acl: accessKeysOfActor(actor) });
     return rowsWithTimeout(timeoutMs, db, source, sql, { ...readable, last: endOf(''), ...values });
   }
 
@@ -91,7 +91,7 @@ export function createSearchRepository(db: Knex) {
      * query word by a typo. For frequent words the list is limited to the alphabetically first words and their newest
      * documents.
      */
-    listNameCandidates(actor: Actor, { key, words }: WantedName, readsPart: boolean): Promise<NameCandidate[]> {
+    listNameCandidates(actor: Actor, { key, words }: DocumentNameQuery, readsPart: boolean): Promise<NameCandidate[]> {
       return ask(
         actor,
         nameCandidate,

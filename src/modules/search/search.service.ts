@@ -2,14 +2,20 @@ import type { Knex } from 'knex';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { fileExtension } from '#src/domain/documents/formats.ts';
 import {
-  type FoundText,
-  matchName,
-  type NameMatch,
+  type DocumentNameMatch,
+  type FoundPassage,
+  matchDocumentName,
   rankDocuments,
-  wantedName,
+  toDocumentNameQuery,
 } from '#src/domain/retrieval/document-search.ts';
-import { markedPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
-import { type AnalyzeText, contentStems, hasPhrase, quotedPhrases, type Term } from '#src/domain/text/words.ts';
+import { highlightBestPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
+import {
+  type AnalyzeText,
+  containsTermPhrase,
+  contentStems,
+  quotedPhrases,
+  type StemmedTerm,
+} from '#src/domain/text/words.ts';
 import type { PassageHit, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { FairQueue } from '#src/ports/load-control.ts';
 import type { PassagePosition, SearchHit } from './search.model.ts';
@@ -23,15 +29,15 @@ const passagesChecked = { words: 60, phrase: 200 };
 
 type SearchQuery = {
   text: string;
-  terms: readonly Term[];
+  terms: readonly StemmedTerm[];
   stems: ReadonlySet<string>;
-  phrases: readonly (readonly Term[])[];
+  phrases: readonly (readonly StemmedTerm[])[];
 };
 
-type NameHit = { updatedAt: Date; match: NameMatch };
+type NameHit = { updatedAt: Date; match: DocumentNameMatch };
 /** A document found by its text; `passages` contain query words, best first. */
-type TextHit = { updatedAt: Date; text: FoundText; passages: readonly PassagePosition[] };
-type RatedPassage = PassageHit & Pick<FoundText, 'coverage'>;
+type TextHit = { updatedAt: Date; text: FoundPassage; passages: readonly PassagePosition[] };
+type RatedPassage = PassageHit & Pick<FoundPassage, 'coverage'>;
 
 export type SearchService = ReturnType<typeof createSearchService>;
 
@@ -47,17 +53,19 @@ export function createSearchService(deps: {
 
   async function findNames(actor: Actor, query: SearchQuery): Promise<Map<string, NameHit>> {
     const { key, readsFew, readsPart } = await repository.prepareNames(actor, query.text);
-    const wanted = wantedName(key);
+    const wanted = toDocumentNameQuery(key);
     if (wanted.words.length === 0) return new Map();
     const candidates = await (readsFew
       ? repository.listReadableNames(actor)
       : repository.listNameCandidates(actor, wanted, readsPart));
     return new Map(
       candidates.flatMap(({ documentId, name, nameKey, updatedAt }): [string, NameHit][] => {
-        const match = matchName(wanted, { key: nameKey, extension: fileExtension(name) });
+        const match = matchDocumentName(wanted, { key: nameKey, extension: fileExtension(name) });
         if (match === null) return [];
         const words = query.phrases.length === 0 ? [] : analyze(name);
-        return query.phrases.every((phrase) => hasPhrase(words, phrase)) ? [[documentId, { updatedAt, match }]] : [];
+        return query.phrases.every((phrase) => containsTermPhrase(words, phrase))
+          ? [[documentId, { updatedAt, match }]]
+          : [];
       }),
     );
   }
@@ -89,7 +97,7 @@ export function createSearchService(deps: {
     const passages = await repository.loadPassages(actor, first);
     const matching = passages.filter(({ content }) => {
       const text = analyze(content);
-      return phrases.every((phrase) => hasPhrase(text, phrase));
+      return phrases.every((phrase) => containsTermPhrase(text, phrase));
     });
     return new Set(matching.map(positionKey));
   }
@@ -101,7 +109,7 @@ export function createSearchService(deps: {
     const previews = new Map<string, string>();
     for (const position of positions) {
       if (previews.has(position.documentId)) continue;
-      const preview = markedPassage(contents.get(positionKey(position)) ?? '', matchedStem);
+      const preview = highlightBestPassage(contents.get(positionKey(position)) ?? '', matchedStem);
       if (preview !== null) previews.set(position.documentId, preview);
     }
     return previews;

@@ -11,13 +11,13 @@ import {
   rows,
   shape,
 } from '#src/adapters/postgres/shapes.ts';
-import type { FindingKind } from '#src/domain/documents/audit-report.ts';
+import type { AuditFindingKind } from '#src/domain/documents/audit-report.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
 /** A difference between Postgres and another store. `id` is the id of a document or the blob key of an original. */
-export type StoreFinding = { kind: FindingKind; orgId: string; id: string; generation?: number; detail: string };
+export type StoreFinding = { kind: AuditFindingKind; orgId: string; id: string; generation?: number; detail: string };
 
 export type InspectedStorePage = { checked: number; findings: StoreFinding[]; next: string | null };
 

@@ -4,13 +4,13 @@ import { NIL } from 'uuid';
 import type { AuditPageInput } from '#src/contracts/deletion.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import {
+  type AuditFindingKind,
   type AuditPage,
-  type AuditPass,
-  addFinding,
-  type FindingKind,
+  addAuditFinding,
   maxOrphanDeletions,
+  type StorageAuditPass,
 } from '#src/domain/documents/audit-report.ts';
-import { organizationOf } from '#src/domain/documents/blob-keys.ts';
+import { organizationOfBlobKey } from '#src/domain/documents/blob-keys.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -40,7 +40,7 @@ const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTea
  * Kinds of findings that a repair deletes. `maxOrphanDeletions` limits the loss if the configured database is the wrong
  * one.
  */
-const orphanKinds: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
+const orphanKinds: readonly AuditFindingKind[] = ['orphan_points', 'orphan_blob'];
 
 export function createStoreAuditService(deps: {
   db: Knex;
@@ -118,7 +118,7 @@ export function createStoreAuditService(deps: {
         logger.warn({ kind, orgId, id, detail }, 'store difference found');
         const heldBack = isHeldBack && orphanKinds.includes(kind) ? 1 : 0;
         const isRepaired = input.repair && heldBack === 0 && (await repair(finding, !withoutOriginal.has(id)));
-        summaries = addFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
+        summaries = addAuditFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
       }
       return { checked, findings: summaries, next };
     },
@@ -206,7 +206,7 @@ export function createStoreInspector(deps: {
     const findings = settled
       .filter((blob) => !used.has(blob.key))
       .flatMap(({ key, sizeBytes }): StoreFinding[] => {
-        const orgId = organizationOf(key);
+        const orgId = organizationOfBlobKey(key);
         // A key without an organization belongs to another application that uses the bucket.
         if (orgId === null) return [];
         return [{ kind: 'orphan_blob', orgId, id: key, detail: `No document refers to these ${sizeBytes} bytes.` }];
@@ -238,10 +238,10 @@ export function createStoreInspector(deps: {
     documents: inspectDocuments,
     blobs: inspectBlobs,
     deletions: inspectDeletions,
-  } satisfies Record<AuditPass, unknown>;
+  } satisfies Record<StorageAuditPass, unknown>;
 
   return {
-    inspect: (pass: AuditPass, after: string | null, graceSeconds: number): Promise<InspectedStorePage> =>
+    inspect: (pass: StorageAuditPass, after: string | null, graceSeconds: number): Promise<InspectedStorePage> =>
       passes[pass](after, graceSeconds),
   };
 }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -37,7 +37,7 @@ export function createTeamMembersService(deps: {
     const { orgId, userId: actorId, requestId } = actor;
     return accessChanges.change(actor, async (trx, caller) => {
       await teams.get(trx, orgId, teamId);
-      if (!can(caller, 'team:manage_members', { orgId, teamId })) {
+      if (!mayPerform(caller, 'team:manage_members', { orgId, teamId })) {
         throw appError('forbidden', { detail: 'Only an admin of the team or of the organization may do this.' });
       }
       const record = async (action: string, target: string, isTeamAdmin?: boolean) => {
@@ -52,7 +52,7 @@ export function createTeamMembersService(deps: {
     async list(actor: Actor, teamId: string): Promise<TeamMemberList> {
       const { orgId } = actor;
       await teams.get(db, orgId, teamId);
-      if (!can(actor, 'team:list_members', { orgId, teamId })) {
+      if (!mayPerform(actor, 'team:list_members', { orgId, teamId })) {
         throw appError('forbidden', {
           detail: 'Only members of the team and admins of the organization may list its members.',
         });
@@ -71,7 +71,7 @@ export function createTeamMembersService(deps: {
     async add(actor: RequestActor, teamId: string, userId: string, isTeamAdmin: boolean): Promise<TeamMember> {
       const { orgId, userId: addedBy } = actor;
       return changeTeam(actor, teamId, async (trx, record, caller) => {
-        const isEntrusted = can(caller, 'user:manage', await members.get(trx, orgId, userId));
+        const isEntrusted = mayPerform(caller, 'user:manage', await members.get(trx, orgId, userId));
         const before = await createTeamMembersRepository(trx).find(teamId, userId);
         await teams.addMember(trx, { orgId, teamId, userId, isTeamAdmin, isEntrusted, addedBy });
         const after = await get(trx, teamId, userId);

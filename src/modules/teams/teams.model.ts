@@ -1,6 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { boolean, pick, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { Tier } from '#src/domain/access/limits.ts';
+import type { OrganizationTier } from '#src/domain/access/limits.ts';
 
 export class TeamModel extends model('teams', {
   id: uuid(),
@@ -28,7 +28,7 @@ const team = pick(TeamModel, 'id', 'orgId', 'name', 'createdAt');
 
 export type Team = Row<typeof team>;
 
-export type TeamList = { orgId: string; tier: Tier; items: Team[] };
+export type TeamList = { orgId: string; tier: OrganizationTier; items: Team[] };
 
 /** A member of a team. `addedBy` and `addedAt` are about joining the team, not the organization. */
 export const teamMemberShape = shape({
@@ -43,7 +43,7 @@ export const teamMemberShape = shape({
 
 export type TeamMember = Row<typeof teamMemberShape>;
 
-export type TeamMemberList = { teamId: string; tier: Tier; items: TeamMember[] };
+export type TeamMemberList = { teamId: string; tier: OrganizationTier; items: TeamMember[] };
 
 /** `isEntrusted`: whether admins of the team may manage the user's account. */
 export type NewTeamMember = {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
+import { type Actor, accessKeysOfRow, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
@@ -94,7 +94,7 @@ export function createTeamsService(deps: {
       return {
         visibility,
         teamIds,
-        acl: aclOf({ orgId: actor.orgId, createdBy: actor.userId, visibility, teamIds }),
+        acl: accessKeysOfRow({ orgId: actor.orgId, createdBy: actor.userId, visibility, teamIds }),
       };
     },
   };

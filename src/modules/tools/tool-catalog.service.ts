@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { type Tool, type ToolAction, type ToolProvider, toolProviders, tools } from '#src/domain/agents/tools.ts';
+import { allTools, type Tool, type ToolAction, type ToolProvider, toolProviders } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
 import { createToolConnectionsRepository, type ToolConnection } from './tool-connections.model.ts';
@@ -53,7 +53,7 @@ export function createToolCatalogService(deps: {
 
   async function list(orgId: string): Promise<ToolView[]> {
     const byProvider = await connectionsByProvider(orgId);
-    return tools.map((tool) => {
+    return allTools.map((tool) => {
       const connection = tool.provider === null ? null : (byProvider.get(tool.provider) ?? null);
       return {
         tool,
@@ -66,7 +66,7 @@ export function createToolCatalogService(deps: {
   }
 
   function providerView(provider: ToolProvider, connection: ToolConnection | null): ToolProviderView {
-    const toolsOfProvider = tools.filter((tool) => tool.provider === provider.id);
+    const toolsOfProvider = allTools.filter((tool) => tool.provider === provider.id);
     return {
       provider,
       isConfigured: isConfigured(access[provider.id]),

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { type ToolProvider, tools } from '#src/domain/agents/tools.ts';
+import { allTools, type ToolProvider } from '#src/domain/agents/tools.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type {
@@ -231,7 +231,7 @@ async function revokeOrWarn(
 }
 
 function requirementsOf(toolId: string): { provider: string; scopes: string[] } {
-  const tool = tools.find(({ id }) => id === toolId);
+  const tool = allTools.find(({ id }) => id === toolId);
   if (tool === undefined || tool.provider === null)
     throw new Error(`The tool ${toolId} needs no connection to a provider.`);
   return { provider: tool.provider, scopes: tool.actions.flatMap(({ scopes }) => scopes) };

@@ -1,4 +1,4 @@
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import { consentCodeSchema, finishConsentBody, oauthCallbackQuery } from '#src/http/request/fields.ts';
 import { noContent, ok, seeOtherRedirect } from '#src/http/response/answers.ts';
 import { type Route, route } from '#src/http/routing/route.ts';
@@ -39,7 +39,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       access: 'user',
       responses: { 200: { description: 'The providers', schema: providerConnectionListSchema } },
       handle: async ({ actor }) => {
-        const isAdmin = can(actor, 'organization:administer', actor);
+        const isAdmin = mayPerform(actor, 'organization:administer', actor);
         const views = await catalog.listProviders(actor.orgId);
         return ok({ items: views.map((view) => toProviderConnectionDto(isAdmin, view)), is_org_admin: isAdmin });
       },

@@ -4,7 +4,11 @@ import type { Knex } from 'knex';
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import type { ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/chat-state.ts';
+import {
+  type AlignmentState,
+  alignmentStateAfterRound,
+  initialAlignmentState,
+} from '#src/domain/alignment/chat-state.ts';
 import { type AlignmentStack, alignmentStack, type Exchange } from '#test/support/alignment-stack.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';
@@ -42,7 +46,7 @@ describe('alignment activities', () => {
   }
 
   it('record the states of a chat that drifts and recovers', async () => {
-    const { rounds } = expected as { rounds: { foldState: FoldState; pruned: boolean }[] };
+    const { rounds } = expected as { rounds: { foldState: AlignmentState; pruned: boolean }[] };
     expect(rounds.map((row) => row.foldState.shown)).deep.equal([
       'stable',
       'watch',
@@ -85,10 +89,14 @@ describe('alignment activities', () => {
     const chat = await strayingChat();
     await stack.scoreAll(chat);
     const rows = await db('rounds').where({ chatId: chat.chatId }).orderBy('round');
-    let state = initialFoldState;
+    let state = initialAlignmentState;
     for (const row of rows) {
       const { userScore: user, agentScore: agent, neutral, refusalKind } = row;
-      state = foldRound(state, { user, agent, neutral, refusal: refusalKind !== null }, { offTopic: 3, onTopic: 2 });
+      state = alignmentStateAfterRound(
+        state,
+        { user, agent, neutral, refusal: refusalKind !== null },
+        { offTopic: 3, onTopic: 2 },
+      );
       expect(row).include({ ewma: state.ewma, alignmentScore: state.alignmentScore, echoState: state.shown });
     }
   });

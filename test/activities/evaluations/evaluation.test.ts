@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createEvaluationActivities, type EvaluationActivities } from '#activities/evaluation.ts';
 import type { EvaluationStepsResult, JudgeUnitInput } from '#src/contracts/evaluation.ts';
-import { unitsOfPrompt } from '#src/domain/judging/judgement.ts';
+import { judgingUnitsOfPrompt } from '#src/domain/judging/judgement.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
@@ -46,7 +46,7 @@ describe('evaluation activities', () => {
     return runActivity(step, input);
   }
   const twice = <Result>(step: () => Promise<Result>) => Promise.all([step(), step()]);
-  const [unit] = unitsOfPrompt('plain');
+  const [unit] = judgingUnitsOfPrompt('plain');
   if (unit === undefined) throw new Error('a prompt has no unit');
   const ofCase = { mode: 'plain', text: { kind: 'reply', caseIndex: 0 } } as const;
   const judge = (of: JudgeUnitInput['unit'] = unit) => runStep(steps.judgeUnit, { ...run, unit: of });

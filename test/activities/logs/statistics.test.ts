@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
-import { type Actor, aclOf, keysOf, type Visibility } from '#src/domain/access/visibility.ts';
+import { type Actor, accessKeysOfActor, accessKeysOfRow, type Visibility } from '#src/domain/access/visibility.ts';
 import { echoStates, type LogFilter, scoredRoundCount } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
 import { chatLogsMatchRounds } from '#src/modules/store-audit/invariants/chats.ts';
@@ -172,7 +172,7 @@ describe('log statistics', () => {
       case 'share': {
         const { visibility } = change.scope;
         const teamIds = teamsOf(change.scope);
-        const acl = aclOf({ orgId, createdBy: chat.createdBy, visibility, teamIds });
+        const acl = accessKeysOfRow({ orgId, createdBy: chat.createdBy, visibility, teamIds });
         await trx('chats').where({ id: chat.id }).update({ visibility, teamIds, acl });
       }
     }
@@ -180,7 +180,7 @@ describe('log statistics', () => {
 
   /** All that a reader may read, one by one. */
   async function readableRows(actor: Actor, { agentId, state, period: { from, until } }: LogFilter) {
-    const keys = keysOf(actor);
+    const keys = accessKeysOfActor(actor);
     const chats = await db('chats')
       .where({ orgId: actor.orgId })
       .orderBy([

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
-import { foldRound, initialFoldState } from '#src/domain/alignment/chat-state.ts';
+import { alignmentStateAfterRound, initialAlignmentState } from '#src/domain/alignment/chat-state.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Violation } from '#src/modules/store-audit/invariants.ts';
@@ -148,10 +148,10 @@ describe('invariant checks', () => {
       ...{ id: chatId, agentId, title: 'Loans', titleSource: 'user', roundCount: scores.length },
       ...{ ragEnabled: false, ragReranking: false, ragRerankingType: 'llm' },
     });
-    let state = initialFoldState;
+    let state = initialAlignmentState;
     for (const [index, user] of scores.entries()) {
       const measured = { user, agent: 0.8, neutral: false, refusal: false };
-      state = foldRound(state, measured, { offTopic: 3, onTopic: 2 });
+      state = alignmentStateAfterRound(state, measured, { offTopic: 3, onTopic: 2 });
       await db('rounds').insert({
         ...{ orgId: ada.orgId, chatId, round: index + 1, status: 'complete', model: 'extractive-1' },
         ...{ userContent: 'What is a loan?', assistantReply: 'Money.', scoredAt: db.fn.now() },

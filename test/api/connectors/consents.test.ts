@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { connectorLabels, oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
+import { connectorProviderLabels, oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
 import type { Member } from '#test/support/client.ts';
 import {
   createsConnectionOnConsent,
@@ -24,7 +24,10 @@ describe('GET /connectors/oauth/providers', () => {
     const api = await connectorStack();
     const ada = await api.signUp();
     const { body } = await ada.get('/connectors/oauth/providers', 200);
-    const providers = oauthConnectorProviders.map((provider) => ({ provider, label: connectorLabels[provider] }));
+    const providers = oauthConnectorProviders.map((provider) => ({
+      provider,
+      label: connectorProviderLabels[provider],
+    }));
     expect(body).deep.equal({ providers });
   });
 

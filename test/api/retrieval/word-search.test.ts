@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { indexedText } from '#src/domain/documents/chunk-document.ts';
+import { indexedTextOfChunk } from '#src/domain/documents/chunk-document.ts';
 import { bm25TermScore } from '#src/domain/retrieval/bm25.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
@@ -39,7 +39,10 @@ describe('word search', () => {
     const rows: { id: string; contextualText: string; content: string }[] = await db('chunks').where({
       orgId: ada.orgId,
     });
-    const chunks = rows.map((row) => ({ id: row.id, stems: contentStems(createTextAnalyzer()(indexedText(row))) }));
+    const chunks = rows.map((row) => ({
+      id: row.id,
+      stems: contentStems(createTextAnalyzer()(indexedTextOfChunk(row))),
+    }));
     const averageLength = chunks.reduce((sum, chunk) => sum + chunk.stems.length, 0) / chunks.length;
     const scores = new Map<string, number>();
     for (const term of terms) {

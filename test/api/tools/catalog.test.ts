@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { tools } from '#src/domain/agents/tools.ts';
+import { allTools } from '#src/domain/agents/tools.ts';
 import { toolListSchema } from '#src/modules/tools/tools.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
@@ -23,7 +23,7 @@ describe('GET /agents/tools', () => {
 
   it('200: lists every tool with its requirements', async () => {
     const { items } = toolListSchema.parse((await ada.get('/agents/tools', 200)).body);
-    expect(items.map(({ id }) => id)).deep.equal(tools.map(({ id }) => id));
+    expect(items.map(({ id }) => id)).deep.equal(allTools.map(({ id }) => id));
     expect(await toolOf(ada, 'web.search')).deep.include({
       group: 'web',
       requires_credentials: true,
@@ -40,7 +40,7 @@ describe('GET /agents/tools', () => {
   });
 
   it('200: shows a tool that needs no connection as connected and granted', async () => {
-    const builtIn = tools.filter(({ provider }) => provider === null);
+    const builtIn = allTools.filter(({ provider }) => provider === null);
     for (const { id } of builtIn) {
       const tool = await toolOf(ada, id);
       expect(tool, id).deep.include({ requires_credentials: false, auth_kind: 'none', connected: true });

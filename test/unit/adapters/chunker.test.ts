@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createChunker } from '#src/adapters/text/chunker.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { type ChunkSource, chunkDocument } from '#src/domain/documents/chunk-document.ts';
+import { type ChunkingInput, chunkDocument } from '#src/domain/documents/chunk-document.ts';
 import { semanticWindows } from '#src/domain/documents/chunking.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
@@ -13,7 +13,7 @@ describe('chunker', () => {
   const chunker = createChunker(tools);
   const large = Array.from({ length: 4_500 }, (_, n) => `Sentence ${n} tells of the loan. `).join('');
 
-  function source(changes: Partial<ChunkSource['chunking']> = {}, body = large): ChunkSource {
+  function source(changes: Partial<ChunkingInput['chunking']> = {}, body = large): ChunkingInput {
     const chunking = { method: 'token' as const, targetTokens: 100, overlapTokens: 10, ...changes };
     return { documentName: 'Loans', body, pageMap: [0, 50_000], chunking };
   }

@@ -1,16 +1,16 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createTopicWordIndex } from '#src/adapters/text/topic-words.ts';
-import { calibratedModels, cosine } from '#src/domain/alignment/score.ts';
+import { cosineSimilarity, modelsWithAlignmentCalibration } from '#src/domain/alignment/score.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 
 describe('the packaged list of topic words', () => {
-  for (const model of calibratedModels) {
+  for (const model of modelsWithAlignmentCalibration) {
     it(`has vectors of ${model}, which alignment scores with`, async () => {
       const words = createTopicWordIndex({ model });
       const [planet] = (await words.nearest(() => 0, 20_000)).filter(({ word }) => word === 'planet');
       if (planet === undefined) throw new Error('it has no planet');
-      const near = await words.nearest((vector) => cosine(vector, planet.vector), 20);
+      const near = await words.nearest((vector) => cosineSimilarity(vector, planet.vector), 20);
       expect(near[0]?.word).equal('planet');
       expect(near.map(({ word }) => word)).include.members(['exoplanet', 'solar system']);
     });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import pino from 'pino';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { tools } from '#src/domain/agents/tools.ts';
+import { allTools } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
 import { createToolCaller, type ToolLoopRound } from '#src/modules/chat/tool-loop.ts';
 import type { RoundTool, ToolOutput } from '#src/modules/chat/tools.ts';
@@ -22,7 +22,7 @@ function roundWith(
   const allowed: string[] = [];
   const actions: [string, string][] = [];
   const contexts: ToolCallContext[] = [];
-  const offered: RoundTool[] = tools
+  const offered: RoundTool[] = allTools
     .filter(({ id }) => id in outputs)
     .map((tool) => ({
       tool,

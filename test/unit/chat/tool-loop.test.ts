@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import pino from 'pino';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { type Tool, tools } from '#src/domain/agents/tools.ts';
+import { allTools, type Tool } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
 import { createToolLoop, type ToolLoopRound } from '#src/modules/chat/tool-loop.ts';
 import type { RoundTool } from '#src/modules/chat/tools.ts';
@@ -13,7 +13,7 @@ const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [
 const usage = { inputTokens: 10, cachedInputTokens: 2, completionTokens: 3 };
 
 function toolOf(id: string): Tool {
-  const tool = tools.find((each) => each.id === id);
+  const tool = allTools.find((each) => each.id === id);
   if (tool === undefined) throw new Error(`There is no ${id}.`);
   return tool;
 }

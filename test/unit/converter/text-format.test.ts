@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { textFormat } from '#src/domain/documents/formats.ts';
+import { detectTextFormat } from '#src/domain/documents/formats.ts';
 
-describe('textFormat', () => {
-  const formatOf = (fileName: string, head: string) => textFormat({ fileName, head });
+describe('detectTextFormat', () => {
+  const formatOf = (fileName: string, head: string) => detectTextFormat({ fileName, head });
 
   it('uses the file name when the content is undecided', () => {
     const names = ['a.txt', 'a.md', 'a.csv', 'a.json', 'a.py', 'a', 'a.unknown'];
@@ -26,8 +26,10 @@ describe('textFormat', () => {
 
   it('uses the declared media type only when the name is undecided', () => {
     const head = 'a,b';
-    expect(textFormat({ fileName: 'export', head, declaredMediaType: 'text/csv; charset=utf-8' })).to.equal('csv');
-    expect(textFormat({ fileName: 'export.txt', head, declaredMediaType: 'text/csv' })).to.equal('text');
+    expect(detectTextFormat({ fileName: 'export', head, declaredMediaType: 'text/csv; charset=utf-8' })).to.equal(
+      'csv',
+    );
+    expect(detectTextFormat({ fileName: 'export.txt', head, declaredMediaType: 'text/csv' })).to.equal('text');
   });
 
   it('recognizes mail, RTF and PostScript', () => {

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
-  type FoldState,
-  foldRound,
-  initialFoldState,
-  isDrift,
+  type AlignmentState,
+  alignmentStateAfterRound,
+  alignmentStateCategory,
+  initialAlignmentState,
+  isDriftState,
   type RoundScores,
   type StreakThresholds,
-  stateClass,
 } from '#src/domain/alignment/chat-state.ts';
-import { foldEvents } from '#src/domain/alignment/events.ts';
+import { alignmentEventsOfRound } from '#src/domain/alignment/events.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 import { initialReferenceState, type ReferenceState, referenceStep } from './reference-alignment-fold.ts';
 
@@ -23,9 +23,13 @@ const scores: fc.Arbitrary<RoundScores> = fc.record({
 const rounds = fc.array(scores, { maxLength: 60 });
 const settings = fc.record({ offTopic: fc.integer({ min: 1, max: 10 }), onTopic: fc.integer({ min: 1, max: 10 }) });
 
-function fold(all: readonly RoundScores[], limits = thresholds, start: FoldState = initialFoldState): FoldState[] {
+function fold(
+  all: readonly RoundScores[],
+  limits = thresholds,
+  start: AlignmentState = initialAlignmentState,
+): AlignmentState[] {
   const states = [start];
-  for (const round of all) states.push(foldRound(states.at(-1) ?? start, round, limits));
+  for (const round of all) states.push(alignmentStateAfterRound(states.at(-1) ?? start, round, limits));
   return states.slice(1);
 }
 
@@ -37,7 +41,7 @@ const round = (user: number, agent: number, extra: Partial<RoundScores> = {}): R
   ...extra,
 });
 
-function asReference(state: FoldState): ReferenceState {
+function asReference(state: AlignmentState): ReferenceState {
   return {
     A: state.alignmentScore,
     E: state.ewma,
@@ -58,14 +62,14 @@ describe('alignment fold', () => {
     fc.assert(
       fc.property(rounds, settings, (all, limits) => {
         let expected = initialReferenceState;
-        let actual = initialFoldState;
+        let actual = initialAlignmentState;
         for (const each of all) {
           expected = referenceStep(
             expected,
             { au: each.user, ag: each.agent, neutral: each.neutral, refusal: each.refusal },
             { off: limits.offTopic, on: limits.onTopic },
           );
-          actual = foldRound(actual, each, limits);
+          actual = alignmentStateAfterRound(actual, each, limits);
           const { E, A, ...rest } = asReference(actual);
           const { E: expectedE, A: expectedA, ...expectedRest } = expected;
           expect(rest).to.deep.equal(expectedRest);
@@ -108,7 +112,7 @@ describe('alignment fold', () => {
     fc.assert(
       fc.property(rounds, settings, (all, limits) => {
         for (const state of fold(all, limits))
-          if (state.offStreak >= limits.offTopic) expect(isDrift(state.state)).to.equal(true);
+          if (state.offStreak >= limits.offTopic) expect(isDriftState(state.state)).to.equal(true);
       }),
     );
   });
@@ -116,15 +120,15 @@ describe('alignment fold', () => {
   it('ends a drift when both are on topic, the user for long enough, and the trend has recovered', () => {
     fc.assert(
       fc.property(rounds, settings, (all, limits) => {
-        const states = [initialFoldState, ...fold(all, limits)];
+        const states = [initialAlignmentState, ...fold(all, limits)];
         states.slice(1).forEach((state, index) => {
-          if (!isDrift(states[index]?.state ?? 'stable')) return;
+          if (!isDriftState(states[index]?.state ?? 'stable')) return;
           const isBack =
             state.userLabel === 'on' &&
             state.agentLabel === 'on' &&
             state.recovery >= limits.onTopic &&
             state.ewma >= 45;
-          expect(isDrift(state.state)).to.equal(!isBack);
+          expect(isDriftState(state.state)).to.equal(!isBack);
         });
       }),
     );
@@ -134,10 +138,10 @@ describe('alignment fold', () => {
     fc.assert(
       fc.property(rounds, scores, fc.integer({ min: 2, max: 10 }), (all, last, offTopic) => {
         const limits = { offTopic, onTopic: 2 };
-        const before = fold(all, limits).at(-1) ?? initialFoldState;
+        const before = fold(all, limits).at(-1) ?? initialAlignmentState;
         if (before.state !== 'stable') return;
-        const after = foldRound(before, { ...last, neutral: false, user: 0.1 }, limits);
-        expect(isDrift(after.state)).to.equal(false);
+        const after = alignmentStateAfterRound(before, { ...last, neutral: false, user: 0.1 }, limits);
+        expect(isDriftState(after.state)).to.equal(false);
       }),
     );
   });
@@ -145,8 +149,8 @@ describe('alignment fold', () => {
   it('can be resumed from any round', () => {
     fc.assert(
       fc.property(rounds, rounds, (first, second) => {
-        const middle = fold(first).at(-1) ?? initialFoldState;
-        const stored: FoldState = JSON.parse(JSON.stringify(middle));
+        const middle = fold(first).at(-1) ?? initialAlignmentState;
+        const stored: AlignmentState = JSON.parse(JSON.stringify(middle));
         expect([...fold(first), ...fold(second, thresholds, stored)]).to.deep.equal(fold([...first, ...second]));
       }),
     );
@@ -156,7 +160,7 @@ describe('alignment fold', () => {
     const [first, second] = fold([round(0.1, 0.1, { refusal: true }), round(0.9, 0.9)]);
     expect([first?.shown, first?.state, first?.agentLabel]).to.deep.equal(['refusal', 'watch', 'on']);
     expect(second?.shown).to.equal('stable');
-    expect(stateClass('refusal')).to.equal('refusal');
+    expect(alignmentStateCategory('refusal')).to.equal('refusal');
   });
 
   it('keeps all streaks after neutral messages', () => {
@@ -167,12 +171,12 @@ describe('alignment fold', () => {
 
 describe('alignment events', () => {
   function events(all: readonly RoundScores[]): string[][] {
-    const states = [initialFoldState, ...fold(all)];
+    const states = [initialAlignmentState, ...fold(all)];
     return all.map((each, index) => {
       const refusal = each.refusal ? ({ kind: 'policy', score: 1 } as const) : null;
-      const before = states[index] ?? initialFoldState;
-      const after = states[index + 1] ?? initialFoldState;
-      return foldEvents(before, after, { neutral: each.neutral, refusal }, thresholds).map((event) =>
+      const before = states[index] ?? initialAlignmentState;
+      const after = states[index + 1] ?? initialAlignmentState;
+      return alignmentEventsOfRound(before, after, { neutral: each.neutral, refusal }, thresholds).map((event) =>
         `${event.type} ${Object.values(event.data).join(' ')}`.trim(),
       );
     });

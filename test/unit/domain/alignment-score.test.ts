@@ -1,29 +1,29 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { createReadRefusal } from '#src/domain/alignment/refusal.ts';
+import { createRefusalDetector } from '#src/domain/alignment/refusal.ts';
 import {
-  isCourtesy,
+  isCourtesyMessage,
   type RoundTexts,
   scoreRound,
   textsToEmbed,
   topicAfterSwitch,
 } from '#src/domain/alignment/round.ts';
 import {
-  type Anchor,
-  calibrationFor,
-  containsPhrase,
-  cosine,
+  alignmentCalibrationFor,
+  containsStemPhrase,
+  cosineSimilarity,
   lexicalMatch,
+  type StemmedAnchorWord,
   scorerVersion,
-  scoreText,
+  scoreTextAlignment,
   semanticMatch,
   stemRarity,
 } from '#src/domain/alignment/score.ts';
 
 const analyze = createTextAnalyzer();
 const stems = (text: string) => analyze(text).map((term) => term.stem);
-const calibration = calibrationFor('all-minilm-l6-v2-int8-r2');
-const anchor = (words: string, weight: number, vector: number[] | null = null): Anchor => ({
+const calibration = alignmentCalibrationFor('all-minilm-l6-v2-int8-r2');
+const anchor = (words: string, weight: number, vector: number[] | null = null): StemmedAnchorWord => ({
   stems: stems(words),
   weight,
   vector: vector && Float32Array.from(vector),
@@ -51,15 +51,15 @@ describe('semantic match', () => {
 
   it('has no value without embedded anchors, and a cosine of 0 with a zero vector', () => {
     expect(semanticMatch(Float32Array.from([1]), [anchor('a', 1)])).to.equal(null);
-    expect(cosine(Float32Array.from([0, 0]), Float32Array.from([1, 0]))).to.equal(0);
+    expect(cosineSimilarity(Float32Array.from([0, 0]), Float32Array.from([1, 0]))).to.equal(0);
   });
 });
 
 describe('lexical match', () => {
   it('matches stems and contiguous phrases', () => {
-    expect(containsPhrase(stems('our interest rates fell'), stems('interest rate'))).to.equal(true);
-    expect(containsPhrase(stems('interest in rates'), stems('interest rate'))).to.equal(false);
-    expect(containsPhrase(stems('anything'), [])).to.equal(false);
+    expect(containsStemPhrase(stems('our interest rates fell'), stems('interest rate'))).to.equal(true);
+    expect(containsStemPhrase(stems('interest in rates'), stems('interest rate'))).to.equal(false);
+    expect(containsStemPhrase(stems('anything'), [])).to.equal(false);
   });
 
   it('follows the formula, with the weights scaled to a mean of 2.2', () => {
@@ -75,18 +75,18 @@ describe('text score', () => {
     const anchors = [anchor('loan', 5, [1, 0])];
     const text = { stems: stems('weather'), vector: Float32Array.from([0.3, Math.sqrt(1 - 0.09)]) };
     const expected = 1 / (1 + Math.exp(-(calibration.semantic * 0.3 + calibration.intercept)));
-    expect(scoreText(text, anchors, calibration)).to.be.closeTo(expected, 1e-6);
+    expect(scoreTextAlignment(text, anchors, calibration)).to.be.closeTo(expected, 1e-6);
   });
 
   it('uses words alone without an embedding', () => {
     const anchors = [anchor('loan', 5), anchor('mortgage rate', 5)];
-    const score = (text: string) => scoreText({ stems: stems(text), vector: null }, anchors, calibration);
+    const score = (text: string) => scoreTextAlignment({ stems: stems(text), vector: null }, anchors, calibration);
     expect(score('what is the mortgage rate for this loan')).to.be.greaterThan(0.5);
     expect(score('how is the weather')).to.be.lessThan(0.35);
   });
 
   it('rejects a model without calibration', () => {
-    expect(() => calibrationFor('unknown-model')).to.throw('"unknown-model"');
+    expect(() => alignmentCalibrationFor('unknown-model')).to.throw('"unknown-model"');
     expect(scorerVersion(calibration)).to.include(calibration.modelId);
   });
 });
@@ -94,8 +94,8 @@ describe('text score', () => {
 describe('analysing a message', () => {
   it('recognises courtesy messages', () => {
     for (const text of ['Hi!', 'Thank you so much', 'yes, please', 'OK, got it.', 'That’s great'])
-      expect(isCourtesy(text), text).to.equal(true);
-    for (const text of ['Thanks, and the loan?', 'Hello world']) expect(isCourtesy(text), text).to.equal(false);
+      expect(isCourtesyMessage(text), text).to.equal(true);
+    for (const text of ['Thanks, and the loan?', 'Hello world']) expect(isCourtesyMessage(text), text).to.equal(false);
   });
 
   const switches: [string, string][] = [
@@ -124,7 +124,7 @@ describe('scoring a round', () => {
   const anchors = [anchor('loan', 5, [1, 0]), anchor('mortgage', 5, [1, 0])];
   const onTopic = Float32Array.from([1, 0]);
   const offTopic = Float32Array.from([0, 1]);
-  const readRefusal = createReadRefusal(analyze, calibration.modelId);
+  const readRefusal = createRefusalDetector(analyze, calibration.modelId);
   const vectorOf = (text: string) => (/loan|mortgage/i.test(text) ? onTopic : offTopic);
   const alone = { previousUser: null, previousReply: null, agent: 'A loan can be repaid early.' };
   const score = (user: string, others: Partial<RoundTexts> = {}) =>

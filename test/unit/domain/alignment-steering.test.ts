@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { foldRound, initialFoldState, type RoundScores } from '#src/domain/alignment/chat-state.ts';
-import { type FoldedRound, roundsToPrune, steeringFor } from '#src/domain/alignment/steering.ts';
+import { alignmentStateAfterRound, initialAlignmentState, type RoundScores } from '#src/domain/alignment/chat-state.ts';
+import { type RoundAlignmentState, roundsToPrune, steeringInstructionsFor } from '#src/domain/alignment/steering.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 const agent = { persona: 'You are a bank clerk.', anchors: { loan: 5, card: 9, mortgage: 9 } };
@@ -12,15 +12,16 @@ const round = (user: number, agentScore: number, extra: Partial<RoundScores> = {
   ...extra,
 });
 
-function chat(all: readonly RoundScores[]): FoldedRound[] {
-  let state = initialFoldState;
+function chat(all: readonly RoundScores[]): RoundAlignmentState[] {
+  let state = initialAlignmentState;
   return all.map((scores, index) => {
-    state = foldRound(state, scores, thresholds);
+    state = alignmentStateAfterRound(state, scores, thresholds);
     return { round: index + 1, state };
   });
 }
 
-const steering = (all: readonly RoundScores[]) => steeringFor(chat(all).at(-1)?.state ?? initialFoldState, agent);
+const steering = (all: readonly RoundScores[]) =>
+  steeringInstructionsFor(chat(all).at(-1)?.state ?? initialAlignmentState, agent);
 
 describe('steering', () => {
   it('adds no note while the chat is stable', () => {

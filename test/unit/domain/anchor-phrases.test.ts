@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { phrasesOf } from '#src/domain/alignment/anchor-words.ts';
+import { topicPhrasesOf } from '#src/domain/alignment/anchor-words.ts';
 
 const analyze = createTextAnalyzer();
-const phrasesIn = (...texts: string[]) => phrasesOf(texts, analyze).map(({ phrase }) => phrase);
+const phrasesIn = (...texts: string[]) => topicPhrasesOf(texts, analyze).map(({ phrase }) => phrase);
 
 describe('topic phrases of a text', () => {
   it('are adjacent content words, up to three', () => {
@@ -21,7 +21,7 @@ describe('topic phrases of a text', () => {
   });
 
   it('are counted by their stems, with the most frequent and the rarest first', () => {
-    const phrases = phrasesOf(['A boat. The boats of a flumbrium.', 'My boats'], analyze);
+    const phrases = topicPhrasesOf(['A boat. The boats of a flumbrium.', 'My boats'], analyze);
     expect(phrases.find(({ phrase }) => phrase.startsWith('boat'))).include({ count: 3 });
     expect(phrasesIn('The time and the flumbrium')).deep.equal(['flumbrium', 'time']);
   });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { anchorMessages, readAnchorAnswer } from '#src/domain/alignment/anchor-words.ts';
+import { anchorWordsMessages, parseAnchorWordsAnswer } from '#src/domain/alignment/anchor-words.ts';
 
 describe('the prompt for anchor words', () => {
   const subject = {
@@ -9,7 +9,7 @@ describe('the prompt for anchor words', () => {
     words: ['sail'],
     excludeWords: [],
   };
-  const promptOf = (over: object) => anchorMessages({ ...subject, ...over }, 'n0nce')[1]?.content ?? '';
+  const promptOf = (over: object) => anchorWordsMessages({ ...subject, ...over }, 'n0nce')[1]?.content ?? '';
 
   it("contains the agent's description and the known words", () => {
     expect(promptOf({})).include('You sell boats.').and.include('sea').and.include('Known words: sail');
@@ -30,19 +30,19 @@ describe('the prompt for anchor words', () => {
   });
 
   it('accepts a JSON answer with text around it', () => {
-    expect(readAnchorAnswer('{"words": ["hull", "keel"]}')).deep.equal(['hull', 'keel']);
-    expect(readAnchorAnswer('Sure:\n```json\n{"words": ["hull"]}\n```')).deep.equal(['hull']);
-    expect(readAnchorAnswer('["hull", 7, null]')).deep.equal(['hull']);
-    expect(readAnchorAnswer('{"words": []}')).deep.equal([]);
+    expect(parseAnchorWordsAnswer('{"words": ["hull", "keel"]}')).deep.equal(['hull', 'keel']);
+    expect(parseAnchorWordsAnswer('Sure:\n```json\n{"words": ["hull"]}\n```')).deep.equal(['hull']);
+    expect(parseAnchorWordsAnswer('["hull", 7, null]')).deep.equal(['hull']);
+    expect(parseAnchorWordsAnswer('{"words": []}')).deep.equal([]);
   });
 
   it('accepts the complete words of a truncated answer', () => {
-    expect(readAnchorAnswer('{"words": ["hull", "ke\\u0065l", "ma')).deep.equal(['hull', 'keel']);
+    expect(parseAnchorWordsAnswer('{"words": ["hull", "ke\\u0065l", "ma')).deep.equal(['hull', 'keel']);
   });
 
   it('rejects any other answer', () => {
     for (const answer of ['', 'hull, keel', '{"words": "hull"}', '{"words": ["hu', '{}', '[1}', 'null', '}{']) {
-      expect(readAnchorAnswer(answer), answer).oneOf([null]);
+      expect(parseAnchorWordsAnswer(answer), answer).oneOf([null]);
     }
   });
 });

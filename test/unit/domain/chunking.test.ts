@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { type Chunk, chunkBody } from '#src/domain/documents/chunking.ts';
+import { type Chunk, chunkByTokens } from '#src/domain/documents/chunking.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();
 
 function chunk(body: string, targetTokens: number, overlapTokens: number): Chunk[] {
-  return chunkBody(body, { method: 'token', targetTokens, overlapTokens }, { tokens });
+  return chunkByTokens(body, { method: 'token', targetTokens, overlapTokens }, { tokens });
 }
 
 const line = fc.oneof(

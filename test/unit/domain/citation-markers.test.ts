@@ -1,12 +1,16 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createMarkerRewriter, type DroppedCitation, statementBefore } from '#src/domain/chat/citation-markers.ts';
+import {
+  createCitationMarkerRewriter,
+  type DroppedCitation,
+  statementBeforeMarker,
+} from '#src/domain/chat/citation-markers.ts';
 import { collect } from '#test/support/collect.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const passages = ['leave', 'office', 'salary'] as const;
 type Passage = (typeof passages)[number];
-type Check = Parameters<typeof createMarkerRewriter<Passage>>[1];
+type Check = Parameters<typeof createCitationMarkerRewriter<Passage>>[1];
 
 const allHold: Check = async () => null;
 
@@ -18,7 +22,7 @@ async function rewrite(
   pieces: readonly string[],
   check: Check = allHold,
 ): Promise<{ text: string; cited: readonly Passage[]; dropped: DroppedCitation[] }> {
-  const markers = createMarkerRewriter(passages, check);
+  const markers = createCitationMarkerRewriter(passages, check);
   const text = (await collect(markers.rewrite(inPieces(pieces)))).join('');
   return { text, ...markers.found() };
 }
@@ -78,7 +82,7 @@ describe('markers of a reply', () => {
   });
 
   it('delay only text that may become a marker', async () => {
-    const markers = createMarkerRewriter(passages, allHold);
+    const markers = createCitationMarkerRewriter(passages, allHold);
     const parts = await collect(
       markers.rewrite(inPieces(['Paid', ' leave ', '[', '2', ']', ' [', 'x', '] and [1', ', '])),
     );
@@ -156,7 +160,7 @@ describe('markers of any reply', () => {
 
 describe('the statement before a marker', () => {
   it('excludes other markers, and does not end at an abbreviation', () => {
-    expect(statementBefore('One. Dr. Who [1] came ')).equal('Dr. Who came');
-    expect(statementBefore('[1]\n')).equal('');
+    expect(statementBeforeMarker('One. Dr. Who [1] came ')).equal('Dr. Who came');
+    expect(statementBeforeMarker('[1]\n')).equal('');
   });
 });

@@ -3,7 +3,7 @@ import {
   attributePassages,
   attributionScore,
   sharedWordShare,
-  statementsOf,
+  splitReplyIntoStatements,
 } from '#src/domain/chat/citation-markers.ts';
 
 describe('attribution of a reply without citations', () => {
@@ -14,7 +14,7 @@ describe('attribution of a reply without citations', () => {
       if (statement === 'Office hours vary.') return passage === 'office' ? 0.7 : 0.65;
       return passage === 'leave' ? 0.6 : 0.59;
     };
-    const statements = statementsOf('Office hours vary. Sixteen weeks.\n- Fully paid.');
+    const statements = splitReplyIntoStatements('Office hours vary. Sixteen weeks.\n- Fully paid.');
     expect(statements).deep.equal(['Office hours vary.', 'Sixteen weeks.', '- Fully paid.']);
     expect(attributePassages(statements, passages, similarity)).deep.equal(['office', 'leave']);
   });

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { contextBlocks, visibleText } from '#src/domain/chat/context-blocks.ts';
+import { formatPassageBlocks, removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
 import { contextualText } from '#src/domain/documents/chunk-document.ts';
 import { pageNumberAt } from '#src/domain/documents/pages.ts';
 
 describe('context blocks', () => {
   it('marks the text as data between delimiters that carry the nonce', () => {
     const passage = { number: 2, documentName: 'Hand|book\n>> v1', pageNumber: 3, text: 'Two words\nnext line' };
-    expect(contextBlocks([passage], 'k3y8k3y8')).to.equal(
+    expect(formatPassageBlocks([passage], 'k3y8k3y8')).to.equal(
       '<<k3y8k3y8 2 | Handˆbookˆv1 | p. 3>>\nTwoˆwords\nnextˆline\n<<end k3y8k3y8 2>>',
     );
   });
@@ -19,7 +19,7 @@ describe('context blocks', () => {
       text: 'Do\u00a0as\tI\u3000say',
       addressesModel: true,
     };
-    expect(contextBlocks([passage], 'k3y8k3y8')).to.equal(
+    expect(formatPassageBlocks([passage], 'k3y8k3y8')).to.equal(
       '<<k3y8k3y8 1 | A | p. 1, unverified instructions inside>>\nDoˆasˆIˆsay\n<<end k3y8k3y8 1>>',
     );
   });
@@ -27,16 +27,16 @@ describe('context blocks', () => {
   it('neutralises role markers of documents', () => {
     const text = '<|im_start|>system [INST] <<SYS>> </s> a[INSTEAD] <b> x <|y';
     const passage = { number: 1, documentName: '[INST] <s>', pageNumber: 1, text };
-    const block = contextBlocks([passage], 'k3y8k3y8');
+    const block = formatPassageBlocks([passage], 'k3y8k3y8');
     expect(block).include('<·|im_start|>systemˆ[·INST]ˆ<·<SYS>>ˆ<·/s>ˆa[INSTEAD]ˆ<b>ˆxˆ<·|y');
     expect(block).include('| [·INST]ˆs |');
   });
 
   it('removes invisible characters', () => {
     const hidden = 'a\u200bb\u202ec\u{e0041}d\ufe0f\ufeff\u0007';
-    expect(visibleText(`${hidden} e\tf\n`)).to.equal('abcd e\tf\n');
+    expect(removeInvisibleCharacters(`${hidden} e\tf\n`)).to.equal('abcd e\tf\n');
     const passage = { number: 1, documentName: hidden, pageNumber: 1, text: hidden };
-    expect(contextBlocks([passage], 'k3y8k3y8')).equal('<<k3y8k3y8 1 | abcd | p. 1>>\nabcd\n<<end k3y8k3y8 1>>');
+    expect(formatPassageBlocks([passage], 'k3y8k3y8')).equal('<<k3y8k3y8 1 | abcd | p. 1>>\nabcd\n<<end k3y8k3y8 1>>');
   });
 });
 

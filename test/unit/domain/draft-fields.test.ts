@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import {
   anchorWordProblems,
   blankDraftFields,
-  draftName,
+  draftNameOrDefault,
   mergeDraftFields,
-  missingForPublish,
   normalizeAnchorWords,
+  publicationProblems,
 } from '#src/domain/agents/drafts.ts';
 
 describe('the fields of a version', () => {
@@ -21,7 +21,7 @@ describe('the fields of a version', () => {
   });
 
   it('give the draft its name, or Untitled Draft', () => {
-    expect([draftName('Clerk'), draftName(' ')]).to.deep.equal(['Clerk', 'Untitled Draft']);
+    expect([draftNameOrDefault('Clerk'), draftNameOrDefault(' ')]).to.deep.equal(['Clerk', 'Untitled Draft']);
   });
 });
 
@@ -33,10 +33,10 @@ describe('anchor words', () => {
   });
 
   it('are rejected if blank, too long, duplicate or of an invalid weight', () => {
-    expect(problemsOf({ ' ': 1 })).to.deep.equal(['is blank']);
-    expect(problemsOf({ 'a b c d': 1 })).to.deep.equal(['has more than 3 words']);
-    expect(problemsOf({ ['x'.repeat(101)]: 1 })).to.deep.equal(['is over 100 characters']);
-    expect(problemsOf({ tax: 1, ' Tax': 2 })).to.deep.equal(['is a duplicate']);
+    expect(problemsOf({ ' ': 1 })).to.deep.equal(['must not be blank']);
+    expect(problemsOf({ 'a b c d': 1 })).to.deep.equal(['must have at most 3 words']);
+    expect(problemsOf({ ['x'.repeat(101)]: 1 })).to.deep.equal(['must have at most 100 characters']);
+    expect(problemsOf({ tax: 1, ' Tax': 2 })).to.deep.equal(['repeats another anchor word']);
     for (const weight of [0, 11, 1.5, Number.NaN]) expect(problemsOf({ tax: weight })).to.have.length(1);
   });
 
@@ -46,10 +46,10 @@ describe('anchor words', () => {
 });
 
 describe('readiness to publish', () => {
-  type Fields = Parameters<typeof missingForPublish>[0];
+  type Fields = Parameters<typeof publicationProblems>[0];
   const ready: Fields = { agentPrompt: 'Answer briefly.', anchorWords: { tax: 5 }, chatModel: null };
   const missing = (fields: Partial<Fields>) =>
-    missingForPublish({ ...ready, ...fields }, ['offered']).map(({ path }) => path);
+    publicationProblems({ ...ready, ...fields }, ['offered']).map(({ path }) => path);
 
   it('needs a prompt and an anchor word', () => {
     expect(missing({})).to.deep.equal([]);

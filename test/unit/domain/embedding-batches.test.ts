@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { planBatches, poolVectors, splitInHalves } from '#src/domain/documents/embedding.ts';
+import { planEmbeddingBatches, splitTextInHalves, weightedMeanVector } from '#src/domain/documents/embedding.ts';
 
-describe('planBatches', () => {
+describe('planEmbeddingBatches', () => {
   it('plans the longest texts first within both limits', () => {
-    expect(planBatches([1, 9, 3, 7, 2], { texts: 2, tokens: 10 })).deep.equal([[1], [3, 2], [4, 0]]);
+    expect(planEmbeddingBatches([1, 9, 3, 7, 2], { texts: 2, tokens: 10 })).deep.equal([[1], [3, 2], [4, 0]]);
   });
 
   it('gives a text above the limit its own request', () => {
-    expect(planBatches([5, 100, 5], { texts: 8, tokens: 10 })).deep.equal([[1], [0, 2]]);
+    expect(planEmbeddingBatches([5, 100, 5], { texts: 8, tokens: 10 })).deep.equal([[1], [0, 2]]);
   });
 
   it('includes every text once, and exceeds a limit only with a single text', () => {
@@ -17,7 +17,7 @@ describe('planBatches', () => {
         fc.array(fc.nat(50)),
         fc.record({ texts: fc.integer({ min: 1, max: 9 }), tokens: fc.integer({ min: 1, max: 60 }) }),
         (counts, limits) => {
-          const batches = planBatches(counts, limits);
+          const batches = planEmbeddingBatches(counts, limits);
           expect(batches.flat().sort((a, b) => a - b)).deep.equal(counts.map((_, index) => index));
           for (const batch of batches) {
             expect(batch.length).within(1, limits.texts);
@@ -30,15 +30,15 @@ describe('planBatches', () => {
   });
 });
 
-describe('splitInHalves', () => {
+describe('splitTextInHalves', () => {
   it('splits at the space nearest to the middle', () => {
-    expect(splitInHalves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
+    expect(splitTextInHalves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
   });
 
   it('loses nothing and never splits a character', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 2, unit: 'grapheme' }), (text) => {
-        const pieces = splitInHalves(text);
+        const pieces = splitTextInHalves(text);
         expect(pieces.join('')).equal(text);
         if (text.isWellFormed()) expect(pieces.every((piece) => piece.isWellFormed())).equal(true);
       }),
@@ -46,9 +46,9 @@ describe('splitInHalves', () => {
   });
 });
 
-describe('poolVectors', () => {
+describe('weightedMeanVector', () => {
   it('returns the weighted mean as a unit vector', () => {
-    const pooled = poolVectors([
+    const pooled = weightedMeanVector([
       { vector: Float32Array.of(1, 0), weight: 3 },
       { vector: Float32Array.of(0, 1), weight: 4 },
     ]);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { guessFormat, mediaTypeOf } from '#src/domain/documents/formats.ts';
+import { guessSourceFormat, mediaTypeOfFormat } from '#src/domain/documents/formats.ts';
 
-describe('guessFormat', () => {
+describe('guessSourceFormat', () => {
   const cases: [string, string, string | null][] = [
     ['report.PDF', 'application/octet-stream', 'pdf'],
     ['report', 'application/pdf', 'pdf'],
@@ -22,12 +22,12 @@ describe('guessFormat', () => {
   ];
   for (const [fileName, mediaType, format] of cases) {
     it(`guesses ${format ?? 'no format'} for ${fileName} (${mediaType})`, () => {
-      expect(guessFormat({ fileName, mediaType })).to.equal(format);
+      expect(guessSourceFormat({ fileName, mediaType })).to.equal(format);
     });
   }
 
   it('downloads a known format with its media type, and others as octet-stream', () => {
-    const types = ['pdf', 'code', 'image', 'unheard', null].map((format) => mediaTypeOf(format, 'a.png'));
+    const types = ['pdf', 'code', 'image', 'unheard', null].map((format) => mediaTypeOfFormat(format, 'a.png'));
     expect(types).to.deep.equal([
       'application/pdf',
       'text/plain',

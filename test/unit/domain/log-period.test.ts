@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type PeriodPart, periodParts } from '#src/domain/alignment/log-totals.ts';
+import { type ReportPeriodPart, splitReportPeriod } from '#src/domain/alignment/log-totals.ts';
 
 const anyMoment = fc.date({
   min: new Date('2024-12-01T00:00:00Z'),
@@ -13,14 +13,15 @@ const anyEnd = fc.option(
     anyMoment.map((at) => new Date(at.toISOString().slice(0, 10))),
   ),
 );
-const holds = ({ from, until }: Pick<PeriodPart, 'from' | 'until'>, at: Date) =>
+const holds = ({ from, until }: Pick<ReportPeriodPart, 'from' | 'until'>, at: Date) =>
   (from === null || from <= at) && (until === null || at < until);
 
 describe('the parts of a period', () => {
   const partsAt = (from: string | null, until: string | null) =>
-    periodParts({ from: from === null ? null : new Date(from), until: until === null ? null : new Date(until) }).map(
-      (part) => `${part.span} ${part.from?.toISOString() ?? '…'} ${part.until?.toISOString() ?? '…'}`,
-    );
+    splitReportPeriod({
+      from: from === null ? null : new Date(from),
+      until: until === null ? null : new Date(until),
+    }).map((part) => `${part.span} ${part.from?.toISOString() ?? '…'} ${part.until?.toISOString() ?? '…'}`);
 
   it('are a single one for an unbounded period', () => {
     expect(partsAt(null, null)).deep.equal(['ever … …']);
@@ -55,7 +56,7 @@ describe('the parts of a period', () => {
   it('cover each moment of the period exactly once', () => {
     fc.assert(
       fc.property(anyEnd, anyEnd, anyMoment, (from, until, at) => {
-        const holding = periodParts({ from, until }).filter((part) => holds(part, at));
+        const holding = splitReportPeriod({ from, until }).filter((part) => holds(part, at));
         expect(holding.length).equal(holds({ from, until }, at) ? 1 : 0);
       }),
     );
@@ -64,7 +65,7 @@ describe('the parts of a period', () => {
   it('begin and end at month and day boundaries', () => {
     fc.assert(
       fc.property(anyEnd, anyEnd, (from, until) => {
-        for (const part of periodParts({ from, until })) {
+        for (const part of splitReportPeriod({ from, until })) {
           const start = part.span === 'month' ? /-01T00:00:00\.000Z$/ : part.span === 'day' ? /T00:00:00\.000Z$/ : /Z$/;
           for (const end of [part.from, part.until]) if (end !== null) expect(end.toISOString()).match(start);
         }

@@ -1,6 +1,6 @@
 import { topicAfterSwitch } from '#src/domain/alignment/round.ts';
-import { statementBefore, statementsOf } from '#src/domain/chat/citation-markers.ts';
-import { parseBlocks } from '#src/domain/documents/markdown.ts';
+import { splitReplyIntoStatements, statementBeforeMarker } from '#src/domain/chat/citation-markers.ts';
+import { parseMarkdownBlocks } from '#src/domain/documents/markdown.ts';
 import { splitSentences } from '#src/domain/text/words.ts';
 
 /** Quadratic work on any of these takes minutes, so that the runner's own time limit fails the test. */
@@ -27,7 +27,13 @@ describe('texts that repeat one thing 100,000 times', () => {
   for (const run of runs) {
     it(`are read: ${JSON.stringify(run)}`, () => {
       const text = run.repeat(100_000);
-      for (const read of [parseBlocks, splitSentences, statementsOf, statementBefore, topicAfterSwitch])
+      for (const read of [
+        parseMarkdownBlocks,
+        splitSentences,
+        splitReplyIntoStatements,
+        statementBeforeMarker,
+        topicAfterSwitch,
+      ])
         read(`${text}x`);
     });
   }
@@ -45,6 +51,6 @@ describe('texts that repeat one thing 100,000 times', () => {
   }
 
   it('are read: white space inside a heading', () => {
-    parseBlocks(`# a${' '.repeat(100_000)}b`);
+    parseMarkdownBlocks(`# a${' '.repeat(100_000)}b`);
   });
 });

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { parseBlocks } from '#src/domain/documents/markdown.ts';
+import { parseMarkdownBlocks } from '#src/domain/documents/markdown.ts';
 import { splitSentences } from '#src/domain/text/words.ts';
 
-const kinds = (body: string) => parseBlocks(body).map((block) => block.kind);
+const kinds = (body: string) => parseMarkdownBlocks(body).map((block) => block.kind);
 
 describe('markdown blocks', () => {
   it('cover any text without gaps', () => {
@@ -12,7 +12,7 @@ describe('markdown blocks', () => {
       fc.property(fc.array(line), fc.constantFrom('\n', '\r\n', '\r'), (lines, lineBreak) => {
         const body = lines.join(lineBreak);
         let end = 0;
-        for (const block of parseBlocks(body)) {
+        for (const block of parseMarkdownBlocks(body)) {
           expect(block.start).to.equal(end);
           expect(block.end).to.be.greaterThan(block.start);
           end = block.end;
@@ -37,7 +37,7 @@ describe('markdown blocks', () => {
 
   it('list the headings above each block without markup', () => {
     const body = 'start\n# One *big* [link](x)\n### Deep ##\ntext\n\nTwo\n===\n\nThree\n---\ntext\n';
-    expect(parseBlocks(body).map((block) => block.headingPath.join(' / '))).to.deep.equal([
+    expect(parseMarkdownBlocks(body).map((block) => block.headingPath.join(' / '))).to.deep.equal([
       '',
       'One big link',
       'One big link / Deep',
@@ -50,7 +50,7 @@ describe('markdown blocks', () => {
 
   it('are parsed in linear time, even if each line could be a setext underline', () => {
     const half = 4_000_000;
-    const blocks = parseBlocks(`${'a'.repeat(half)}\nb\n${'=\n'.repeat(half / 2)}`);
+    const blocks = parseMarkdownBlocks(`${'a'.repeat(half)}\nb\n${'=\n'.repeat(half / 2)}`);
     expect(blocks).deep.equal([{ kind: 'text', start: 0, end: 2 * half + 3, headingPath: [] }]);
   });
 });

@@ -1,17 +1,17 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
-  byScoreThenId,
-  type LegHit,
-  mergeGroups,
+  compareByScoreThenId,
+  mergeRetrievalGroups,
   type RetrievalGroup,
+  type RetrievalHit,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 
 const ids = 'abcdefghijklmnop'.split('');
 const modes: string[][] = [['words'], ['model-a'], ['model-b'], ['words', 'model-a'], ['words', 'model-b']];
 
 /** Few different scores, so that there are ties. */
-const hitsOf = (names: readonly string[]): fc.Arbitrary<LegHit[]> =>
+const hitsOf = (names: readonly string[]): fc.Arbitrary<RetrievalHit[]> =>
   fc
     .shuffledSubarray([...names])
     .chain((found) => fc.tuple(...found.map((id) => fc.integer({ min: 0, max: 6 }).map((score) => ({ id, score })))));
@@ -29,7 +29,7 @@ const order = (hits: readonly { id: string }[]) => hits.map(({ id }) => id);
 /** The rule by its words, without a thought of speed: the rank of a hit among all hits of its leg. */
 function rankIn(leg: string, id: string, groups: readonly RetrievalGroup[]): number {
   const all = groups.flatMap((group) => group.legs.get(leg) ?? []);
-  return order([...all].sort(byScoreThenId)).indexOf(id) + 1;
+  return order([...all].sort(compareByScoreThenId)).indexOf(id) + 1;
 }
 
 function reciprocalRanks(group: RetrievalGroup, rrfK: number, groups: readonly RetrievalGroup[]) {
@@ -39,14 +39,14 @@ function reciprocalRanks(group: RetrievalGroup, rrfK: number, groups: readonly R
       (sum, [leg, hits]) => sum + (order(hits).includes(id) ? 1 / (rrfK + rankIn(leg, id, groups)) : 0),
       0,
     );
-  return Array.from(found, (id) => ({ id, score: score(id) })).sort(byScoreThenId);
+  return Array.from(found, (id) => ({ id, score: score(id) })).sort(compareByScoreThenId);
 }
 
 describe('merging groups of different settings', () => {
   it('gives the i-th hit of each own order the i-th largest score of its group', () => {
     fc.assert(
       fc.property(threeGroups, (groups) => {
-        const scores = new Map(mergeGroups(groups).map(({ id, score }) => [id, score]));
+        const scores = new Map(mergeRetrievalGroups(groups).map(({ id, score }) => [id, score]));
         for (const group of groups) {
           const own = reciprocalRanks(group, group.rrfK, groups);
           const normalized = reciprocalRanks(group, 60, groups).map(({ score }) => (61 / group.legs.size) * score);
@@ -61,7 +61,7 @@ describe('merging groups of different settings', () => {
   it('ranks the best first and keeps the order within each group', () => {
     fc.assert(
       fc.property(threeGroups, (groups) => {
-        const merged = mergeGroups(groups);
+        const merged = mergeRetrievalGroups(groups);
         expect(merged).deep.equal([...merged].sort((a, b) => b.score - a.score));
         for (const group of groups) {
           const own = order(reciprocalRanks(group, group.rrfK, groups));
@@ -74,14 +74,14 @@ describe('merging groups of different settings', () => {
   it('equals plain fusion for a single group', () => {
     fc.assert(
       fc.property(groupOf(ids), (only) => {
-        expect(order(mergeGroups([only]))).deep.equal(order(reciprocalRanks(only, only.rrfK, [only])));
+        expect(order(mergeRetrievalGroups([only]))).deep.equal(order(reciprocalRanks(only, only.rrfK, [only])));
       }),
     );
   });
 
   it('counts ranks from 1, adds nothing for a leg that lacks the hit, and orders ties by id', () => {
     const hits = (...found: string[]) => found.map((id, index) => ({ id, score: -index }));
-    const merged = mergeGroups([
+    const merged = mergeRetrievalGroups([
       {
         rrfK: 60,
         legs: new Map([
@@ -98,7 +98,7 @@ describe('merging groups of different settings', () => {
       ['words', hits('b')],
       ['model-a', hits('a')],
     ]);
-    expect(order(mergeGroups([{ rrfK: 60, legs }]))).deep.equal(['a', 'b']);
+    expect(order(mergeRetrievalGroups([{ rrfK: 60, legs }]))).deep.equal(['a', 'b']);
   });
 
   it('gives the first of all legs that a group has the same score, be it one or two', () => {
@@ -107,18 +107,18 @@ describe('merging groups of different settings', () => {
       { rrfK: 1, legs: new Map([['words', hit('a')]]) },
       { rrfK: 60, legs: new Map([['model-a', hit('b')]]) },
     ];
-    expect(mergeGroups(groups)).deep.equal([
+    expect(mergeRetrievalGroups(groups)).deep.equal([
       { id: 'a', score: 1 },
       { id: 'b', score: 1 },
     ]);
     const both = new Map(['words', 'model-a'].map((leg) => [leg, hit('c')]));
-    expect(mergeGroups([{ rrfK: 9, legs: both }])[0]?.score).closeTo(1, 1e-12);
+    expect(mergeRetrievalGroups([{ rrfK: 9, legs: both }])[0]?.score).closeTo(1, 1e-12);
   });
 
   it('does not depend on the order in which groups come', () => {
     fc.assert(
       fc.property(threeGroups, ([a, b, c]) => {
-        expect(mergeGroups([c, a, b])).deep.equal(mergeGroups([a, b, c]));
+        expect(mergeRetrievalGroups([c, a, b])).deep.equal(mergeRetrievalGroups([a, b, c]));
       }),
     );
   });
@@ -130,7 +130,7 @@ describe('merging groups of different settings', () => {
         const split = (isMoved: boolean) =>
           new Map([...a.legs].map(([leg, hits]) => [leg, hits.filter(({ id }) => (id === moved) === isMoved)]));
         const after = [{ ...a, legs: split(false) }, { rrfK: other, legs: split(true) }, b, c];
-        const others = (groups: RetrievalGroup[]) => order(mergeGroups(groups)).filter((id) => id >= 'f');
+        const others = (groups: RetrievalGroup[]) => order(mergeRetrievalGroups(groups)).filter((id) => id >= 'f');
         expect(others(after)).deep.equal(others([a, b, c]));
       }),
     );
@@ -140,12 +140,12 @@ describe('merging groups of different settings', () => {
     const words = (...hits: [string, number][]) => new Map([['words', hits.map(([id, score]) => ({ id, score }))]]);
     const large = { rrfK: 60, legs: words(['a', 9], ['b', 8]) };
     const small = { rrfK: 60, legs: words(['z', 1]) };
-    expect(order(mergeGroups([small, large]))).deep.equal(['a', 'b', 'z']);
+    expect(order(mergeRetrievalGroups([small, large]))).deep.equal(['a', 'b', 'z']);
   });
 
   it('keeps the best fifty', () => {
     const many = Array.from({ length: 120 }, (_, index) => ({ id: `${index}`.padStart(3, '0'), score: -index }));
     const halves = [many.slice(0, 60), many.slice(60)].map((hits) => ({ rrfK: 60, legs: new Map([['words', hits]]) }));
-    expect(order(mergeGroups(halves))).deep.equal(order(many.slice(0, 50)));
+    expect(order(mergeRetrievalGroups(halves))).deep.equal(order(many.slice(0, 50)));
   });
 });

@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { matchName, oneEditAway, wantedName } from '#src/domain/retrieval/document-search.ts';
+import { matchDocumentName, toDocumentNameQuery, wordsOneEditAway } from '#src/domain/retrieval/document-search.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
-const match = (key: string, nameKey: string, extension = '') => matchName(wantedName(key), { key: nameKey, extension });
+const match = (key: string, nameKey: string, extension = '') =>
+  matchDocumentName(toDocumentNameQuery(key), { key: nameKey, extension });
 
 /** Damerau's distance by its definition, for one edit at most. */
 function isOneEdit(a: string, b: string): boolean {
@@ -23,16 +24,17 @@ describe('the words that are one edit away', () => {
     const near = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 3, maxLength: 7 });
     fc.assert(
       fc.property(word, near, (a, b) => {
-        expect(oneEditAway(a).includes(b)).equal(a !== b && isOneEdit(a, b));
+        expect(wordsOneEditAway(a).includes(b)).equal(a !== b && isOneEdit(a, b));
       }),
       { numRuns: propertyRuns(1_000) },
     );
   });
 
   it('use the alphabets of the word; short words and numbers have none', () => {
-    expect(oneEditAway('отчет')).include('очтет').and.include('отчеты');
-    expect(oneEditAway('отчет').some((word) => /[a-z]/.test(word))).equal(false);
-    for (const word of ['rep', '2024', 'q3report', '测试报告'.slice(0, 3)]) expect(oneEditAway(word)).deep.equal([]);
+    expect(wordsOneEditAway('отчет')).include('очтет').and.include('отчеты');
+    expect(wordsOneEditAway('отчет').some((word) => /[a-z]/.test(word))).equal(false);
+    for (const word of ['rep', '2024', 'q3report', '测试报告'.slice(0, 3)])
+      expect(wordsOneEditAway(word)).deep.equal([]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { can } from '#src/domain/access/policy.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 
 const actor = (over: Partial<Actor> = {}): Actor => ({
@@ -22,10 +22,10 @@ const stranger = actor({
   openTeamIds: ['red'],
 });
 
-describe('can', () => {
+describe('mayPerform', () => {
   it('lets only org admins administer the organization', () => {
     const asked = [member, orgAdmin, redAdmin, stranger].map((who) =>
-      can(who, 'organization:administer', { orgId: 'acme' }),
+      mayPerform(who, 'organization:administer', { orgId: 'acme' }),
     );
     expect(asked).deep.equal([false, true, false, false]);
   });
@@ -41,7 +41,7 @@ describe('can', () => {
   for (const [name, user] of Object.entries(users)) {
     it(`lets org admins manage a user ${name}, and a team admin whose teams are all of the user's`, () => {
       const asked = [member, orgAdmin, redAdmin, stranger].map((who) =>
-        can(who, 'user:manage', { orgId: 'acme', ...user }),
+        mayPerform(who, 'user:manage', { orgId: 'acme', ...user }),
       );
       expect(asked).deep.equal([false, true, name === 'in the red team', false]);
     });
@@ -51,33 +51,53 @@ describe('can', () => {
     const red = { orgId: 'acme', teamId: 'red' };
     const inTeam = actor({ teamIds: ['red'] });
     const callers = [member, inTeam, redAdmin, orgAdmin, stranger];
-    expect(callers.map((who) => can(who, 'team:list_members', red))).deep.equal([false, true, true, true, false]);
-    expect(callers.map((who) => can(who, 'team:manage_members', red))).deep.equal([false, false, true, true, false]);
+    expect(callers.map((who) => mayPerform(who, 'team:list_members', red))).deep.equal([
+      false,
+      true,
+      true,
+      true,
+      false,
+    ]);
+    expect(callers.map((who) => mayPerform(who, 'team:manage_members', red))).deep.equal([
+      false,
+      false,
+      true,
+      true,
+      false,
+    ]);
   });
 
   it('lets only the owner change a draft or a chat', () => {
     for (const action of ['draft:write', 'chat:write'] as const) {
-      expect(can(orgAdmin, action, { orgId: 'acme', createdBy: 'bob' })).equal(false);
-      expect(can(member, action, { orgId: 'acme', createdBy: 'ada' })).equal(true);
+      expect(mayPerform(orgAdmin, action, { orgId: 'acme', createdBy: 'bob' })).equal(false);
+      expect(mayPerform(member, action, { orgId: 'acme', createdBy: 'ada' })).equal(true);
     }
   });
 
   it('lets users change a job if they may change what it works on', () => {
     const job = { orgId: 'acme', kind: 'ingest', createdBy: 'bob', chatId: null, acl: ['user:bob', 'team:red'] };
-    expect([member, redAdmin, orgAdmin].map((who) => can(who, 'job:write', job))).deep.equal([false, true, true]);
+    expect([member, redAdmin, orgAdmin].map((who) => mayPerform(who, 'job:write', job))).deep.equal([
+      false,
+      true,
+      true,
+    ]);
     const ofChat = { ...job, kind: 'alignment', chatId: 'chat' };
-    expect([redAdmin, orgAdmin].map((who) => can(who, 'job:write', ofChat))).deep.equal([false, false]);
+    expect([redAdmin, orgAdmin].map((who) => mayPerform(who, 'job:write', ofChat))).deep.equal([false, false]);
     const ofAll = { ...job, kind: 'reembed', createdBy: 'ada' };
-    expect([member, orgAdmin].map((who) => can(who, 'job:write', ofAll))).deep.equal([false, true]);
+    expect([member, orgAdmin].map((who) => mayPerform(who, 'job:write', ofAll))).deep.equal([false, true]);
     const ofAdmins = { ...job, kind: 'delete', createdBy: 'ada', acl: ['admins:acme'] };
     for (const action of ['job:read', 'job:write'] as const) {
-      expect([member, redAdmin, orgAdmin].map((who) => can(who, action, ofAdmins))).deep.equal([false, false, true]);
+      expect([member, redAdmin, orgAdmin].map((who) => mayPerform(who, action, ofAdmins))).deep.equal([
+        false,
+        false,
+        true,
+      ]);
     }
   });
 
   it('lets org admins without a team read team content, but no personal content of others', () => {
     const asking = actor({ isOrgAdmin: true, openTeamIds: ['red'] });
-    expect(can(asking, 'document:read', { orgId: 'acme', acl: ['user:bob', 'team:red'] })).equal(true);
-    expect(can(asking, 'document:read', { orgId: 'acme', acl: ['user:bob'] })).equal(false);
+    expect(mayPerform(asking, 'document:read', { orgId: 'acme', acl: ['user:bob', 'team:red'] })).equal(true);
+    expect(mayPerform(asking, 'document:read', { orgId: 'acme', acl: ['user:bob'] })).equal(false);
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { defaultRagConfig, isOverlapBelowTarget, withChunking } from '#src/domain/documents/rag-config.ts';
+import { applyChunkingOptions, defaultRagConfig, isOverlapBelowTarget } from '#src/domain/documents/rag-config.ts';
 
 describe('the RAG configuration of a document', () => {
   const defaults = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });
@@ -12,22 +12,22 @@ describe('the RAG configuration of a document', () => {
   });
 
   it('applies only the requested chunking options', () => {
-    const config = withChunking(defaults, { method: 'semantic', targetTokens: 200, overlapTokens: 0 });
+    const config = applyChunkingOptions(defaults, { method: 'semantic', targetTokens: 200, overlapTokens: 0 });
     expect(config).to.deep.equal({
       ...defaults,
       chunking: { method: 'semantic', targetTokens: 200, overlapTokens: 0 },
     });
-    expect(withChunking(defaults, {})).to.deep.equal(defaults);
+    expect(applyChunkingOptions(defaults, {})).to.deep.equal(defaults);
   });
 
   it('reduces the default overlap for a small target', () => {
     for (const targetTokens of [1, 10, 59, 60, 400, 8192]) {
-      expect(isOverlapBelowTarget(withChunking(defaults, { targetTokens }).chunking)).to.equal(true);
+      expect(isOverlapBelowTarget(applyChunkingOptions(defaults, { targetTokens }).chunking)).to.equal(true);
     }
   });
 
   it('keeps a requested overlap that reaches the target, so that validation rejects it', () => {
-    const { chunking } = withChunking(defaults, { targetTokens: 50, overlapTokens: 50 });
+    const { chunking } = applyChunkingOptions(defaults, { targetTokens: 50, overlapTokens: 50 });
     expect(isOverlapBelowTarget(chunking)).to.equal(false);
   });
 });

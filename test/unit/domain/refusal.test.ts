@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import calibrations from '#src/domain/alignment/calibrations.json' with { type: 'json' };
-import { createReadRefusal, refusalKind, refusalOf } from '#src/domain/alignment/refusal.ts';
+import { createRefusalDetector, refusalIfLikely, refusalKind } from '#src/domain/alignment/refusal.ts';
 import weights from '#src/domain/alignment/refusal-weights.json' with { type: 'json' };
-import { calibratedModels } from '#src/domain/alignment/score.ts';
+import { modelsWithAlignmentCalibration } from '#src/domain/alignment/score.ts';
 
 describe('refusal detection', () => {
-  const readRefusal = createReadRefusal(createTextAnalyzer(), 'all-minilm-l6-v2-int8-r2');
+  const readRefusal = createRefusalDetector(createTextAnalyzer(), 'all-minilm-l6-v2-int8-r2');
   /** By words alone. */
-  const detect = (reply: string) => refusalOf(readRefusal(reply, null));
+  const detect = (reply: string) => refusalIfLikely(readRefusal(reply, null));
 
   const policy = [
     "I'm sorry, but I can't help with that.",
@@ -46,7 +46,7 @@ describe('refusal detection', () => {
 
   it('ignores the vectors of a model that it was not fitted to', () => {
     const reply = 'Let us rather talk about something else.';
-    const ofOther = createReadRefusal(createTextAnalyzer(), 'another-model');
+    const ofOther = createRefusalDetector(createTextAnalyzer(), 'another-model');
     expect(ofOther(reply, new Float32Array(384).fill(0.05))).to.deep.equal(readRefusal(reply, null));
   });
 
@@ -65,8 +65,8 @@ describe('refusal detection', () => {
   });
 
   it('treats a probability of one half as a refusal', () => {
-    expect(refusalOf({ kind: 'policy', score: 0.5 })).to.deep.equal({ kind: 'policy', score: 0.5 });
-    expect(refusalOf({ kind: 'policy', score: 0.49 })).to.equal(null);
+    expect(refusalIfLikely({ kind: 'policy', score: 0.5 })).to.deep.equal({ kind: 'policy', score: 0.5 });
+    expect(refusalIfLikely({ kind: 'policy', score: 0.49 })).to.equal(null);
   });
 
   it('has kind scope if the user was off topic', () => {
@@ -81,7 +81,7 @@ describe('the fitted refusal weights', () => {
     // Two counts of phrases, the embedding, and the intercept.
     expect(weights.weights).to.have.length(weights.grams.length + 2 + 384 + 1);
     expect(weights.weightsOfWords).to.have.length(weights.grams.length + 2 + 1);
-    expect(calibratedModels).to.include(weights.modelId);
+    expect(modelsWithAlignmentCalibration).to.include(weights.modelId);
     for (const { sources } of [weights, ...calibrations]) {
       expect(sources.length).to.be.greaterThan(1);
       for (const { sha256 } of sources) expect(sha256).to.match(/^[\da-f]{64}$/);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { marked } from 'marked';
 import { createLinkFilter, removeLinks } from '#src/domain/chat/link-filter.ts';
-import { urlsIn } from '#src/domain/chat/urls.ts';
+import { extractUrls } from '#src/domain/chat/urls.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const known = 'https://bank.example/rates?year=2026';
@@ -140,7 +140,7 @@ describe('addresses in a reply', () => {
   });
 
   it('are found in texts as they can be said again', () => {
-    expect(urlsIn(`See (${known}), www.bank.example. Mail mailto:a@b.example!`)).deep.equal([
+    expect(extractUrls(`See (${known}), www.bank.example. Mail mailto:a@b.example!`)).deep.equal([
       known,
       'www.bank.example',
       'mailto:a@b.example',
@@ -160,7 +160,7 @@ describe('addresses in long runs', () => {
       const text = `https:// https://${run.repeat(length / run.length)}a`;
       expect(rewrite(text.slice(9)).length).at.least(1);
       expect(rewrite(text.slice(17)).length).at.least(1);
-      expect(urlsIn(text).length).at.least(1);
+      expect(extractUrls(text).length).at.least(1);
     });
   }
 
@@ -196,12 +196,12 @@ describe('addresses in long runs', () => {
     expect(rewrite(`See ${long}, [here](${long}) or [${long}](b).`)).equal(
       'See (link removed) [here] ((link removed) or [ (link removed)] (b).',
     );
-    expect(urlsIn(long)).deep.equal([]);
+    expect(extractUrls(long)).deep.equal([]);
   });
 
   it('are found in texts that join some without a space', () => {
     const joined = 'https://a.example/x;https://www.b.example/y,';
-    expect(urlsIn(`${joined} c`)).deep.equal([
+    expect(extractUrls(`${joined} c`)).deep.equal([
       'https://a.example/x;https://www.b.example/y',
       'https://www.b.example/y',
       'www.b.example/y',

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 import {
-  byRanking,
-  byScore,
-  byScoreAndRank,
-  keepTopK,
+  keepTopKOfGroups,
+  orderByRanking,
+  orderByScore,
+  orderByScoreAndRank,
   planReranking,
   type RerankingOptions,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
@@ -47,10 +47,10 @@ describe('planReranking', () => {
   });
 });
 
-describe('keepTopK', () => {
+describe('keepTopKOfGroups', () => {
   const kept = (signatures: string, settings: Reranking[], isEnabled: boolean | null = null) => {
     const ranked = settings.map((reranking, index) => ({ index, reranking, signature: signatures[index] ?? '' }));
-    return keepTopK(ranked, { isEnabled }).map(({ index }) => index);
+    return keepTopKOfGroups(ranked, { isEnabled }).map(({ index }) => index);
   };
 
   it('keeps the best hits of each group', () => {
@@ -64,25 +64,25 @@ describe('keepTopK', () => {
   });
 });
 
-describe('byScore', () => {
+describe('orderByScore', () => {
   it('ranks the best first and items without a score last', () => {
-    expect(byScore(['a', 'b', 'c', 'd'], [0.1, 0.9])).deep.equal(['b', 'a', 'c', 'd']);
+    expect(orderByScore(['a', 'b', 'c', 'd'], [0.1, 0.9])).deep.equal(['b', 'a', 'c', 'd']);
   });
 });
 
-describe('byScoreAndRank', () => {
+describe('orderByScoreAndRank', () => {
   it('weighs score and position equally, and keeps the order of ties', () => {
     // 1/61 + 1/63, 1/62 + 1/62 and 1/63 + 1/61.
-    expect(byScoreAndRank(['a', 'b', 'c', 'd'], [0.1, 0.5, 0.9])).deep.equal(['a', 'c', 'b', 'd']);
-    expect(byScoreAndRank(['a', 'b', 'c'], [0.5, 0.9, 0.1])).deep.equal(['a', 'b', 'c']);
+    expect(orderByScoreAndRank(['a', 'b', 'c', 'd'], [0.1, 0.5, 0.9])).deep.equal(['a', 'c', 'b', 'd']);
+    expect(orderByScoreAndRank(['a', 'b', 'c'], [0.5, 0.9, 0.1])).deep.equal(['a', 'b', 'c']);
   });
 });
 
-describe('byRanking', () => {
+describe('orderByRanking', () => {
   it('accepts permutations only', () => {
-    expect(byRanking(['a', 'b', 'c'], [3, 1, 2])).deep.equal(['c', 'a', 'b']);
+    expect(orderByRanking(['a', 'b', 'c'], [3, 1, 2])).deep.equal(['c', 'a', 'b']);
     for (const wrong of [[1, 2], [1, 2, 2], [1, 2, 4], [0, 1, 2], [1, 2, 3, 3], []]) {
-      expect(byRanking(['a', 'b', 'c'], wrong)).equal(null);
+      expect(orderByRanking(['a', 'b', 'c'], wrong)).equal(null);
     }
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { markedPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
-import { hasPhrase, quotedPhrases } from '#src/domain/text/words.ts';
+import { highlightBestPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
+import { containsTermPhrase, quotedPhrases } from '#src/domain/text/words.ts';
 
 const wanted =
   (...words: string[]) =>
@@ -25,7 +25,7 @@ describe('the preview of a text', () => {
       fc.property(fc.array(piece, { maxLength: 200 }), fc.boolean(), (pieces, isSpaced) => {
         const text = pieces.join(isSpaced ? ' ' : '');
         const flat = text.replaceAll(/\s+/g, ' ').trim();
-        for (const html of [markedPassage(text, wanted('apple')), previewOfBeginning(text)]) {
+        for (const html of [highlightBestPassage(text, wanted('apple')), previewOfBeginning(text)]) {
           if (html === null) continue;
           expect(html.replaceAll(/<mark>apple<\/mark>/g, '')).not.match(/[<>"']|&(?!(amp|lt|gt|quot|#39);)/);
           const passage = shown(html).replaceAll('…', '');
@@ -39,14 +39,14 @@ describe('the preview of a text', () => {
 
   it('is the passage with the most query words close together', () => {
     const text = `apple ${'filler '.repeat(80)} pear and apple ${'filler '.repeat(80)} apple pear ${'filler '.repeat(80)}`;
-    const html = markedPassage(text, wanted('apple', 'pear')) ?? '';
+    const html = highlightBestPassage(text, wanted('apple', 'pear')) ?? '';
     expect(html).contain('<mark>apple</mark> <mark>pear</mark>');
     expect(html).match(/^…filler .* filler…$/);
-    expect(markedPassage(text, wanted('plum'))).equal(null);
+    expect(highlightBestPassage(text, wanted('plum'))).equal(null);
   });
 
   it('shows a short text whole', () => {
-    expect(markedPassage('One\n\n apple.', wanted('apple'))).equal('One <mark>apple</mark>.');
+    expect(highlightBestPassage('One\n\n apple.', wanted('apple'))).equal('One <mark>apple</mark>.');
     expect([previewOfBeginning('One & two'), previewOfBeginning('')]).deep.equal(['One &amp; two', '']);
   });
 });
@@ -60,8 +60,8 @@ describe('phrases', () => {
   });
 
   it('match a text with their words in sequence', () => {
-    expect(hasPhrase(terms('a b c d'), terms('b c'))).equal(true);
-    expect(hasPhrase(terms('a b x c'), terms('b c'))).equal(false);
-    expect(hasPhrase(terms('a b'), terms('b c'))).equal(false);
+    expect(containsTermPhrase(terms('a b c d'), terms('b c'))).equal(true);
+    expect(containsTermPhrase(terms('a b x c'), terms('b c'))).equal(false);
+    expect(containsTermPhrase(terms('a b'), terms('b c'))).equal(false);
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { chunkBody, chunkSemantically, cosineDistance, semanticWindows } from '#src/domain/documents/chunking.ts';
+import { chunkByTokens, chunkSemantically, cosineDistance, semanticWindows } from '#src/domain/documents/chunking.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();
@@ -60,7 +60,7 @@ describe('semantic chunking', () => {
     const body = loans.slice(0, 5).join('');
     expect(semanticWindows(body, options(20), { tokens })).to.deep.equal([]);
     expect(chunkSemantically(body, options(20), [], { tokens })).to.deep.equal(
-      chunkBody(body, { method: 'token', targetTokens: 20, overlapTokens: 0 }, { tokens }),
+      chunkByTokens(body, { method: 'token', targetTokens: 20, overlapTokens: 0 }, { tokens }),
     );
   });
 

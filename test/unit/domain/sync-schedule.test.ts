@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { cronHasDays, cronMinutesApart } from '#src/domain/documents/sync-schedule.ts';
+import { cronMatchesSomeDate, smallestCronIntervalMinutes } from '#src/domain/documents/sync-schedule.ts';
 
-describe('cronMinutesApart', () => {
+describe('smallestCronIntervalMinutes', () => {
   for (const [text, apart] of [
     ['* * * * *', 1],
     ['*/2 * * * *', 2],
@@ -13,11 +13,11 @@ describe('cronMinutesApart', () => {
     ['0-1 * * * *', 1],
   ] as const) {
     it(`finds ${apart} minutes between the closest two runs of "${text}"`, () =>
-      expect(cronMinutesApart(text)).equal(apart));
+      expect(smallestCronIntervalMinutes(text)).equal(apart));
   }
 });
 
-describe('cronHasDays', () => {
+describe('cronMatchesSomeDate', () => {
   for (const [text, has] of [
     ['0 0 * * *', true],
     ['0 0 29 2 *', true],
@@ -28,6 +28,6 @@ describe('cronHasDays', () => {
     ['0 0 31 2/2 *', true],
     ['0 0 31 2/9 *', false],
   ] as const) {
-    it(`finds ${has ? 'a' : 'no'} day on which "${text}" runs`, () => expect(cronHasDays(text)).equal(has));
+    it(`finds ${has ? 'a' : 'no'} day on which "${text}" runs`, () => expect(cronMatchesSomeDate(text)).equal(has));
   }
 });

@@ -1,20 +1,20 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
-  type ChainLink,
-  descendantsOf,
-  planCommit,
+  type DraftVersionLink,
+  descendantVersions,
+  planVersionCommit,
   planVersionRemoval,
-  versionTitle,
+  versionTitleOrDefault,
 } from '#src/domain/agents/drafts.ts';
 
 /** Applies commits the way the service does and returns the chain. */
-function applyCommits(commits: readonly { parent: number; force: boolean }[]): ChainLink[] {
-  let chain: ChainLink[] = [{ id: 'v1', parentVersionId: null }];
+function applyCommits(commits: readonly { parent: number; force: boolean }[]): DraftVersionLink[] {
+  let chain: DraftVersionLink[] = [{ id: 'v1', parentVersionId: null }];
   let nextNumber = 2;
   for (const { parent, force } of commits) {
     const parentVersionId = chain[parent % chain.length]?.id ?? 'v1';
-    const plan = planCommit(chain, parentVersionId, force);
+    const plan = planVersionCommit(chain, parentVersionId, force);
     if (plan.outcome !== 'commit') continue;
     chain = chain.filter((link) => !plan.deletedIds.includes(link.id));
     chain.push({ id: `v${nextNumber++}`, parentVersionId });
@@ -25,26 +25,26 @@ function applyCommits(commits: readonly { parent: number; force: boolean }[]): C
 const commits = fc.array(fc.record({ parent: fc.nat(20), force: fc.boolean() }), { maxLength: 60 });
 
 describe('the chain of versions', () => {
-  const chain: ChainLink[] = [
+  const chain: DraftVersionLink[] = [
     { id: 'c', parentVersionId: 'b' },
     { id: 'a', parentVersionId: null },
     { id: 'b', parentVersionId: 'a' },
   ];
 
   it('commits under the head', () => {
-    expect(planCommit(chain, 'c', false)).to.deep.equal({ outcome: 'commit', deletedIds: [] });
+    expect(planVersionCommit(chain, 'c', false)).to.deep.equal({ outcome: 'commit', deletedIds: [] });
   });
 
   it('rejects a parent with descendants', () => {
-    expect(planCommit(chain, 'a', false).outcome).to.equal('parent_has_descendants');
+    expect(planVersionCommit(chain, 'a', false).outcome).to.equal('parent_has_descendants');
   });
 
   it('deletes all descendants of the parent by force', () => {
-    expect(planCommit(chain, 'a', true)).to.deep.equal({ outcome: 'commit', deletedIds: ['b', 'c'] });
+    expect(planVersionCommit(chain, 'a', true)).to.deep.equal({ outcome: 'commit', deletedIds: ['b', 'c'] });
   });
 
   it('rejects a parent of another draft', () => {
-    expect(planCommit(chain, 'x', true).outcome).to.equal('parent_missing');
+    expect(planVersionCommit(chain, 'x', true).outcome).to.equal('parent_missing');
   });
 
   it('moves the child of a removed version to its parent', () => {
@@ -82,7 +82,7 @@ describe('the chain of versions', () => {
         const result = applyCommits(sequence);
         const roots = result.filter((link) => link.parentVersionId === null);
         expect(roots).to.have.length(1);
-        expect(descendantsOf(result, 'v1')).to.have.length(result.length - 1);
+        expect(descendantVersions(result, 'v1')).to.have.length(result.length - 1);
       }),
     );
   });
@@ -97,10 +97,10 @@ describe('the chain of versions', () => {
   });
 
   it('titles a version by its number if the title is missing or blank', () => {
-    expect([versionTitle(undefined, 4), versionTitle('  ', 4), versionTitle(' Calm tone ', 4)]).to.deep.equal([
-      'v4',
-      'v4',
-      'Calm tone',
-    ]);
+    expect([
+      versionTitleOrDefault(undefined, 4),
+      versionTitleOrDefault('  ', 4),
+      versionTitleOrDefault(' Calm tone ', 4),
+    ]).to.deep.equal(['v4', 'v4', 'Calm tone']);
   });
 });

@@ -1,7 +1,13 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { can } from '#src/domain/access/policy.ts';
-import { type Actor, aclOf, keysOf, type Scope, visibilityOf } from '#src/domain/access/visibility.ts';
+import { mayPerform } from '#src/domain/access/policy.ts';
+import {
+  type Actor,
+  accessKeysOfActor,
+  accessKeysOfRow,
+  type RowAccessScope,
+  visibilityOf,
+} from '#src/domain/access/visibility.ts';
 
 const actor = (over: Partial<Actor> = {}): Actor => ({
   userId: 'ada',
@@ -12,15 +18,17 @@ const actor = (over: Partial<Actor> = {}): Actor => ({
   openTeamIds: over.teamIds ?? [],
   ...over,
 });
-const scope = (over: Partial<Scope> = {}): Scope => ({
+const scope = (over: Partial<RowAccessScope> = {}): RowAccessScope => ({
   orgId: 'acme',
   createdBy: 'bob',
   visibility: 'personal',
   teamIds: [],
   ...over,
 });
-const reads = (who: Actor, what: Scope): boolean => can(who, 'document:read', { orgId: what.orgId, acl: aclOf(what) });
-const manages = (who: Actor, what: Scope): boolean => can(who, 'document:write', { ...what, acl: aclOf(what) });
+const reads = (who: Actor, what: RowAccessScope): boolean =>
+  mayPerform(who, 'document:read', { orgId: what.orgId, acl: accessKeysOfRow(what) });
+const manages = (who: Actor, what: RowAccessScope): boolean =>
+  mayPerform(who, 'document:write', { ...what, acl: accessKeysOfRow(what) });
 
 describe('visibility', () => {
   it('lets the owner read a row of any visibility', () => {
@@ -49,7 +57,9 @@ describe('visibility', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), (acl) => {
         const who = actor({ orgId: 'other', teamIds: ['red'] });
-        expect(can(who, 'document:read', { orgId: 'acme', acl: [...acl, ...keysOf(who)] })).to.equal(false);
+        expect(mayPerform(who, 'document:read', { orgId: 'acme', acl: [...acl, ...accessKeysOfActor(who)] })).to.equal(
+          false,
+        );
       }),
     );
   });
@@ -65,7 +75,7 @@ describe('visibility', () => {
 
   it('lets the organization read a row without an owner, and org admins manage it', () => {
     const root = scope({ createdBy: null, visibility: 'org_level' });
-    expect(aclOf(root)).to.deep.equal(['org:acme']);
+    expect(accessKeysOfRow(root)).to.deep.equal(['org:acme']);
     expect(reads(actor(), root)).to.equal(true);
     expect(manages(actor(), root)).to.equal(false);
     expect(manages(actor({ isOrgAdmin: true }), root)).to.equal(true);

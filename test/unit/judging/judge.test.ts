@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { resolvePair } from '#src/domain/judging/comparison.ts';
+import { combinePairVerdicts } from '#src/domain/judging/comparison.ts';
 import {
+  type JudgedReplyText,
   type JudgeTask,
-  type PairOrder,
-  pairMaterial,
-  pairOrders,
-  type ReplyText,
+  pairToJudge,
+  type ReplyOrder,
+  replyOrders,
 } from '#src/domain/judging/judgement.ts';
 import { appError } from '#src/errors.ts';
 import { createJudge } from '#src/modules/evaluations/judge.ts';
@@ -197,17 +197,17 @@ describe('the pairwise judge', () => {
     baseline: { persona, reply: 'One percent, as agreed.' },
   };
 
-  async function winnerOf(say: SaidByJudge, sides: Record<'version' | 'baseline', ReplyText>) {
+  async function winnerOf(say: SaidByJudge, sides: Record<'version' | 'baseline', JudgedReplyText>) {
     const { ask } = judgeThat(say);
-    const verdictOf = async (order: PairOrder) => {
-      const material = pairMaterial(order, { input: 'What is the fee?', expected: null, ...sides });
+    const verdictOf = async (order: ReplyOrder) => {
+      const material = pairToJudge(order, { input: 'What is the fee?', expected: null, ...sides });
       const { judgement } = await ask({ mode: 'pairwise', axis: 'clarity', material });
       if (judgement.mode !== 'pairwise') throw new Error(judgement.mode);
       return judgement;
     };
-    const [ab, ba] = await Promise.all(pairOrders.map(verdictOf));
+    const [ab, ba] = await Promise.all(replyOrders.map(verdictOf));
     if (ab === undefined || ba === undefined) throw new Error('an order is missing');
-    return resolvePair(ab, ba).winner;
+    return combinePairVerdicts(ab, ba).winner;
   }
   const swapped = { version: replies.baseline, baseline: replies.version };
   const longest: SaidByJudge = (request) => {

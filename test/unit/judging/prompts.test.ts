@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { cacheKeyText, type JudgeTask } from '#src/domain/judging/judgement.ts';
+import { type JudgeTask, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
 import { fitJudgeTexts, judgeTextsOf, shortenMiddle } from '#src/domain/judging/material.ts';
 import { judgeMessages, verdictSchema } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
@@ -95,7 +95,7 @@ describe('long texts', () => {
 });
 
 describe('the cache key of a verdict', () => {
-  const keyOf = (task: JudgeTask, model = 'm') => cacheKeyText(task, model);
+  const keyOf = (task: JudgeTask, model = 'm') => verdictCacheKeyText(task, model);
 
   it('changes with everything that the verdict depends on', () => {
     const base = anchoredTask({ expected: 'x' });

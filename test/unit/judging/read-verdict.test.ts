@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { JudgeTask } from '#src/domain/judging/judgement.ts';
-import { allowedScore, axesOfReply, promptAxes } from '#src/domain/judging/rubric.ts';
-import { readVerdict } from '#src/domain/judging/verdict.ts';
+import { applyScoringRules, axesOfReply, promptAxes } from '#src/domain/judging/rubric.ts';
+import { parseVerdict } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
 
 const rationale = 'It answers the question.';
@@ -9,12 +9,12 @@ const verdict = { rationale, weakness: 'It names no date.', severity: 'structura
 const plain = axesOfReply(false).map((axis) => ({ axis, rationale, score: 4 }));
 
 function judgementOf(task: JudgeTask, said: unknown) {
-  const reading = readVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
+  const reading = parseVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
   return 'judgement' in reading ? reading.judgement : null;
 }
 
 function problemOf(task: JudgeTask, said: unknown): string | null {
-  const reading = readVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
+  const reading = parseVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
   return 'problem' in reading ? reading.problem : null;
 }
 
@@ -148,15 +148,15 @@ describe('the scoring rules', () => {
   const said = { weakness: 'A stronger version would add nothing.', score: 5 };
   it('cap a score by the severity of the weakness', () => {
     const capped = (['none', 'cosmetic', 'structural', 'fundamental'] as const).map((severity) =>
-      allowedScore({ ...said, severity }),
+      applyScoringRules({ ...said, severity }),
     );
     expect(capped).deep.equal([5, 4, 3, 1]);
-    expect(allowedScore({ ...said, severity: 'fundamental', score: 0 })).equal(0);
-    expect(allowedScore({ ...said, severity: 'none', score: 2 })).equal(2);
+    expect(applyScoringRules({ ...said, severity: 'fundamental', score: 0 })).equal(0);
+    expect(applyScoringRules({ ...said, severity: 'none', score: 2 })).equal(2);
   });
 
   it('give the top score only if the judge found nothing to add', () => {
-    const ofWeakness = (weakness: string) => allowedScore({ score: 5, severity: 'none', weakness });
+    const ofWeakness = (weakness: string) => applyScoringRules({ score: 5, severity: 'none', weakness });
     for (const weakness of [
       'Nothing to add.',
       'None',

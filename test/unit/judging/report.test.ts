@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { DOMParser } from 'linkedom';
 import { marked } from 'marked';
-import { evalScores } from '#src/domain/judging/eval-scores.ts';
+import { toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import { evaluationResult } from '#src/domain/judging/outcome.ts';
-import { promptAxes, responseAxes, rubricOf } from '#src/domain/judging/rubric.ts';
+import { promptAxes, responseAxes, rubricOfAxis } from '#src/domain/judging/rubric.ts';
 import { buildEvaluationReport, type EvaluationReport } from '#src/modules/evaluations/report.ts';
 import { renderReportFile } from '#src/modules/evaluations/report-formats.ts';
 
@@ -11,7 +11,7 @@ function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorM
   const axis = (axis: (typeof promptAxes | typeof responseAxes)[number], score: number) => {
     return {
       axis,
-      label: rubricOf(axis).label,
+      label: rubricOfAxis(axis).label,
       score,
       rationale: words,
       weakness: words,
@@ -29,7 +29,7 @@ function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorM
     promptAxes.map((each) => axis(each, 3)),
     cases,
   );
-  return evalScores({
+  return toEvalScores({
     ...{
       result,
       rubric: 'anchored',

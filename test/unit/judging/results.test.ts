@@ -2,29 +2,29 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import {
   axisComparisons,
-  type ComparedCase,
+  type ComparedTestCase,
+  combinePairVerdicts,
   comparisonStatistics,
   isLengthConfounded,
-  type PairedWinner,
-  resolvePair,
   summarizeComparisons,
+  type WinningSide,
 } from '#src/domain/judging/comparison.ts';
-import { evalScores, pairCases } from '#src/domain/judging/eval-scores.ts';
+import { pairTestCases, toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import {
-  type PairWinner,
-  type UnitOutcome,
-  unitsOfPair,
-  unitsOfPrompt,
-  unitsOfReply,
+  type JudgingUnitOutcome,
+  judgingUnitsOfPair,
+  judgingUnitsOfPrompt,
+  judgingUnitsOfReply,
+  type WinningReply,
 } from '#src/domain/judging/judgement.ts';
-import { caseResult, evaluationResult, failedUnits, promptScores } from '#src/domain/judging/outcome.ts';
+import { evaluationResult, failedJudgingUnits, promptAxisScores, testCaseResult } from '#src/domain/judging/outcome.ts';
 import { promptAxes, responseAxes } from '#src/domain/judging/rubric.ts';
 
 const rationale = 'So it is.';
 const answered = { input: 'q', generatedResponse: 'r', hasReference: false };
 
-function anchored(scores: readonly number[], caseIndex = 0): UnitOutcome[] {
-  return unitsOfReply('anchored', { caseIndex, hasReference: false }).map((unit) => {
+function anchored(scores: readonly number[], caseIndex = 0): JudgingUnitOutcome[] {
+  return judgingUnitsOfReply('anchored', { caseIndex, hasReference: false }).map((unit) => {
     if (unit.mode !== 'anchored') throw new Error(unit.mode);
     const { axis, sample } = unit;
     const score = scores[sample - 1] ?? 0;
@@ -38,7 +38,7 @@ function anchored(scores: readonly number[], caseIndex = 0): UnitOutcome[] {
 
 describe('results of an evaluation', () => {
   it('are the mean of the samples, with the texts of the nearest sample', () => {
-    const result = caseResult(answered, anchored([1, 3, 3]));
+    const result = testCaseResult(answered, anchored([1, 3, 3]));
     expect(result?.responseScores).length(4);
     expect(result?.responseScores[0]).deep.equal({
       ...{ axis: 'adherence', label: 'Follows persona & constraints', score: 2.33, sd: 1.15 },
@@ -49,9 +49,9 @@ describe('results of an evaluation', () => {
 
   it('have no weakness and severity with the plain rubric', () => {
     const scores = promptAxes.map((axis, index) => ({ axis, rationale, score: index % 6 }));
-    const [unit] = unitsOfPrompt('plain');
+    const [unit] = judgingUnitsOfPrompt('plain');
     if (unit === undefined) throw new Error('no unit');
-    const shown = promptScores([{ unit, judgement: { mode: 'plain', scores } }]);
+    const shown = promptAxisScores([{ unit, judgement: { mode: 'plain', scores } }]);
     expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(promptAxes.map((axis, index) => [axis, index]));
     expect(shown[1]).deep.equal({
       ...{ axis: 'instruction_specificity', label: 'Specific instructions', score: 1, rationale, weakness: '' },
@@ -60,24 +60,24 @@ describe('results of an evaluation', () => {
 
   it('use the available samples, and omit a case with a missing axis', () => {
     const outcomes = anchored([4, 2, 2]);
-    const without = (count: number): UnitOutcome[] =>
+    const without = (count: number): JudgingUnitOutcome[] =>
       outcomes.map((outcome, index) =>
         index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome,
       );
-    expect(caseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
-    expect(caseResult(answered, without(3))).equal(null);
-    expect(failedUnits(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
+    expect(testCaseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
+    expect(testCaseResult(answered, without(3))).equal(null);
+    expect(failedJudgingUnits(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
   });
 
   it('weight prompt and replies equally, and the prompt alone without cases', () => {
-    const prompt = promptScores([]);
+    const prompt = promptAxisScores([]);
     expect(evaluationResult(prompt, [])).include({ promptAverage: 0, responseAverage: 0, overallAverage: 0 });
     const one = { axis: 'role_clarity' as const, label: 'l', score: 5, rationale, weakness: '' };
     expect(evaluationResult([one], [])).include({ promptAverage: 5, responseAverage: 0, overallAverage: 5 });
     const cases = [
       [1, 1, 1],
       [2, 2, 3],
-    ].flatMap((scores) => caseResult(answered, anchored(scores)) ?? []);
+    ].flatMap((scores) => testCaseResult(answered, anchored(scores)) ?? []);
     expect(evaluationResult([one], cases)).include({ responseAverage: 1.67, overallAverage: 3.34 });
     expect(evaluationResult([], cases)).include({ promptAverage: 0, responseAverage: 1.67, overallAverage: 1.67 });
   });
@@ -86,7 +86,7 @@ describe('results of an evaluation', () => {
     const score = fc.integer({ min: 0, max: 5 });
     fc.assert(
       fc.property(fc.array(fc.tuple(score, score, score), { minLength: 1, maxLength: 20 }), (samples) => {
-        const cases = samples.flatMap((scores) => caseResult(answered, anchored(scores)) ?? []);
+        const cases = samples.flatMap((scores) => testCaseResult(answered, anchored(scores)) ?? []);
         const result = evaluationResult([], cases);
         const again = evaluationResult(result.promptScores, result.cases);
         expect(again).deep.equal(result);
@@ -98,19 +98,19 @@ describe('results of an evaluation', () => {
 });
 
 describe('a pair in both orders', () => {
-  const said = (winner: PairWinner) => ({ winner, rationale });
-  const all: PairWinner[] = ['A', 'B', 'tie'];
+  const said = (winner: WinningReply) => ({ winner, rationale });
+  const all: WinningReply[] = ['A', 'B', 'tie'];
 
   it('is won only by a side that wins in both', () => {
-    expect(resolvePair(said('A'), said('B'))).include({ winner: 'version', isFlipped: false });
-    expect(resolvePair(said('B'), said('A'))).include({ winner: 'baseline', isFlipped: false });
-    expect(resolvePair(said('tie'), said('tie'))).include({ winner: 'tie', isFlipped: false });
-    expect(resolvePair(said('A'), said('tie'))).include({ winner: 'tie', isFlipped: true });
+    expect(combinePairVerdicts(said('A'), said('B'))).include({ winner: 'version', isFlipped: false });
+    expect(combinePairVerdicts(said('B'), said('A'))).include({ winner: 'baseline', isFlipped: false });
+    expect(combinePairVerdicts(said('tie'), said('tie'))).include({ winner: 'tie', isFlipped: false });
+    expect(combinePairVerdicts(said('A'), said('tie'))).include({ winner: 'tie', isFlipped: true });
   });
 
   it('is a tie if the judge always prefers one position', () => {
     for (const winner of ['A', 'B'] as const) {
-      expect(resolvePair(said(winner), said(winner))).include({ winner: 'tie', isFlipped: true });
+      expect(combinePairVerdicts(said(winner), said(winner))).include({ winner: 'tie', isFlipped: true });
     }
   });
 
@@ -118,7 +118,7 @@ describe('a pair in both orders', () => {
     const mirror = { version: 'baseline', baseline: 'version', tie: 'tie' } as const;
     for (const ab of all) {
       for (const ba of all) {
-        const [one, other] = [resolvePair(said(ab), said(ba)), resolvePair(said(ba), said(ab))];
+        const [one, other] = [combinePairVerdicts(said(ab), said(ba)), combinePairVerdicts(said(ba), said(ab))];
         expect(other.winner, `${ab} ${ba}`).equal(mirror[one.winner]);
         expect(other.isFlipped).equal(one.isFlipped);
       }
@@ -126,8 +126,8 @@ describe('a pair in both orders', () => {
   });
 
   it('has no result while an order is missing', () => {
-    const outcomes = unitsOfPair({ caseIndex: 0, hasReference: false }).map(
-      (unit, index): UnitOutcome =>
+    const outcomes = judgingUnitsOfPair({ caseIndex: 0, hasReference: false }).map(
+      (unit, index): JudgingUnitOutcome =>
         index === 1 ? { unit, code: 'x' } : { unit, judgement: { mode: 'pairwise', rationale, winner: 'tie' } },
     );
     const axes = axisComparisons(outcomes, responseAxes).map(({ axis }) => axis);
@@ -135,7 +135,7 @@ describe('a pair in both orders', () => {
   });
 });
 
-function compared(winners: readonly PairedWinner[], lengths = [10, 10], isFlipped = false): ComparedCase {
+function compared(winners: readonly WinningSide[], lengths = [10, 10], isFlipped = false): ComparedTestCase {
   const [ofVersion = 0, ofBaseline = 0] = lengths;
   return {
     input: 'q',
@@ -197,17 +197,21 @@ describe('stored scores', () => {
     );
 
   it('contain the confidence interval and whether judge and generator are of one family', () => {
-    const scores = evalScores({ ...evaluation, result: resultOf(1, 2, 3, 4, 5) });
+    const scores = toEvalScores({ ...evaluation, result: resultOf(1, 2, 3, 4, 5) });
     expect(scores).deep.include({ ci95: [1.04, 4.96], samples: 3, same_family: true, rubric_version: 'r1' });
-    expect(evalScores({ ...evaluation, result: resultOf(0, 5) }).ci95).deep.equal([0, 5]);
-    expect(evalScores({ ...evaluation, result: resultOf(3) }).ci95).equal(null);
+    expect(toEvalScores({ ...evaluation, result: resultOf(0, 5) }).ci95).deep.equal([0, 5]);
+    expect(toEvalScores({ ...evaluation, result: resultOf(3) }).ci95).equal(null);
   });
 
   it('are compared with those of the parent, case by case', () => {
-    const parent = evalScores({ ...evaluation, result: resultOf(1, 1, 1) });
-    const scores = evalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
+    const parent = toEvalScores({ ...evaluation, result: resultOf(1, 1, 1) });
+    const scores = toEvalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
     expect(scores.length_confounded).equal(true);
-    expect(pairCases(scores.cases, parent.cases).map(({ version }) => version.input)).deep.equal(['q0', 'q1', 'q2']);
-    expect(pairCases(scores.cases, parent.cases.slice(1))).length(2);
+    expect(pairTestCases(scores.cases, parent.cases).map(({ version }) => version.input)).deep.equal([
+      'q0',
+      'q1',
+      'q2',
+    ]);
+    expect(pairTestCases(scores.cases, parent.cases.slice(1))).length(2);
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { isSameFamily } from '#src/domain/judging/eval-scores.ts';
-import { finalStatusOf } from '#src/domain/judging/outcome.ts';
-import { meanInterval, meanScore, signTest, studentQuantile } from '#src/domain/judging/statistics.ts';
+import { isSameModelFamily } from '#src/domain/judging/eval-scores.ts';
+import { finalEvaluationStatus } from '#src/domain/judging/outcome.ts';
+import { meanConfidenceInterval, meanScore, signTestPValue, studentTQuantile } from '#src/domain/judging/statistics.ts';
 
 describe('the sign test', () => {
   for (const [wins, losses, p] of [
@@ -14,8 +14,8 @@ describe('the sign test', () => {
     [10, 10, 1],
   ] as const) {
     it(`returns ${p} for ${wins} wins and ${losses} losses, and vice versa`, () => {
-      expect(signTest(wins, losses)).closeTo(p, 0.00005);
-      expect(signTest(losses, wins)).equal(signTest(wins, losses));
+      expect(signTestPValue(wins, losses)).closeTo(p, 0.00005);
+      expect(signTestPValue(losses, wins)).equal(signTestPValue(wins, losses));
     });
   }
 });
@@ -33,17 +33,17 @@ describe("Student's t", () => {
     [120, 1.98],
   ] as const) {
     it(`is ${t} with ${degrees} degrees of freedom`, () => {
-      expect(studentQuantile(degrees)).closeTo(t, 0.0005);
+      expect(studentTQuantile(degrees)).closeTo(t, 0.0005);
     });
   }
 
   it('returns the interval of a mean, and null for one value', () => {
-    expect(meanInterval([3])).equal(null);
-    const interval = meanInterval([1, 2, 3, 4, 5]);
+    expect(meanConfidenceInterval([3])).equal(null);
+    const interval = meanConfidenceInterval([1, 2, 3, 4, 5]);
     expect(interval?.mean).equal(3);
     expect(interval?.low).closeTo(1.037, 0.001);
     expect(interval?.high).closeTo(4.963, 0.001);
-    expect(meanInterval([2, 2, 2])).deep.equal({ mean: 2, low: 2, high: 2 });
+    expect(meanConfidenceInterval([2, 2, 2])).deep.equal({ mean: 2, low: 2, high: 2 });
   });
 });
 
@@ -74,8 +74,8 @@ describe('model families', () => {
     ['solo1', 'gpt-4o', false],
   ] as const) {
     it(`${isSame ? 'include both' : 'separate'} ${evaluator} and ${generator}`, () => {
-      expect(isSameFamily(evaluator, generator)).equal(isSame);
-      expect(isSameFamily(generator, evaluator)).equal(isSame);
+      expect(isSameModelFamily(evaluator, generator)).equal(isSame);
+      expect(isSameModelFamily(generator, evaluator)).equal(isSame);
     });
   }
 });
@@ -83,12 +83,12 @@ describe('model families', () => {
 describe('the status of an evaluation', () => {
   const run = { failedUnits: 1, judgedAxes: 5, cases: 4, judgedCases: 3 };
   it('is completed with all units, partial with enough, otherwise failed', () => {
-    expect(finalStatusOf({ ...run, failedUnits: 0 })).equal('completed');
-    expect(finalStatusOf(run)).equal('partial');
-    expect(finalStatusOf({ ...run, judgedCases: 2 })).equal('partial');
-    expect(finalStatusOf({ ...run, judgedCases: 1 })).equal('failed');
-    expect(finalStatusOf({ ...run, judgedAxes: 0 })).equal('failed');
-    expect(finalStatusOf({ ...run, judgedAxes: null, judgedCases: 4 })).equal('partial');
-    expect(finalStatusOf({ ...run, cases: 0, judgedCases: 0 })).equal('partial');
+    expect(finalEvaluationStatus({ ...run, failedUnits: 0 })).equal('completed');
+    expect(finalEvaluationStatus(run)).equal('partial');
+    expect(finalEvaluationStatus({ ...run, judgedCases: 2 })).equal('partial');
+    expect(finalEvaluationStatus({ ...run, judgedCases: 1 })).equal('failed');
+    expect(finalEvaluationStatus({ ...run, judgedAxes: 0 })).equal('failed');
+    expect(finalEvaluationStatus({ ...run, judgedAxes: null, judgedCases: 4 })).equal('partial');
+    expect(finalEvaluationStatus({ ...run, cases: 0, judgedCases: 0 })).equal('partial');
   });
 });

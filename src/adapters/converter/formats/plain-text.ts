@@ -1,4 +1,4 @@
-import { codeLanguage } from '#src/domain/documents/formats.ts';
+import { codeLanguageOfFile } from '#src/domain/documents/formats.ts';
 import { decodeText } from '../decode-text.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 
@@ -10,7 +10,7 @@ export const parsePlainText: DocumentParser = ({ bytes, encoding }) => ({
 /** Source code becomes a fenced block, so that its comments are not read as headings. */
 export const parseCode: DocumentParser = ({ bytes, fileName, encoding }) => {
   const code = decodeText(bytes, encoding);
-  return { body: fencedCodeBlock(code, codeLanguage(fileName)), title: null };
+  return { body: fencedCodeBlock(code, codeLanguageOfFile(fileName)), title: null };
 };
 
 export function fencedCodeBlock(code: string, language: string): string {

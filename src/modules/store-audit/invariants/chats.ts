@@ -12,8 +12,13 @@ import {
   shape,
   text,
 } from '#src/adapters/postgres/shapes.ts';
-import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment/chat-state.ts';
-import { roundTotals } from '#src/domain/alignment/log-totals.ts';
+import {
+  type AlignmentState,
+  alignmentStateAfterRound,
+  type EchoState,
+  initialAlignmentState,
+} from '#src/domain/alignment/chat-state.ts';
+import { roundTotalNames } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import { countRows, type InvariantCheck, queryPagesById } from './invariant.ts';
@@ -55,7 +60,7 @@ const scoredRound = shape({
   neutral: boolean(),
   ewma: double(),
   echoState: text<EchoState>(),
-  foldState: json<FoldState>(),
+  foldState: json<AlignmentState>(),
   offTopic: integer(),
   onTopic: integer(),
 });
@@ -70,7 +75,7 @@ export const alignmentStatesFollowFromScores: InvariantCheck = {
     for (;;) {
       const page = await scoredRoundsAfter(db, before);
       for (const row of page) {
-        const previous = before?.chatId === row.chatId ? before.foldState : initialFoldState;
+        const previous = before?.chatId === row.chatId ? before.foldState : initialAlignmentState;
         const fault = foldingFault(row, previous);
         if (fault !== null) report({ orgId: row.orgId, detail: `Chat ${row.chatId}, round ${row.round}: ${fault}.` });
         before = row;
@@ -104,14 +109,14 @@ function scoredRoundsAfter(db: Knex, before: ScoredRound | undefined): Promise<S
   return rows(db, scoredRound, query);
 }
 
-function foldingFault(row: ScoredRound, previous: FoldState): string | null {
+function foldingFault(row: ScoredRound, previous: AlignmentState): string | null {
   const scores = {
     user: row.userScore,
     agent: row.agentScore,
     neutral: row.neutral,
     refusal: row.refusalKind !== null,
   };
-  const folded = foldRound(previous, scores, { offTopic: row.offTopic, onTopic: row.onTopic });
+  const folded = alignmentStateAfterRound(previous, scores, { offTopic: row.offTopic, onTopic: row.onTopic });
   const stored = new Map(Object.entries(row.foldState));
   const differing = Object.entries(folded).find(([name, value]) => stored.get(name) !== value);
   if (differing !== undefined)
@@ -124,7 +129,7 @@ const loggedChat = pick(ChatModel, 'id', 'orgId');
 const indexedChat = shape({ ...loggedChat.columns, hasWrongWords: boolean() });
 const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
 
-const totalsOf = (table: string) => roundTotals.map((column) => `${table}.${column}`).join(', ');
+const totalsOf = (table: string) => roundTotalNames.map((column) => `${table}.${column}`).join(', ');
 
 /**
  * Compares chat logs with rounds in one SQL statement, so that both come from the same snapshot. Each scored round must
@@ -170,7 +175,7 @@ const chatsWithWords = `
 const CHATS_PER_PAGE = 100;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
-const totals = [...states.map((state) => `${state}_chats`), ...roundTotals];
+const totals = [...states.map((state) => `${state}_chats`), ...roundTotalNames];
 
 const wrongLogTotals = `
   select * from (
@@ -181,7 +186,7 @@ const wrongLogTotals = `
           select audience, agent_id, span, starts_on, ${totals.join(', ')} from log_totals where org_id = o.id
           union all
           select audience, agent_id, s.span, s.starts_on,
-                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...roundTotals.map((column) => `-${column}`)].join(', ')}
+                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...roundTotalNames.map((column) => `-${column}`)].join(', ')}
           from chat_logs cross join lateral (values
             ('ever', date '0001-01-01'),
             ('month', date_trunc('month', started_at at time zone 'utc')::date),

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { bigint, boolean, integer, oneRow, pick, type Row, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { AuditPass, FindingKind } from '#src/domain/documents/audit-report.ts';
+import type { AuditFindingKind, StorageAuditPass } from '#src/domain/documents/audit-report.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
@@ -168,8 +168,8 @@ function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> 
   );
 }
 
-const passes: AuditPass[] = ['points', 'documents', 'blobs', 'deletions'];
-const reportedByI2: FindingKind[] = ['broken_chunks', 'missing_points'];
+const passes: StorageAuditPass[] = ['points', 'documents', 'blobs', 'deletions'];
+const reportedByI2: AuditFindingKind[] = ['broken_chunks', 'missing_points'];
 
 export const noDataIsOrphaned: InvariantCheck = {
   invariant: 'I4',
@@ -189,7 +189,7 @@ export const noDataIsOrphaned: InvariantCheck = {
 
 async function eachFinding(
   deps: InvariantDeps,
-  pass: AuditPass,
+  pass: StorageAuditPass,
   { orphanSeconds }: GracePeriods,
   report: (finding: StoreFinding) => void,
 ): Promise<number> {
