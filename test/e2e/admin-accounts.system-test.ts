@@ -5,9 +5,8 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { loadConfig } from '#src/config.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
+import { aColleague, freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { commands } from '../../scripts/admin/commands.ts';
@@ -22,7 +21,7 @@ describe('npm run admin, for accounts and keys', function () {
   before(async () => {
     own = await startStack({}, { workers: false });
     ada = await own.signUp();
-    grace = await signUpColleague(own, ada, 'Grace');
+    grace = await aColleague(own, ada, 'Grace');
   });
   after(() => own.close());
 

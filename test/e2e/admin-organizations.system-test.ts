@@ -6,14 +6,19 @@ import { expect } from 'chai';
 import { exportedRecordKinds } from '#src/modules/exports/exported-records.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
-import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import {
+  aColleague,
+  anIngestedDocument,
+  aPublishedAgent,
+  aStoredConnection,
+  ask,
+  aTeam,
+} from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
 import { gifOfFrames } from '#test/support/poison/images.ts';
 import { membersAndRemains, remainsOfOrganization } from '#test/support/remaining-content.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { storeConnection } from '#test/support/stored-connection.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
 
@@ -36,10 +41,10 @@ describe('npm run admin, for whole organizations', function () {
   });
   beforeEach(async () => {
     ada = await own.signUp();
-    grace = await signUpColleague(own, ada, 'Grace');
+    grace = await aColleague(own, ada, 'Grace');
     for (const member of [ada, grace]) {
-      await ingestText(member, 'Mine', `The fox of ${member.userId} is quick and brown.`);
-      const agentId = await publishAgent(member);
+      await anIngestedDocument(member, 'Mine', `The fox of ${member.userId} is quick and brown.`);
+      const agentId = await aPublishedAgent(member);
       await ask(member, { agent_id: agentId, message: 'How quick is a fox?' }, 201);
     }
   });
@@ -47,9 +52,9 @@ describe('npm run admin, for whole organizations', function () {
 
   it('exports everything into archives that other programs can unpack', async () => {
     const { db } = own.container;
-    await createTeam(ada, [grace]);
+    await aTeam(ada, [grace]);
     await uploadAvatar(grace, gifOfFrames(1), 200);
-    await storeConnection(own, grace, 'Hers');
+    await aStoredConnection(own, grace, 'Hers');
     await storeEvaluation(db, grace);
     const orgId = ada.orgId;
     const { stdout, stderr, code } = await admin(['export-organization', orgId, '--into', folder]);

@@ -4,11 +4,10 @@ import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, aStoredConnection, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { storeConnection } from '#test/support/stored-connection.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 import { startWorkers } from '#workers/run.ts';
@@ -52,7 +51,7 @@ describe('npm run admin', function () {
     const rows = () => own.container.db('tool_connections').where({ orgId: ada.orgId });
     const unreadable = { id: uuidv7(), orgId: ada.orgId, provider: 'brave_search', credentials: 'gone:AAAA' };
     await own.container.db('tool_connections').insert({ ...unreadable, scopes: [], status: 'active' });
-    const id = await storeConnection(own, ada, 'Reports');
+    const id = await aStoredConnection(own, ada, 'Reports');
     const files = () => own.container.db('connections').where({ id });
     await files().update({ credentials: 'gone:AAAA' });
     const failed = await admin(own.settings, 'reseal');
@@ -146,7 +145,7 @@ describe('npm run admin', function () {
   it('queues chats for new scores that another scorer scored', async () => {
     const { db } = own.container;
     const rescore = (...args: string[]) => admin(own.settings, 'rescore', ada.orgId, ...args);
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     const message = 'What is the interest rate of a mortgage loan?';
     const { chat_id: chatId, postprocess_job_id: jobId } = await ask(ada, { agent_id: agentId, message }, 201);
     await untilJob(ada, jobId, 'succeeded');

@@ -1,13 +1,19 @@
 import { expect } from 'chai';
 import { userSchema } from '#src/modules/members/members.schema.ts';
-import { ask, ingestText, loanAnchors, openChatStream } from '#test/support/chat-fixtures.ts';
+import {
+  anEvaluableVersion,
+  anIngestedDocument,
+  ask,
+  evaluate,
+  freshEmail,
+  loanAnchors,
+  openChatStream,
+} from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { itServesTheDataroom } from '#test/support/dataroom-story.ts';
-import { evaluate, newEvaluable } from '#test/support/evaluations.ts';
 import { readEvents } from '#test/support/event-stream.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { type ProductionCluster, startProductionCluster } from '#test/support/production-cluster.ts';
 import { openBucket, type TestBucket } from '#test/support/s3.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
@@ -45,9 +51,9 @@ describe('two processes of the API and three of workers, which share no disk', f
 
   it('evaluates, publishes and answers, goes on with a stream at the other process, scores and lists it', async () => {
     const ada = await cluster.signUp();
-    await ingestText(ada, 'Loans', 'A loan is repaid month by month.');
+    await anIngestedDocument(ada, 'Loans', 'A loan is repaid month by month.');
     model.behave(judgeWell());
-    const version = await newEvaluable(ada, { anchor_words: loanAnchors });
+    const version = await anEvaluableVersion(ada, { anchor_words: loanAnchors });
     const cases = [{ input: 'How is a loan repaid?', expected: 'Month by month.' }];
     expect((await evaluate(ada, { ...version, cases })).cases).length(1);
     const published = await ada.post(

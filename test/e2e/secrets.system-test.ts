@@ -1,12 +1,11 @@
 import { expect } from 'chai';
 import { oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, freshEmail } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';
 import type { Member, Reply } from '#test/support/client.ts';
 import { beginConsent, connect, consentTo, s3Fields } from '#test/support/connector-stack.ts';
 import { finishConsent } from '#test/support/finish-consent.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { importFiles } from '#test/support/import-stack.ts';
 import { createBucket, s3Endpoint } from '#test/support/s3.ts';
 import { answerError } from '#test/support/scripted-server.ts';
@@ -213,7 +212,7 @@ describe('secrets', function () {
   async function askModels(): Promise<void> {
     const { model, api: stack } = own;
     const message = `Incorrect API key provided: ${stack.config.models.apiKey}.`;
-    const question = { agent_id: await publishAgent(ada), message: 'How is a loan repaid?' };
+    const question = { agent_id: await aPublishedAgent(ada), message: 'How is a loan repaid?' };
     for (const status of [401, 400, 500]) {
       model.behave(() => ({ kind: 'status', status, message }));
       await hearText('/chat', question);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ReceivedSpan, startOtlpReceiver } from '#test/support/otlp-receiver.ts';
@@ -39,7 +39,7 @@ describe('a trace', function () {
     await until('the run has sent its span', async () =>
       collector.spans.some(({ name, traceId: of }) => of === traceId && name === 'RunWorkflow ingestDocument'),
     );
-    const agentId = await publishAgent(ada.at(baseUrl));
+    const agentId = await aPublishedAgent(ada.at(baseUrl));
     const answer = await ada.at(baseUrl).raw('/chat/stream', {
       method: 'POST',
       headers: { 'content-type': 'application/json', traceparent: `00-${chatTraceId}-${callerSpan}-01` },

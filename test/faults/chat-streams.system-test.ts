@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Round } from '#src/modules/chat/chat.model.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess } from '#test/support/child-processes.ts';
 import { readEvents } from '#test/support/event-stream.ts';
 import { type FaultCase, startFaultCase } from '#test/support/fault-case.ts';
@@ -34,7 +34,7 @@ describe(`${streams} answers that are read at the same time, by readers who leav
 
   before(async () => {
     own = await startFaultCase();
-    agentId = await publishAgent(own.member);
+    agentId = await aPublishedAgent(own.member);
     // One user opens more streams and requests than the limits allow.
     const settings = { ...probedSettings, CONCURRENT_STREAMS: 'off', CONCURRENT_REQUESTS: 'off' };
     apis = await Promise.all([startApiProcess(own.stack, settings), startApiProcess(own.stack, settings)]);

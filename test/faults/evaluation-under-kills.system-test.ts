@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { z } from 'zod';
 import { comparisonResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
+import { twoEvaluableVersions } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { newPair } from '#test/support/evaluations.ts';
 import { expectInvariants, type FaultCase, startFaultCase } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
@@ -35,7 +35,7 @@ describe(`a comparison of ${CASES} cases whose worker is killed while it runs`, 
 
   async function compare(member: Member): Promise<z.infer<typeof comparisonResultSchema>> {
     const cases = Array.from({ length: CASES }, (_, index) => ({ input: `What is fee ${index}?` }));
-    const body = { ...(await newPair(member))[0], cases };
+    const body = { ...(await twoEvaluableVersions(member))[0], cases };
     return comparisonResultSchema.parse((await member.post('/agent-eval/compare', body, 200)).body);
   }
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Round } from '#src/modules/chat/chat.model.ts';
-import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { isFullRun, measured } from '#test/support/fault-run.ts';
@@ -17,7 +17,7 @@ describe('F10: a chat model that breaks', () => {
     model = await startScriptedModel();
     stack = await startStack({ OPENAI_BASE_URL: model.baseUrl }, { workers: false });
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
   });
   after(async () => {
     await stack.close();

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { ingestAnswerSchema } from '#src/modules/rag/rag.schema.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
+import { anEvaluableVersion, startPath } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { newEvaluable, startPath } from '#test/support/evaluations.ts';
 import { post } from '#test/support/exact-limit.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -82,7 +82,7 @@ describe('F11: what is asked for fifty times at once', () => {
     try {
       await registerSearchAttributes(idle.container.temporal);
       const bob = await idle.signUp();
-      const of = await newEvaluable(bob, { golden_cases: [{ id: 'fee', prompt: 'What is the fee?' }] });
+      const of = await anEvaluableVersion(bob, { golden_cases: [{ id: 'fee', prompt: 'What is the fee?' }] });
       const start = () => post(bob, startPath(of), { run_golden: true }, { prefer: 'wait=0' });
       for (const answer of await fiftyTimes(start)) expect(answer.status).equal(200);
       const runs = await idle.container.db('jobs').where({ orgId: bob.orgId, kind: 'evaluate' });

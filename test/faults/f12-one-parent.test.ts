@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type AgentDto, agentListSchema } from '#src/modules/agents/agents.schema.ts';
+import { aDraft, aDraftWithVersions, aSettledAgentOfDraft, readDraft } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { newChain, newDraft, publishSettled, readDraft } from '#test/support/drafts.ts';
 import { post } from '#test/support/exact-limit.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -34,7 +34,7 @@ describe('F12: many who commit and publish at once, before two processes of the 
   const oneOfAll = [201, ...Array(TIMES - 1).fill(409)];
 
   it('under one parent: it gets one child, and one number is given', async () => {
-    const { id, head_version_id } = await newDraft(ada);
+    const { id, head_version_id } = await aDraft(ada);
     const sent = { parent_version_id: head_version_id };
     const answers = await atOnce((member) => post(member, `/agent-drafts/${id}/versions`, sent));
     expect(statusesOf(answers)).deep.equal(oneOfAll);
@@ -44,7 +44,7 @@ describe('F12: many who commit and publish at once, before two processes of the 
   });
 
   it('by force: each is made and replaces the one before, and the last is left', async () => {
-    const { id, head_version_id } = await newDraft(ada);
+    const { id, head_version_id } = await aDraft(ada);
     const sent = { parent_version_id: head_version_id, force: true };
     const answers = await atOnce((member) => post(member, `/agent-drafts/${id}/versions`, sent));
     expect(statusesOf(answers)).deep.equal(Array(TIMES).fill(201));
@@ -54,7 +54,7 @@ describe('F12: many who commit and publish at once, before two processes of the 
   });
 
   it('while every version is deleted: nothing breaks, and one at least is left', async () => {
-    const { id, versions } = await newChain(ada, TIMES / 2);
+    const { id, versions } = await aDraftWithVersions(ada, TIMES / 2);
     const answers = await atOnce((member, turn) => {
       const versionId = versions[Math.floor(turn / 2)]?.id;
       const path = `/agent-drafts/${id}/versions`;
@@ -66,10 +66,10 @@ describe('F12: many who commit and publish at once, before two processes of the 
   });
 
   it('one place below the limit of agents: one is published', async () => {
-    const draft = await newDraft(ada);
+    const draft = await aDraft(ada);
     const agents: AgentDto[] = [];
     for (let used = 1; used < stacks[0].config.tierLimits.free.agents; used += 1) {
-      agents.unshift(await publishSettled(ada, draft));
+      agents.unshift(await aSettledAgentOfDraft(ada, draft));
     }
     const sent = { version_id: draft.head_version_id };
     const answers = await atOnce((member) => post(member, `/agent-drafts/${draft.id}/publish`, sent));

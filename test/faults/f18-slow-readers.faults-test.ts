@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Round } from '#src/modules/chat/chat.model.ts';
-import { openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, openChatStream } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess } from '#test/support/child-processes.ts';
 import { collect } from '#test/support/collect.ts';
 import { type FaultCase, startFaultCase } from '#test/support/fault-case.ts';
@@ -30,7 +30,7 @@ describe('F18: readers who take a byte a second, and readers who are cut off', f
 
   before(async () => {
     own = await startFaultCase();
-    agentId = await publishAgent(own.member);
+    agentId = await aPublishedAgent(own.member);
     api = await startApiProcess(own.stack, { ...probedSettings, CONCURRENT_STREAMS: 'off' });
   });
   after(async () => {

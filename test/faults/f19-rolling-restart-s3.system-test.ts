@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Round } from '#src/modules/chat/chat.model.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent } from '#test/support/builders.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
 import { type Order, type ProductionCluster, startProductionCluster } from '#test/support/production-cluster.ts';
@@ -39,7 +39,7 @@ describe('F19: every process is restarted in turn while clients go on', function
     const opened: Caller[] = [];
     for (let index = 0; index < organizations; index += 1) {
       const member = await cluster.signUp();
-      opened.push(await openCaller(member, await publishAgent(member)));
+      opened.push(await openCaller(member, await aPublishedAgent(member)));
     }
     callers = opened as typeof callers;
   });

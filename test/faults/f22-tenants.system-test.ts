@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, aStoredConnection, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
@@ -7,7 +7,6 @@ import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/ro
 import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
-import { storeConnection } from '#test/support/stored-connection.ts';
 
 const ORGANIZATIONS = 5;
 const REQUESTS = isFullRun ? 10_000 : 1_000;
@@ -52,12 +51,12 @@ describe('F22: tenants that ask for each other’s things', function () {
     const member = await stack.signUp(canary);
     await stack.container.db('organizations').where({ id: member.orgId }).update({ name: canary, tier: 'max' });
     const visibility = 'org_level';
-    const documentId = await ingestText(member, canary, `A loan of ${canary} is repaid month by month.`);
+    const documentId = await anIngestedDocument(member, canary, `A loan of ${canary} is repaid month by month.`);
     const { db } = stack.container;
     const root = await db('folders').where({ orgId: member.orgId, systemRole: 'org_root' }).first('id');
     await member.post(`/documents/${documentId}/links`, { folder_id: root.id }, 201);
     const prompt = { agent_name: canary, agent_prompt: `You speak for ${canary}.`, visibility };
-    const agentId = await publishAgent(member, prompt);
+    const agentId = await aPublishedAgent(member, prompt);
     const draft = Object((await member.post('/agent-drafts', { ...prompt, anchor_words: { loan: 5 } }, 201)).body);
     const message = `How is a loan repaid, ${canary}?`;
     const { chat_id } = await ask(member, { agent_id: agentId, message, visibility }, 201);
@@ -83,7 +82,7 @@ describe('F22: tenants that ask for each other’s things', function () {
       team_id: team.id,
       user_id: colleague.user_id,
       provider: 'brave_search',
-      connection_id: await storeConnection(stack, member, canary),
+      connection_id: await aStoredConnection(stack, member, canary),
     };
     return { member, canary, ids };
   }

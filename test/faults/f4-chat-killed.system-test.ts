@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Round } from '#src/modules/chat/chat.model.ts';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess } from '#test/support/child-processes.ts';
 import type { ApiClient } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
@@ -32,7 +32,7 @@ describe('F4: an API that dies while it answers', function () {
 
   before(async () => {
     own = await startFaultCase();
-    agentId = await publishAgent(own.member);
+    agentId = await aPublishedAgent(own.member);
     await own.startWorker();
   });
   after(() => own.close());
@@ -145,7 +145,7 @@ describe('F4: an API that dies while it answers', function () {
           : { kind: 'call', calls: [{ name: 'math_evaluate', args: { expression } }] },
       );
     };
-    const calculator = await publishAgent(own.member, { enabled_tools: ['math.evaluate'] });
+    const calculator = await aPublishedAgent(own.member, { enabled_tools: ['math.evaluate'] });
     const api = await startApiProcess(own.stack);
     calculates(endless);
     const body = { agent_id: calculator, message };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { auditScheduleId } from '#src/temporal/schedules.ts';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask } from '#test/support/builders.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { measured } from '#test/support/fault-run.ts';
 import { testServices } from '#test/support/services.ts';
@@ -55,7 +55,7 @@ describe('F5: Temporal that is away for half a minute', function () {
 
   it('the API reads, takes uploads and answers; afterwards everything catches up', async () => {
     const { member, stack } = own;
-    const agentId = await publishAgent(member);
+    const agentId = await aPublishedAgent(member);
     const sentences = (of: string) => Array.from({ length: 200 }, (_, at) => `Sentence ${at} of ${of}.`).join(' ');
     const before = await uploadText(member, 'What was there before.');
     await untilJob(member, before.jobId, 'succeeded');

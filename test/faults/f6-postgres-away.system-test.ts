@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Round } from '#src/modules/chat/chat.model.ts';
-import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { isFullRun, measured } from '#test/support/fault-run.ts';
@@ -32,7 +32,7 @@ describe('F6: Postgres that is away while answers are written', function () {
     const settings = { DATABASE_URL: url.href, DATABASE_POOL_SIZE: '4' };
     stack = await startStack({ ...witness.settings, ...settings }, { workers: false });
     ada = await stack.signUp('Ada');
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
     chatId = (await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201)).chat_id;
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
-import { ask, type ChatMessage, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, ask, type ChatMessage } from '#test/support/builders.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, measured } from '#test/support/fault-run.ts';
 import { testServices } from '#test/support/services.ts';
@@ -51,10 +51,10 @@ describe('F7: a vector store that is away', function () {
 
   it('chats go on by words, what is written waits, and afterwards everything is as it would have been', async () => {
     const ada = await stack.signUp();
-    const terms = await ingestText(ada, 'Terms', 'Early repayment of the loan costs a fee of one percent.');
-    const doomed = await ingestText(ada, 'Old terms', 'Paying the loan back early was free of charge.');
-    const byMeaning = await ingestText(ada, 'Rates', 'The interest rate of the loan is three percent.');
-    const agent = await publishAgent(ada);
+    const terms = await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs a fee of one percent.');
+    const doomed = await anIngestedDocument(ada, 'Old terms', 'Paying the loan back early was free of charge.');
+    const byMeaning = await anIngestedDocument(ada, 'Rates', 'The interest rate of the loan is three percent.');
+    const agent = await aPublishedAgent(ada);
     const first = await ask(ada, { agent_id: agent, message: question }, 201);
     expect(await degradations(first)).deep.equal([]);
 
@@ -104,8 +104,8 @@ describe('F7: a vector store that is away', function () {
 
   it('a store that is silent is not waited for longer than a person would wait', async () => {
     const ada = await stack.signUp();
-    const terms = await ingestText(ada, 'Terms', 'Early repayment of the loan costs a fee of one percent.');
-    const agent = await publishAgent(ada);
+    const terms = await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs a fee of one percent.');
+    const agent = await aPublishedAgent(ada);
     process.kill(server.pid, 'SIGSTOP');
     try {
       const answer = await ask(ada, { agent_id: agent, message: question }, 201);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
-import { newPair } from '#test/support/evaluations.ts';
+import { twoEvaluableVersions } from '#test/support/builders.ts';
 import { expectInvariants, type FaultCase, startFaultCase } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
@@ -41,7 +41,11 @@ describe('F9: a judge that is busy', function () {
     });
     await own.startWorker();
     const cases = Array.from({ length: CASES }, (_, index) => ({ input: `What is fee ${index}?` }));
-    const reply = await own.member.post('/agent-eval/evaluate', { ...(await newPair(own.member))[0], cases }, 200);
+    const reply = await own.member.post(
+      '/agent-eval/evaluate',
+      { ...(await twoEvaluableVersions(own.member))[0], cases },
+      200,
+    );
     expect(evaluationResultSchema.parse(reply.body).cases).length(CASES);
     expect(early.filter((ms) => ms > 5)).deep.equal([]);
     note(`${calls} calls for ${QUESTIONS} answers`);

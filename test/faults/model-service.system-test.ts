@@ -8,7 +8,7 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings, answerError, answerJson, type ScriptedAnswer } from '#test/support/scripted-server.ts';
@@ -231,7 +231,7 @@ describe('a model service that breaks', function () {
   it('lets a person go on without it, while he waits', async () => {
     const own = await startProcess();
     const ada = await own.signUp();
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     model.behaveEmbedding(answerError(500, 'broken'));
     model.behave(() => ({ kind: 'break_off', text: 'Half of' }));
     const { body } = await ada.post('/chat', { agent_id: agentId, message: 'What is the fee?' }, 503);

@@ -6,11 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { defaultRateLimits } from '#src/domain/access/limits.ts';
+import { aColleague, aDraft, anEvaluableVersion, startPath } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess } from '#test/support/child-processes.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { newDraft } from '#test/support/drafts.ts';
-import { newEvaluable, startPath } from '#test/support/evaluations.ts';
 import { note } from '#test/support/fault-run.ts';
 import type { NoisyAnswers, NoisyTask } from '#test/support/noisy-tenant.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -70,8 +68,8 @@ describe('noisy neighbour: a tenant that takes all it gets of an API', function 
       baseUrl: api.baseUrl,
       token: await tokenOf(own.anonymous, noisy),
       jobId: `ingest-${await paste(noisy)}-1`,
-      colleagueId: (await signUpColleague(own, noisy)).userId,
-      evaluationPath: startPath(await newEvaluable(noisy)),
+      colleagueId: (await aColleague(own, noisy)).userId,
+      evaluationPath: startPath(await anEvaluableVersion(noisy)),
       hostileEndpoint: `http://${placeOf(endless)}`,
       hasUploads,
     };
@@ -120,7 +118,7 @@ async function tokenOf(anonymous: ApiClient, { email, password }: Member): Promi
 /** Of a user with a small dataroom. */
 async function ordinaryRequests(member: Member): Promise<(() => Promise<unknown>)[]> {
   const documentId = await paste(member);
-  const draft = await newDraft(member);
+  const draft = await aDraft(member);
   const name = () => crypto.randomUUID();
   return [
     () => member.get('/entity/me/profile', 200),

@@ -7,8 +7,8 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { type JobDto, jobListSchema, jobSchema } from '#src/modules/jobs/jobs.schema.ts';
 import { ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { question, wordVector } from '#test/support/retrieval-fixture.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
@@ -48,7 +48,7 @@ describe('an organization that changes its embedding model under a reader', func
     });
     stack = await startStack({ OPENAI_BASE_URL: model.baseUrl, EMBEDDING_MODEL: 'old' });
     ada = await stack.signUp();
-    grace = await signUpColleague(stack, ada);
+    grace = await aColleague(stack, ada);
     jobId = `reembed-${ada.orgId}`;
   });
   after(async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, openChatStream } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess } from '#test/support/child-processes.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents } from '#test/support/event-stream.ts';
@@ -14,7 +14,7 @@ describe('a restart of the API while streams are open', function () {
 
   before(async () => {
     own = await startFaultCase();
-    agentId = await publishAgent(own.member);
+    agentId = await aPublishedAgent(own.member);
     api = await startApiProcess(own.stack);
   });
   after(() => own.close());

@@ -4,7 +4,7 @@ import { alignmentCalibrationFor } from '#src/domain/alignment/score.ts';
 import { judgeDialogues } from '../../bench/alignment/dialogue-quality.ts';
 import { readDialogues } from '../../bench/alignment/dialogues.ts';
 import { createEmbedTexts } from '../../scripts/alignment/embed-texts.ts';
-import { ask, publishAgent } from './chat-fixtures.ts';
+import { aPublishedAgent, ask } from './builders.ts';
 import type { FaultCase, Scenario } from './fault-case.ts';
 import { testServices } from './services.ts';
 import { until } from './until.ts';
@@ -41,7 +41,7 @@ async function converse(
   const [said] = dialogue;
   if (said === undefined) throw new Error('There is no such dialogue.');
   const { persona, anchors } = said.agent;
-  const agentId = await publishAgent(own.member, { agent_prompt: persona, anchor_words: anchors });
+  const agentId = await aPublishedAgent(own.member, { agent_prompt: persona, anchor_words: anchors });
   await untilJob(own.member, anchoringWorkflowId(agentId), 'succeeded');
   let chatId = '';
   const wanted = said.rounds.slice(0, rounds);

@@ -5,7 +5,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { type AlignmentActivities, createAlignmentActivities } from '#activities/alignment.ts';
 import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
 import { accessKeysOfRow } from '#src/domain/access/visibility.ts';
-import { publishAgent } from './chat-fixtures.ts';
+import { aPublishedAgent } from './builders.ts';
 import type { Member } from './client.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
 import { type Stack, startStack } from './stack.ts';
@@ -51,7 +51,7 @@ async function startAlignmentStack(): Promise<AlignmentStack & { close(): Promis
   );
   const { db } = own.container;
   const ada = await own.signUp('Ada');
-  const agentId = await publishAgent(ada);
+  const agentId = await aPublishedAgent(ada);
   const activities = createAlignmentActivities(own.container);
 
   const scoreNext: AlignmentStack['scoreNext'] = (chat, attempt = 1) =>

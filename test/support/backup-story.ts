@@ -8,13 +8,12 @@ import { type Container, createContainer } from '#src/container.ts';
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { runAdmin } from './admin-command.ts';
 import { readAvatar, uploadAvatar } from './avatars.ts';
-import { ask, publishAgent } from './chat-fixtures.ts';
+import { aPublishedAgent, aStoredConnection, ask } from './builders.ts';
 import type { ApiClient, Member } from './client.ts';
 import { docxFile } from './document-fixtures.ts';
 import { plainImage } from './images.ts';
 import { createEmptyDatabase, testServices } from './services.ts';
 import { type Stack, startStack } from './stack.ts';
-import { storeConnection } from './stored-connection.ts';
 import { expectStoresMatch } from './stores.ts';
 import { createTestNamespace } from './temporal-namespace.ts';
 import { until } from './until.ts';
@@ -72,7 +71,7 @@ export async function fillInstallation(source: Stack): Promise<{ ada: Member; ag
     const { embedding_job_id } = (await ada.upload('/documents', file, 201)).body as { embedding_job_id: string };
     await untilRun(ada, embedding_job_id, 'succeeded');
   }
-  const agentId = await publishAgent(ada);
+  const agentId = await aPublishedAgent(ada);
   const message = 'What is the interest rate of a mortgage loan?';
   const { postprocess_job_id } = await ask(ada, { agent_id: agentId, message }, 201);
   await untilJob(ada, postprocess_job_id, 'succeeded');
@@ -80,7 +79,7 @@ export async function fillInstallation(source: Stack): Promise<{ ada: Member; ag
   await untilClosed(source.container, postprocess_job_id);
   await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
   await uploadAvatar(ada, await plainImage({ width: 64, height: 64 }).png().toBuffer(), 200);
-  await storeConnection(source, ada, 'Reports');
+  await aStoredConnection(source, ada, 'Reports');
   const outdated = () => source.container.db('connection_schedules').whereNotNull('outdatedAt').first('connectionId');
   await until('its schedule is in line', async () => (await outdated()) === undefined);
   return { ada, agentId };

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
+import { aColleague } from './builders.ts';
 import type { ApiClient, Member } from './client.ts';
-import { signUpColleague } from './colleague.ts';
 import { isForJudge, judgeWell } from './scripted-judge.ts';
 import type { ScriptedStack } from './scripted-stack.ts';
 import { untilJob } from './until-job.ts';
@@ -18,7 +18,7 @@ export async function rejectsOtherCallers(
 ): Promise<void> {
   const of = body as { draft_id: string; version_id: string };
   await stack.anonymous.post(path, body, 401);
-  const colleague = await signUpColleague(stack, owner);
+  const colleague = await aColleague(stack, owner);
   await colleague.post(path, body, 404);
   await owner.patch(`/agent-drafts/${of.draft_id}/scope`, { visibility: 'org_level' }, 200);
   await colleague.post(path, body, 403);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { newEvaluable, startPath } from './evaluations.ts';
+import { anEvaluableVersion, startPath } from './builders.ts';
 import type { FaultCase, Scenario } from './fault-case.ts';
 import { judgeWell } from './scripted-judge.ts';
 import { until } from './until.ts';
@@ -12,7 +12,7 @@ const goldenCases = [
 
 /** @returns its job */
 async function start({ member, stack }: FaultCase, fields: object): Promise<string> {
-  const of = await newEvaluable(member, fields);
+  const of = await anEvaluableVersion(member, fields);
   await member.post(startPath(of), { run_golden: true }, 200, { prefer: 'wait=0' });
   const { evalRunId } = await stack.container.db('draftVersions').where({ id: of.version_id }).first('evalRunId');
   return evalRunId;

@@ -18,8 +18,7 @@ import {
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { cancelScoring, failScoring, scoreChat } from './alignment-scenarios.ts';
-import { publishAgent } from './chat-fixtures.ts';
-import { signUpColleague } from './colleague.ts';
+import { aColleague, aPublishedAgent } from './builders.ts';
 import {
   cancelImport,
   failImport,
@@ -204,7 +203,7 @@ const failDeletion: Scenario = {
 
 /** A member with a document is removed. @returns the job that erases it */
 async function removeAuthor(own: FaultCase): Promise<string> {
-  const grace = await signUpColleague(own.stack, own.member);
+  const grace = await aColleague(own.stack, own.member);
   const { jobId } = await uploadLongText({ ...own, member: grace });
   await untilJob(grace, jobId, 'succeeded');
   await own.member.delete(`/entity/members/${grace.userId}`, 204);
@@ -247,7 +246,7 @@ const failErasure: Scenario = {
 /** Words for the anchors of an agent that is published; the first ones stay. */
 const anchor: Scenario = {
   drive: async (own) => {
-    const agentId = await publishAgent(own.member);
+    const agentId = await aPublishedAgent(own.member);
     await untilEnd(own, anchoringWorkflowId(agentId), 'succeeded');
     expect(await candidatesOf(own, agentId)).length.within(24, 40);
     return { documentId: null, jobId: anchoringWorkflowId(agentId) };
@@ -262,7 +261,7 @@ async function candidatesOf({ stack }: FaultCase, agentId: string): Promise<stri
 const parkAnchoring: Scenario = {
   faults: 'proposeWords:before:throw:model_not_configured:1',
   drive: async (own) => {
-    const jobId = anchoringWorkflowId(await publishAgent(own.member));
+    const jobId = anchoringWorkflowId(await aPublishedAgent(own.member));
     await retryUntilDone(own, jobId);
     return { documentId: null, jobId };
   },
@@ -271,7 +270,7 @@ const parkAnchoring: Scenario = {
 const failAnchoring: Scenario = {
   faults: 'proposeWords:before:throw:blob_missing',
   drive: async (own) => {
-    const jobId = anchoringWorkflowId(await publishAgent(own.member));
+    const jobId = anchoringWorkflowId(await aPublishedAgent(own.member));
     await untilEnd(own, jobId, 'failed');
     await retryUntilDone(own, jobId);
     return { documentId: null, jobId };
@@ -281,7 +280,7 @@ const failAnchoring: Scenario = {
 const cancelAnchoring: Scenario = {
   faults: 'proposeWords:after_effect:hang',
   drive: async (own) => {
-    const jobId = anchoringWorkflowId(await publishAgent(own.member));
+    const jobId = anchoringWorkflowId(await aPublishedAgent(own.member));
     await until('it proposes', async () => (await jobOf(own, jobId)).stage === 'propose');
     await own.stack.container.orchestrator.cancel(jobId);
     await untilEnd(own, jobId, 'cancelled');

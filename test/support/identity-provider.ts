@@ -7,7 +7,7 @@ import type { ProviderAccount } from '../../scripts/identity-provider/account.ts
 import { createIdentityProvider } from '../../scripts/identity-provider/identity-provider.ts';
 import { newIdTokenKey } from '../../scripts/identity-provider/provider-folder.ts';
 import type { Middleware } from '../../scripts/identity-provider/serve-pages.ts';
-import { freshEmail } from './fresh-email.ts';
+import { freshEmail } from './builders.ts';
 
 const ROUTES = {
   '/.well-known/openid-configuration': 'discovery',

@@ -1,7 +1,6 @@
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
-import { ingestText, publishAgent } from './chat-fixtures.ts';
+import { anEvaluableVersion, anIngestedDocument, aPublishedAgent, startPath } from './builders.ts';
 import { startApiProcess, startWorkerProcess } from './child-processes.ts';
-import { newEvaluable, startPath } from './evaluations.ts';
 import { judgeWell } from './scripted-judge.ts';
 import { startScriptedModel } from './scripted-model.ts';
 import { type Stack, startStack } from './stack.ts';
@@ -42,8 +41,8 @@ export async function startMeasuredService(settings: Record<string, string> = {}
     /** An upload, a chat with a stream, and an evaluation. */
     async story(): Promise<void> {
       model.behave(() => ({ kind: 'answer', text: 'The loan costs one percent.' }));
-      await ingestText(ada, 'Loans', 'A loan of the bank costs one percent of interest for each month.');
-      const agentId = await publishAgent(ada);
+      await anIngestedDocument(ada, 'Loans', 'A loan of the bank costs one percent of interest for each month.');
+      const agentId = await aPublishedAgent(ada);
       const answer = await ada.raw('/chat/stream', {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
@@ -52,7 +51,7 @@ export async function startMeasuredService(settings: Record<string, string> = {}
       const events = await answer.text();
       if (!events.includes('event: done')) throw new Error(`the answer did not end well: ${events}`);
       model.behave(judgeWell());
-      const of = await newEvaluable(ada, {
+      const of = await anEvaluableVersion(ada, {
         golden_cases: [{ id: 'fee', prompt: 'What is the fee?', reference_answer: 'One percent.' }],
       });
       await ada.post(startPath(of), { run_golden: true }, 200, { prefer: 'wait=60' });

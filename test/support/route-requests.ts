@@ -1,6 +1,6 @@
 import type { Route } from '#src/http/routing/route.ts';
+import { freshEmail } from './builders.ts';
 import type { ApiClient } from './client.ts';
-import { freshEmail } from './fresh-email.ts';
 import { gifOfFrames } from './poison/images.ts';
 
 /** What the parameters of paths stand for, by their names. */

@@ -5,7 +5,7 @@ import { type AnchoringActivities, createAnchoringActivities } from '#activities
 import type { ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/alignment.ts';
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -37,7 +37,7 @@ describe('anchoring activities', () => {
     );
   }
 
-  const publish = async () => ({ orgId: ada.orgId, agentId: await publishAgent(ada) });
+  const publish = async () => ({ orgId: ada.orgId, agentId: await aPublishedAgent(ada) });
   const agentOf = ({ agentId }: ProposeAnchorWordsInput) => own.container.db('agents').where({ id: agentId }).first();
   const jobOf = ({ agentId }: ProposeAnchorWordsInput) =>
     own.container

@@ -12,10 +12,8 @@ import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-i
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, aDocumentIn, aFolder, aPublishedAgent, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { makeFolder, rootOf, uploadInto } from '#test/support/folders.ts';
 import { membersAndRemains, remainsOfOrganization } from '#test/support/remaining-content.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
@@ -39,7 +37,7 @@ describe('erasure activities', () => {
   after(() => own.close());
   beforeEach(async () => {
     ada = await own.signUp();
-    grace = await signUpColleague(own, ada);
+    grace = await aColleague(own, ada);
   });
 
   const eraseDocuments = (of: ErasureSubject) =>
@@ -71,7 +69,7 @@ describe('erasure activities', () => {
   it('erase the personal content of a user when each runs twice at the same time', async () => {
     const of = { orgId: ada.orgId, userId: grace.userId };
     const documentId = await paste(grace);
-    await publishAgent(grace);
+    await aPublishedAgent(grace);
     await storeEvaluation(db, grace);
     await ada.delete(`/entity/members/${grace.userId}`, 204);
     await twice(() => stopWork(of));
@@ -95,7 +93,7 @@ describe('erasure activities', () => {
   it('erase an organization when each runs twice at the same time', async () => {
     const of = { orgId: ada.orgId, userId: null };
     const documentIds = [await paste(ada), await paste(grace)];
-    await publishAgent(grace, { visibility: 'org_level' });
+    await aPublishedAgent(grace, { visibility: 'org_level' });
     for (const member of [ada, grace]) await storeEvaluation(db, member);
     const { userIds } = await membersAndRemains(own, ada.orgId);
     await ada.delete('/entity/org', 204);
@@ -110,9 +108,9 @@ describe('erasure activities', () => {
     const of = { orgId: ada.orgId, userId: grace.userId };
     await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
     const [shared, ofGrace] = [await rootOf(ada, 'org_root'), await rootOf(grace, 'personal_root')];
-    const [staying, taken] = [await makeFolder(grace, shared), await makeFolder(ada, shared)];
-    const below = await makeFolder(ada, taken.id);
-    const [alone, both] = [await uploadInto(ada, below.id), await uploadInto(ada, below.id)];
+    const [staying, taken] = [await aFolder(grace, shared), await aFolder(ada, shared)];
+    const below = await aFolder(ada, taken.id);
+    const [alone, both] = [await aDocumentIn(ada, below.id), await aDocumentIn(ada, below.id)];
     await grace.post(`/documents/${both}/links`, { folder_id: staying.id }, 201);
     await grace.patch(`/folders/${taken.id}`, { parent_id: ofGrace }, 200);
     await ada.delete(`/entity/members/${grace.userId}`, 204);

@@ -5,8 +5,8 @@ import type { EvaluationStepsResult, JudgeUnitInput } from '#src/contracts/evalu
 import { judgingUnitsOfPrompt } from '#src/domain/judging/judgement.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { anEvaluableVersion, type Evaluable, startPath } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { type Evaluable, newEvaluable, startPath } from '#test/support/evaluations.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -36,7 +36,7 @@ describe('evaluation activities', () => {
   beforeEach(async () => {
     model.behave(judgeWell());
     ada = await own.signUp();
-    of = await newEvaluable(ada, { golden_cases: [{ id: 'fee', prompt: 'What is the fee?' }] });
+    of = await anEvaluableVersion(ada, { golden_cases: [{ id: 'fee', prompt: 'What is the fee?' }] });
     await ada.post(startPath(of), { run_golden: true }, 200, { prefer: 'wait=0' });
     const { evalRunId } = await db('draftVersions').where({ id: of.version_id }).first('evalRunId');
     run = { orgId: ada.orgId, runId: evalRunId };

@@ -9,8 +9,8 @@ import { createExportVolumeWriter, createZipArchive } from '#src/modules/exports
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Exported, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
@@ -143,7 +143,7 @@ describe('export activities', () => {
   });
 
   it('fail once the requesting user is no longer an admin, or the export is deleted', async () => {
-    const grace = await signUpColleague(own, ada, 'Grace');
+    const grace = await aColleague(own, ada, 'Grace');
     const { db } = own.container;
     await db('memberships').where({ userId: grace.userId }).update({ isOrgAdmin: true });
     const of = await begin(ada);

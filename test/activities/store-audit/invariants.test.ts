@@ -7,13 +7,12 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Violation } from '#src/modules/store-audit/invariants.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, aStoredConnection } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { addIndexedChunks } from '#test/support/indexed-documents.ts';
 import { addChat as addLoggedChat, addRound } from '#test/support/logged-chats.ts';
 import { putBlob } from '#test/support/put-blob.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { storeConnection } from '#test/support/stored-connection.ts';
 
 describe('invariant checks', () => {
   let own: Stack;
@@ -140,7 +139,7 @@ describe('invariant checks', () => {
 
   /** Adds a chat with one scored round per score. */
   async function addChat(scores: number[]): Promise<string> {
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     const of = { orgId: ada.orgId, createdBy: ada.userId, acl: [`user:${ada.userId}`], visibility: 'personal' };
     const chatId = uuidv7();
     await db('chats').insert({
@@ -281,7 +280,7 @@ describe('invariant checks', () => {
   });
 
   it('I17 reports wrong chat logs, wrong totals and wrong search words', async () => {
-    const by = { orgId: ada.orgId, createdBy: ada.userId, agentId: await publishAgent(ada) };
+    const by = { orgId: ada.orgId, createdBy: ada.userId, agentId: await aPublishedAgent(ada) };
     const chatId = await addLoggedChat(db, by);
     await addRound(db, { orgId: ada.orgId, chatId, round: 1 });
     expect(await check()).deep.equal([]);
@@ -338,7 +337,7 @@ describe('invariant checks', () => {
 
   it('I18 reports a run with a wrong count of files, and a document that belongs to two files', async () => {
     const { orgId } = ada;
-    const connectionId = await storeConnection(own, ada, 'Reports');
+    const connectionId = await aStoredConnection(own, ada, 'Reports');
     const run = { id: uuidv7(), orgId, connectionId, kind: 'import', jobId: 'import-1', status: 'succeeded', total: 2 };
     await db('importRuns').insert({ ...run, added: 1, failed: 1 });
     expect(await check()).deep.equal([]);

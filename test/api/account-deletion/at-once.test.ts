@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, aPublishedAgent, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { stoppedIngestion, systemFolder } from '#test/support/stopped-jobs.ts';
@@ -41,7 +40,7 @@ for (const { title, remove, isOrganizationGone } of acts) {
       finish = Promise.withResolvers();
       stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
       ada = await stack.signUp();
-      grace = await signUpColleague(stack, ada, 'Grace', { is_admin: true });
+      grace = await aColleague(stack, ada, 'Grace', { is_admin: true });
     });
     afterEach(() => {
       finish.resolve();
@@ -49,7 +48,7 @@ for (const { title, remove, isOrganizationGone } of acts) {
     });
 
     it('ends streams and discards the answer in progress', async () => {
-      const agentId = await publishAgent(grace);
+      const agentId = await aPublishedAgent(grace);
       const events = await openChatStream(grace, { agent_id: agentId, message: 'How is a loan repaid?' });
       await events.next();
       await remove(ada, grace);

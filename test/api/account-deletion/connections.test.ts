@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { erasureWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
+import { aColleague } from '#test/support/builders.ts';
 import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { importFiles } from '#test/support/import-stack.ts';
@@ -44,7 +44,7 @@ describe('connections of a deleted account', () => {
 
   it('are deleted at once with their schedules and runs, and imported documents are erased', async () => {
     const ada = await api.signUp();
-    const grace = await signUpColleague(api, ada);
+    const grace = await aColleague(api, ada);
     const { id, jobId } = await parkedImport(grace, 'of grace');
     await ada.delete(`/entity/members/${grace.userId}`, 204);
     await untilJob(ada, erasureWorkflowId(grace.userId), 'succeeded');
@@ -58,7 +58,7 @@ describe('connections of a deleted account', () => {
 
   it('are revoked at their providers', async () => {
     const ada = await api.signUp();
-    const grace = await signUpColleague(api, ada);
+    const grace = await aColleague(api, ada);
     const fakes = [api.fakes.acme_drive, api.fakes.acme_dropbox];
     const live = () => fakes.map(({ liveGrants }) => liveGrants());
     const before = live();
@@ -85,7 +85,7 @@ describe('connections of a deleted account', () => {
 
   it('of a disabled user start no sync, and stop a running one at the next file', async () => {
     const ada = await api.signUp();
-    const grace = await signUpColleague(api, ada);
+    const grace = await aColleague(api, ada);
     const { id, jobId } = await parkedImport(grace, 'of a disabled one');
     await ada.post(`/entity/users/${grace.userId}/disable`, undefined, 204);
     const queued = await api.container.syncs.queueScheduled({ orgId: ada.orgId, connectionId: id });

@@ -4,9 +4,8 @@ import type { ErasureRowStage } from '#src/contracts/deletion.ts';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, aPublishedAgent, ask, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { exportOf } from '#test/support/exported.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { gifOfFrames } from '#test/support/poison/images.ts';
@@ -31,7 +30,7 @@ describe('erasure on the due day', () => {
   after(() => own.close());
   beforeEach(async () => {
     ada = await own.signUp();
-    grace = await signUpColleague(own, ada);
+    grace = await aColleague(own, ada);
   });
   afterEach(() => expectInvariants(own));
 
@@ -74,9 +73,9 @@ describe('erasure on the due day', () => {
     const personal = await ingest(grace, 'Mine', 'The fox is quick and brown.');
     const shared = await ingest(grace, 'Ours', 'The dog is lazy and grey.');
     await share(grace, shared);
-    const ownAgent = await publishAgent(grace);
-    const emptiedAgent = await publishAgent(grace);
-    const sharedAgent = await publishAgent(grace, { visibility: 'org_level' });
+    const ownAgent = await aPublishedAgent(grace);
+    const emptiedAgent = await aPublishedAgent(grace);
+    const sharedAgent = await aPublishedAgent(grace, { visibility: 'org_level' });
     await grace.post(`/agents/${sharedAgent}/hide`, undefined, 204);
     const { chat_id: ownChat } = await ask(grace, { agent_id: ownAgent, message: 'How quick is a fox?' }, 201);
     const visibility = 'org_level';
@@ -133,7 +132,7 @@ describe('erasure on the due day', () => {
   it('of a user keeps a document that another user linked into a folder, until that user is deleted', async () => {
     const id = await ingest(grace, 'Taken', 'The owl is wise.');
     await share(grace, id);
-    const second = await signUpColleague(own, ada, 'Second', { is_admin: true });
+    const second = await aColleague(own, ada, 'Second', { is_admin: true });
     await second.patch(`/documents/${id}`, { target_folder_id: await systemFolder(second, 'personal_root') }, 200);
     await ada.get(`/documents/${id}`, 404);
     const traces = await tracesOf(own, id);
@@ -179,16 +178,16 @@ describe('erasure on the due day', () => {
   });
 
   it('of an organization keeps only a row without a name and the audit log', async () => {
-    await createTeam(ada, [grace]);
+    await aTeam(ada, [grace]);
     for (const member of [ada, grace]) {
       await ingest(member, 'Mine', `The fox of ${member.userId} is quick and brown.`);
-      const agentId = await publishAgent(member, { visibility: 'org_level' });
+      const agentId = await aPublishedAgent(member, { visibility: 'org_level' });
       await ask(member, { agent_id: agentId, message: 'How quick is a fox?' }, 201, { 'idempotency-key': 'once' });
     }
     await connectProvider(ada);
     await uploadAvatar(grace, gifOfFrames(1), 200);
     await db('userIdentities').insert({ issuer: 'https://id.example', subject: ada.userId, userId: ada.userId });
-    const gone = await signUpColleague(own, ada, 'Gone');
+    const gone = await aColleague(own, ada, 'Gone');
     await remove(gone);
     await exportOf(ada);
     const before = await membersAndRemains(own, ada.orgId);

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { z } from 'zod';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { comparisonResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
+import { anEvaluableVersion, persona, twoEvaluableVersions } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import {
   namesJobOnTimeout,
@@ -9,7 +10,6 @@ import {
   rejectsOtherCallers,
   rejectsOverDailyLimit,
 } from '#test/support/evaluation-refusals.ts';
-import { newEvaluable, newPair, persona } from '#test/support/evaluations.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
@@ -37,11 +37,11 @@ describe('POST /agent-eval/compare', () => {
   async function compare(body: object): Promise<z.infer<typeof comparisonResultSchema>> {
     return comparisonResultSchema.parse((await ada.post(path, body, 200)).body);
   }
-  const newBody = async () => ({ ...(await newPair(ada))[0], cases });
+  const newBody = async () => ({ ...(await twoEvaluableVersions(ada))[0], cases });
 
   it('200: compares with the parent, every axis of every case in both orders', async () => {
     shared.model.behave(brevityWins);
-    const [version, parent] = await newPair(ada);
+    const [version, parent] = await twoEvaluableVersions(ada);
     const result = await compare({ ...version, cases });
     expect(result).include({ version_id: version.version_id, baseline_version_id: parent.version_id });
     expect(result).include({ version_prompt_average: 3, baseline_prompt_average: 3 });
@@ -59,7 +59,7 @@ describe('POST /agent-eval/compare', () => {
 
   it('200: mirrors the stored result when version and baseline are swapped, without calling a model', async () => {
     shared.model.behave(brevityWins);
-    const [version, parent] = await newPair(ada);
+    const [version, parent] = await twoEvaluableVersions(ada);
     await compare({ ...version, cases });
     const before = shared.model.requests.length;
     const mirrored = await compare({ ...parent, baseline_version_id: version.version_id, cases });
@@ -74,12 +74,12 @@ describe('POST /agent-eval/compare', () => {
   });
 
   it('200: compares only the prompts without cases', async () => {
-    const result = await compare((await newPair(ada))[0]);
+    const result = await compare((await twoEvaluableVersions(ada))[0]);
     expect(result).deep.include({ cases: [], summary: { version_wins: 0, baseline_wins: 0, ties: 0 } });
   });
 
   it('200: finds a tie when a version is compared with itself', async () => {
-    const of = await newEvaluable(ada);
+    const of = await anEvaluableVersion(ada);
     const result = await compare({ ...of, baseline_version_id: of.version_id, cases });
     expect(result.summary).deep.equal({ version_wins: 0, baseline_wins: 0, ties: 9 });
     // Equal texts are a tie by rule, without a call of the judge.
@@ -108,12 +108,12 @@ describe('POST /agent-eval/compare', () => {
   });
 
   it('404: rejects a baseline of another draft', async () => {
-    const { version_id: baseline_version_id } = await newEvaluable(ada);
+    const { version_id: baseline_version_id } = await anEvaluableVersion(ada);
     await ada.post(path, { ...(await newBody()), baseline_version_id }, 404);
   });
 
   it('422: a first version without a baseline, over 20 cases, a rubric', async () => {
-    const of = await newEvaluable(ada);
+    const of = await anEvaluableVersion(ada);
     expect(problemSchema.parse((await ada.post(path, of, 422)).body).code).equal('no_baseline');
     const many = Array.from({ length: 21 }, () => ({ input: 'x' }));
     const errors = async (changes: object) =>

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { namesJobOnTimeout, namesMissingVerdicts, rejectsOverDailyLimit } from '#test/support/evaluation-refusals.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -35,7 +35,7 @@ describe('POST /agent-eval/evaluate-prompt-adhoc', () => {
 
   it('200: shows the job only to its owner, and shares the verdict within the organization', async () => {
     await ada.post(path, body, 200);
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     expect((await grace.get('/jobs', 200)).body).deep.include({ items: [] });
     await grace.post(path, body, 200);
     expect(shared.model.requests).length(1);

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
+import { anEvaluableVersion, evaluate, persona, twoEvaluableVersions } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import {
   namesJobOnTimeout,
@@ -7,7 +8,6 @@ import {
   rejectsOtherCallers,
   rejectsOverDailyLimit,
 } from '#test/support/evaluation-refusals.ts';
-import { evaluate, newEvaluable, newPair, persona } from '#test/support/evaluations.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { startStack } from '#test/support/stack.ts';
@@ -28,7 +28,7 @@ describe('POST /agent-eval/evaluate', () => {
   });
 
   it('200: judges the prompt of a first version by the plain rubric in one call', async () => {
-    const of = await newEvaluable(ada);
+    const of = await anEvaluableVersion(ada);
     const result = await evaluate(ada, of);
     const chatModel = shared.config.models.chatModel;
     expect(result).include({
@@ -54,7 +54,7 @@ describe('POST /agent-eval/evaluate', () => {
       { input: 'How long?', expected: ' ' },
       { input: 'When?' },
     ];
-    const result = await evaluate(ada, { ...(await newEvaluable(ada)), cases });
+    const result = await evaluate(ada, { ...(await anEvaluableVersion(ada)), cases });
     expect(
       result.cases.map(({ has_reference, response_scores }) => [has_reference, response_scores.length]),
     ).deep.equal([
@@ -69,7 +69,7 @@ describe('POST /agent-eval/evaluate', () => {
   });
 
   it('200: returns stored results without calling a model again', async () => {
-    const body = { ...(await newEvaluable(ada)), cases: [{ input: 'What is a fee?' }] };
+    const body = { ...(await anEvaluableVersion(ada)), cases: [{ input: 'What is a fee?' }] };
     const first = await evaluate(ada, body);
     shared.model.behave(judgeWell(() => ({ score: 1 })));
     expect(await evaluate(ada, body)).deep.equal(first);
@@ -80,14 +80,14 @@ describe('POST /agent-eval/evaluate', () => {
   });
 
   it('200: generates new answers on Cache-Control: no-cache', async () => {
-    const body = { ...(await newEvaluable(ada)), cases: [{ input: 'What is a fee?' }] };
+    const body = { ...(await anEvaluableVersion(ada)), cases: [{ input: 'What is a fee?' }] };
     await evaluate(ada, body);
     await ada.post(path, body, 200, { 'cache-control': 'no-cache' });
     expect(shared.model.requests.filter((request) => !isForJudge(request))).length(2);
   });
 
   it('200: judges a version with a parent by the anchored rubric, three times an axis', async () => {
-    const result = await evaluate(ada, (await newPair(ada))[0]);
+    const result = await evaluate(ada, (await twoEvaluableVersions(ada))[0]);
     expect(result.rubric).equal('anchored');
     expect(result.prompt_scores[0]).include({ severity: 'structural', sd: 0, score: 3 });
     expect(shared.model.requests).length(18);
@@ -97,7 +97,7 @@ describe('POST /agent-eval/evaluate', () => {
   it('200: returns the result to the next request after the client disconnected', async () => {
     const judgeReply = Promise.withResolvers<void>();
     shared.model.behave(judgeWell(undefined, judgeReply.promise));
-    const body = await newEvaluable(ada);
+    const body = await anEvaluableVersion(ada);
     const client = new AbortController();
     const asked = post(ada, body, client.signal);
     await until('the judge is asked', async () => shared.model.requests.length > 0);
@@ -109,15 +109,15 @@ describe('POST /agent-eval/evaluate', () => {
   });
 
   it('401, 403 and 404: rejects anonymous callers, readers, and unknown drafts or versions', async () => {
-    await rejectsOtherCallers(shared, ada, { path, body: await newEvaluable(ada) });
+    await rejectsOtherCallers(shared, ada, { path, body: await anEvaluableVersion(ada) });
   });
 
   it('409: rejects cases over the daily limit', async () => {
-    await rejectsOverDailyLimit(shared, ada, { path, body: await newEvaluable(ada) });
+    await rejectsOverDailyLimit(shared, ada, { path, body: await anEvaluableVersion(ada) });
   });
 
   it('422: without a version, for cases without input, over 20 cases, an unknown rubric or model', async () => {
-    const of = await newEvaluable(ada);
+    const of = await anEvaluableVersion(ada);
     const refuses = async (field: string, changes: object) => {
       const { body } = await ada.post(path, { ...of, ...changes }, 422);
       expect(problemSchema.parse(body).errors?.[0]?.path).equal(field);
@@ -131,17 +131,17 @@ describe('POST /agent-eval/evaluate', () => {
 
   it('200: accepts references of 100,000 characters', async () => {
     const cases = [{ input: 'What is a fee?', expected: 'One percent. '.repeat(8_000) }];
-    expect((await evaluate(ada, { ...(await newEvaluable(ada)), cases })).cases[0]?.response_scores).length(5);
+    expect((await evaluate(ada, { ...(await anEvaluableVersion(ada)), cases })).cases[0]?.response_scores).length(5);
   });
 
   it('502: names the missing verdict, and a repeated request asks only for that', async () => {
-    const body = { ...(await newEvaluable(ada)), cases: [{ input: 'What is a fee?' }] };
+    const body = { ...(await anEvaluableVersion(ada)), cases: [{ input: 'What is a fee?' }] };
     await namesMissingVerdicts(shared, ada, { path, body });
   });
 
   it('502: names the error code of the model that could not answer a case', async () => {
     shared.model.behave((request) => (isForJudge(request) ? judgeWell()(request) : { kind: 'status', status: 400 }));
-    const reply = await ada.post(path, { ...(await newEvaluable(ada)), cases: [{ input: 'x' }] }, 502);
+    const reply = await ada.post(path, { ...(await anEvaluableVersion(ada)), cases: [{ input: 'x' }] }, 502);
     expect(problemSchema.parse(reply.body).detail).include('model_rejected');
   });
 
@@ -152,7 +152,7 @@ describe('POST /agent-eval/evaluate', () => {
     );
     try {
       const member = await away.signUp();
-      const reply = await member.post(path, await newEvaluable(member), 504, { prefer: 'wait=1' });
+      const reply = await member.post(path, await anEvaluableVersion(member), 504, { prefer: 'wait=1' });
       expect(problemSchema.parse(reply.body).detail).match(/^The evaluation evaluate-[0-9a-f]+ is still queued/);
     } finally {
       await away.close();
@@ -160,7 +160,7 @@ describe('POST /agent-eval/evaluate', () => {
   });
 
   it('504: names the job, which continues', async () => {
-    await namesJobOnTimeout(shared, ada, { path, body: await newEvaluable(ada) });
+    await namesJobOnTimeout(shared, ada, { path, body: await anEvaluableVersion(ada) });
   });
 });
 

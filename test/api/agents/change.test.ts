@@ -1,7 +1,6 @@
 import { expect } from 'chai';
+import { aColleague, aDraft, aSettledAgentOfDraft, aTeam, clerk } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { clerk, newDraft, publishSettled } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('PATCH /agents/{agent_id}', () => {
@@ -11,11 +10,11 @@ describe('PATCH /agents/{agent_id}', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   const newAgent = async (scope: object = {}, member = ada) =>
-    publishSettled(member, await newDraft(member, { ...clerk, tags: ['law'], color: '#00aaff', ...scope }));
+    aSettledAgentOfDraft(member, await aDraft(member, { ...clerk, tags: ['law'], color: '#00aaff', ...scope }));
 
   it('200: changes display fields and tools; fields that are not sent stay', async () => {
     const agent = await newAgent();
@@ -31,8 +30,8 @@ describe('PATCH /agents/{agent_id}', () => {
   });
 
   it('200: lets admins of the team of the agent change it', async () => {
-    const team = await createTeam(ada);
-    const admin = await signUpColleague(shared, ada, 'Barbara', { team_id: team, is_team_admin: true });
+    const team = await aTeam(ada);
+    const admin = await aColleague(shared, ada, 'Barbara', { team_id: team, is_team_admin: true });
     const { id } = await newAgent({ visibility: 'team_level', team_ids: [team] });
     await admin.patch(`/agents/${id}`, { agent_name: 'Ours' }, 200);
   });

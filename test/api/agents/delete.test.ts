@@ -1,9 +1,7 @@
 import { expect } from 'chai';
 import { agentListSchema } from '#src/modules/agents/agents.schema.ts';
-import { ask } from '#test/support/chat-fixtures.ts';
+import { aColleague, aDraft, anAgentOfDraft, ask, aTeam, readDraft } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { newDraft, publishDraft, readDraft } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('DELETE /agents/{agent_id}', () => {
@@ -13,15 +11,15 @@ describe('DELETE /agents/{agent_id}', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   const newAgent = async (scope: object = {}, member = ada) =>
-    (await publishDraft(member, await newDraft(member), scope)).id;
+    (await anAgentOfDraft(member, await aDraft(member), scope)).id;
 
   it('204: deletes the agent for all users and keeps its draft', async () => {
-    const draft = await newDraft(ada);
-    const { id } = await publishDraft(ada, draft, { visibility: 'org_level' });
+    const draft = await aDraft(ada);
+    const { id } = await anAgentOfDraft(ada, draft, { visibility: 'org_level' });
     await ada.delete(`/agents/${id}`, 204);
     await grace.get(`/agents/${id}`, 404);
     await ada.post('/agent-drafts', { source_agent_id: id }, 404);
@@ -48,14 +46,14 @@ describe('DELETE /agents/{agent_id}', () => {
   it('204: frees a place in the agent limit of the organization', async () => {
     const { db } = shared.container;
     const member = await shared.signUp();
-    const draft = await newDraft(member);
+    const draft = await aDraft(member);
     const ids = [];
     for (let made = 0; made < shared.config.tierLimits.free.agents; made += 1) {
-      ids.push((await publishDraft(member, draft)).id);
+      ids.push((await anAgentOfDraft(member, draft)).id);
     }
     await member.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 409);
     await member.delete(`/agents/${ids[0]}`, 204);
-    await publishDraft(member, draft);
+    await anAgentOfDraft(member, draft);
     expect(await db('agents').where({ orgId: member.orgId })).to.have.length(ids.length + 1);
   });
 
@@ -68,8 +66,8 @@ describe('DELETE /agents/{agent_id}', () => {
   });
 
   it('403: rejects users of the agent and admins of its team', async () => {
-    const team = await createTeam(ada, [grace]);
-    const admin = await signUpColleague(shared, ada, 'Barbara', { team_id: team, is_team_admin: true });
+    const team = await aTeam(ada, [grace]);
+    const admin = await aColleague(shared, ada, 'Barbara', { team_id: team, is_team_admin: true });
     const id = await newAgent({ visibility: 'team_level', team_ids: [team] });
     await grace.delete(`/agents/${id}`, 403);
     await admin.delete(`/agents/${id}`, 403);

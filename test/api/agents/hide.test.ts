@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { agentListSchema } from '#src/modules/agents/agents.schema.ts';
+import { aColleague, aDraft, anAgentOfDraft } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { newDraft, publishDraft } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('hidden agents', () => {
@@ -12,10 +11,10 @@ describe('hidden agents', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
-  const newAgent = async (visibility: string) => (await publishDraft(ada, await newDraft(ada), { visibility })).id;
+  const newAgent = async (visibility: string) => (await anAgentOfDraft(ada, await aDraft(ada), { visibility })).id;
   const listed = async (member: Member) =>
     agentListSchema.parse((await member.get('/agents', 200)).body).items.map(({ id }) => id);
   const hidden = async (member: Member) => Object((await member.get('/agents/hidden', 200)).body).ids;
@@ -60,7 +59,7 @@ describe('hidden agents', () => {
 
   describe('GET /agents/hidden', () => {
     it('200: lists the hidden agents that still exist', async () => {
-      const barbara = await signUpColleague(shared, ada, 'Barbara');
+      const barbara = await aColleague(shared, ada, 'Barbara');
       const [one, two] = [await newAgent('org_level'), await newAgent('org_level')];
       for (const id of [one, two]) await barbara.post(`/agents/${id}/hide`, undefined, 204);
       expect(await hidden(barbara)).to.have.members([one, two]);

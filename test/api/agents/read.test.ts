@@ -1,9 +1,7 @@
 import { expect } from 'chai';
 import { agentListSchema } from '#src/modules/agents/agents.schema.ts';
-import { ask } from '#test/support/chat-fixtures.ts';
+import { aColleague, aDraft, aSettledAgentOfDraft, ask, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { newDraft, publishSettled } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('agents', () => {
@@ -14,7 +12,7 @@ describe('agents', () => {
     ada = await shared.signUp();
   });
 
-  const publish = async (scope: object, member = ada) => publishSettled(member, await newDraft(member), scope);
+  const publish = async (scope: object, member = ada) => aSettledAgentOfDraft(member, await aDraft(member), scope);
   const list = async (member: Member) => agentListSchema.parse((await member.get('/agents', 200)).body).items;
 
   describe('GET /agents', () => {
@@ -22,7 +20,7 @@ describe('agents', () => {
       const personal = await publish({});
       const shareable = await publish({ visibility: 'org_level' });
       expect(await list(ada)).to.deep.equal([shareable, personal]);
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       expect(await list(grace)).to.deep.equal([{ ...shareable, can_write: false }]);
       expect(await list(await shared.signUp('Eve'))).to.deep.equal([]);
     });
@@ -34,21 +32,21 @@ describe('agents', () => {
 
   describe('GET /agents/{agent_id}', () => {
     it('200: returns an agent of a team to its members, and 404 to other users', async () => {
-      const [grace, barbara] = [await signUpColleague(shared, ada), await signUpColleague(shared, ada, 'Barbara')];
-      const team = await createTeam(ada, [grace]);
+      const [grace, barbara] = [await aColleague(shared, ada), await aColleague(shared, ada, 'Barbara')];
+      const team = await aTeam(ada, [grace]);
       const agent = await publish({ visibility: 'team_level', team_ids: [team] });
       expect((await grace.get(`/agents/${agent.id}`, 200)).body).to.deep.equal({ ...agent, can_write: false });
       expect((await barbara.get(`/agents/${agent.id}`, 404)).body).to.include({ code: 'agent_not_found' });
     });
 
     it('200: reports can_write to an org admin if the agent is shared', async () => {
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       const { id } = await publish({ visibility: 'org_level' }, grace);
       expect((await ada.get(`/agents/${id}`, 200)).body).to.include({ can_write: true, created_by: grace.userId });
     });
 
     it('200: names the creator even after they have left the organization', async () => {
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       const { id } = await publish({ visibility: 'org_level' }, grace);
       await ada.delete(`/entity/members/${grace.userId}`, 204);
       const left = { created_by: grace.userId, created_by_name: 'Grace', can_write: true };
@@ -57,7 +55,7 @@ describe('agents', () => {
 
     it('200: reports has_chats once there is a chat that the caller may read', async () => {
       const { id } = await publish({ visibility: 'org_level' });
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       await ask(grace, { agent_id: id, message: 'Hello?', enable_rag: false }, 201);
       expect((await grace.get(`/agents/${id}`, 200)).body).to.include({ has_chats: true });
       expect((await ada.get(`/agents/${id}`, 200)).body).to.include({ has_chats: false });

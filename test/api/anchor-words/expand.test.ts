@@ -2,9 +2,8 @@ import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { anchorCandidatesSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
-import { ingestText, loanAnchors, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, anIngestedDocument, aPublishedAgent, loanAnchors } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { personas } from '#test/support/personas.ts';
 import type { ChatRequest } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -79,7 +78,7 @@ describe('POST /anchor-words/expand', () => {
 
   it('200: proposes no anchor words that a published agent has already', async () => {
     stack.model.behaveAnchoring(proposing('loans', 'mortgages', 'down payment'));
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     const words = await expand({ agent_id: agentId, agent_name: '', tags: [] });
     expect(words).include('down payment');
     for (const word of Object.keys(loanAnchors)) expect(words.map(stemsOf)).not.include(stemsOf(word));
@@ -129,10 +128,10 @@ describe('POST /anchor-words/expand', () => {
   it('200: finds words only in documents that the caller may read', async () => {
     stack.model.behaveAnchoring(() => ({ kind: 'status', status: 503 }));
     const owner = await stack.signUp();
-    const colleague = await signUpColleague(stack, owner);
+    const colleague = await aColleague(stack, owner);
     const stranger = await stack.signUp();
     const content = 'The flumbrium regulator of a boiler. Each flumbrium regulator is set when the boiler is cold.';
-    await ingestText(owner, 'Boilers', content);
+    await anIngestedDocument(owner, 'Boilers', content);
     const body = { agent_prompt: 'You help fitters with the regulators of a boiler.' };
     const saysIt = async (client: ApiClient) => (await expand(body, client)).some((word) => word.includes('flumbrium'));
     expect(await saysIt(owner)).equal(true);
@@ -145,12 +144,12 @@ describe('POST /anchor-words/expand', () => {
   });
 
   it('404: rejects an agent that the caller may not use', async () => {
-    const agentId = await publishAgent(await stack.signUp());
+    const agentId = await aPublishedAgent(await stack.signUp());
     expect(await refused({ agent_id: agentId }, 404)).include({ code: 'agent_not_found' });
   });
 
   it('422: rejects draft fields beside agent_id, and names the field', async () => {
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     const { paths } = await refused({ agent_id: agentId, tags: ['loans'], agent_prompt: 'You lend.' }, 422);
     expect(paths).deep.equal(['agent_prompt', 'tags']);
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { agentSchema } from '#src/modules/agents/agents.schema.ts';
-import { ingestText, loanAnchors, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, loanAnchors } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
@@ -20,7 +20,7 @@ describe('candidates for the anchor words of a published agent', () => {
 
   it('exist soon after publishing and contain no chosen word', async () => {
     stack.model.behaveAnchoring(() => ({ kind: 'answer', text: '{"words": ["down payment", "mortgages"]}' }));
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
     const words = await candidatesOf(agentId);
     expect(words).include('down payment').and.not.include.members(['mortgages']);
@@ -29,7 +29,7 @@ describe('candidates for the anchor words of a published agent', () => {
   });
 
   it('are shown to operators with the id of their agent', async () => {
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
     const run = stack.container.temporal.client.workflow.getHandle(anchoringWorkflowId(agentId));
     await run.result();
@@ -39,8 +39,8 @@ describe('candidates for the anchor words of a published agent', () => {
 
   it('contain no words of documents, which some users of the agent may not read', async () => {
     stack.model.behaveAnchoring(() => ({ kind: 'answer', text: '{"words": []}' }));
-    await ingestText(ada, 'Loans', 'A flumbrium loan. The flumbrium loan of a bank is repaid late.');
-    const agentId = await publishAgent(ada);
+    await anIngestedDocument(ada, 'Loans', 'A flumbrium loan. The flumbrium loan of a bank is repaid late.');
+    const agentId = await aPublishedAgent(ada);
     await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
     expect((await candidatesOf(agentId)).join()).not.include('flumbrium');
     for (const { messages } of stack.model.anchorRequests) {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('invalid input of the /auth routes', () => {

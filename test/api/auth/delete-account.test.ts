@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { expectAdmins } from '#test/support/remaining-admins.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -15,7 +15,7 @@ describe('DELETE /auth/account', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   const remove = (member: Member, status: number, password = member.password) =>
@@ -82,7 +82,7 @@ describe('DELETE /auth/account', () => {
 
   it('409: for the last of several admins who delete their accounts concurrently', async () => {
     const others = await Promise.all(
-      Array.from({ length: 7 }, () => signUpColleague(shared, ada, 'Admin', { is_admin: true })),
+      Array.from({ length: 7 }, () => aColleague(shared, ada, 'Admin', { is_admin: true })),
     );
     const replies = await Promise.all(
       [ada, ...others].map((member) =>

@@ -1,8 +1,8 @@
 import { hash } from '@node-rs/argon2';
 import { expect } from 'chai';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
+import { freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('POST /auth/login', () => {

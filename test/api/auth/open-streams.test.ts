@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import { openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, openChatStream } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
@@ -21,7 +21,7 @@ describe('an open event stream', () => {
     finish = Promise.withResolvers();
     stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
   });
   afterEach(() => {
     finish.resolve();

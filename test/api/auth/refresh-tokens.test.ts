@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('POST /auth/refresh_tokens', () => {
@@ -98,7 +98,7 @@ describe('POST /auth/refresh_tokens', () => {
 
   it('403 for a disabled account', async () => {
     const admin = await api.signUp();
-    const colleague = await signUpColleague(api, admin);
+    const colleague = await aColleague(api, admin);
     await admin.post(`/entity/users/${colleague.userId}/disable`, undefined, 204);
     const { body } = await api.anonymous.post('/auth/refresh_tokens', { refresh_token: colleague.refreshToken }, 403);
     expect(body).to.include({ code: 'account_disabled' });

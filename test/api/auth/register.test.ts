@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { decodeJwt } from 'jose';
 import { type TokenResponse, tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
+import { freshEmail } from '#test/support/builders.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('POST /auth/register', () => {

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
+import { aColleague, freshEmail } from '#test/support/builders.ts';
 import { type Stack, signUpAt, startStack } from '#test/support/stack.ts';
 
 describe('sign-ins with an email after failures from many networks', () => {
@@ -71,7 +70,7 @@ describe('sign-ins with an email after failures from many networks', () => {
 
   it('reset the count when an admin sets the password', async () => {
     const admin = await api.signUp();
-    const { email, userId } = await signUpColleague(api, admin);
+    const { email, userId } = await aColleague(api, admin);
     for (let failure = 1; failure <= 3; failure += 1) await login(email);
     expect((await login(email)).status).equal(429);
     const password = 'Another-horse-2';

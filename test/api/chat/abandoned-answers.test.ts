@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents } from '#test/support/event-stream.ts';
@@ -21,7 +21,7 @@ describe('STREAM_ON_DISCONNECT=cancel', () => {
     stack = await startStack(settings, { workers: false });
     replica = await startStack(stack.settings, { workers: false });
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
   });
   after(async () => {
     await replica.close();

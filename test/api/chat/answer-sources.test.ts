@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
@@ -14,10 +14,10 @@ describe('the documents that an answer uses', () => {
     stack = await scriptedStack();
     grace = await stack.signUp('Grace');
     const eve = await stack.signUp('Eve');
-    gracesAgent = await publishAgent(grace);
-    loanTerms = await ingestText(grace, 'Loan terms', 'The loan fee is one percent.');
-    houseRules = await ingestText(grace, 'House rules', 'The loan fee is payable in the house of the bank.');
-    await ingestText(eve, 'Canary', 'The loan fee is a canary of another organization.');
+    gracesAgent = await aPublishedAgent(grace);
+    loanTerms = await anIngestedDocument(grace, 'Loan terms', 'The loan fee is one percent.');
+    houseRules = await anIngestedDocument(grace, 'House rules', 'The loan fee is payable in the house of the bank.');
+    await anIngestedDocument(eve, 'Canary', 'The loan fee is a canary of another organization.');
   });
 
   const documentsInPrompt = async (settings: object): Promise<string[]> => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ingestText, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
@@ -14,8 +14,8 @@ describe('an answer whose model breaks off', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
-    await ingestText(ada, 'Loans', 'A loan is repaid month by month over years.');
+    agentId = await aPublishedAgent(ada);
+    await anIngestedDocument(ada, 'Loans', 'A loan is repaid month by month over years.');
   });
   afterEach(() => stack.model.behaveEmbedding(null));
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
-import { ask, type ChatMessage, ingestText, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, ask, type ChatMessage, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import type { ChatRequest } from '#test/support/scripted-model.ts';
@@ -17,9 +17,9 @@ describe('the citations of an answer', () => {
   before(async () => {
     stack = await scriptedStack();
     grace = await stack.signUp('Grace');
-    agentId = await publishAgent(grace);
+    agentId = await aPublishedAgent(grace);
     const document = async (name: string, says: string): Promise<Source> => ({
-      documentId: await ingestText(grace, name, `${says}.`),
+      documentId: await anIngestedDocument(grace, name, `${says}.`),
       says,
     });
     documents = {
@@ -107,8 +107,8 @@ describe('the citations of an answer', () => {
 
   it('leave out a document that became unreadable while the answer was written', async () => {
     const member = await stack.signUp('Eve');
-    const agent = await publishAgent(member);
-    const documentId = await ingestText(member, 'Terms', 'Early repayment of the loan costs one percent.');
+    const agent = await aPublishedAgent(member);
+    const documentId = await anIngestedDocument(member, 'Terms', 'Early repayment of the loan costs one percent.');
     const takenAway = Promise.withResolvers<void>();
     stack.model.behave(() => ({
       kind: 'answer',

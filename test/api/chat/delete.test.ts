@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { createChatRepository } from '#src/modules/chat/chat.repository.ts';
 import { createRoundEventsRepository } from '#src/modules/chat/round-events.repository.ts';
-import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
@@ -16,7 +15,7 @@ describe('DELETE /chat/{chat_id}', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
   });
   beforeEach(() => stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.' })));
 
@@ -100,7 +99,7 @@ describe('DELETE /chat/{chat_id}', () => {
 
   it('403 for a colleague with read access only', async () => {
     const { chat_id } = await newChat({ visibility: 'org_level' });
-    await (await signUpColleague(stack, ada)).delete(`/chat/${chat_id}`, 403);
+    await (await aColleague(stack, ada)).delete(`/chat/${chat_id}`, 403);
     await ada.get(`/chat/${chat_id}`, 200);
   });
 

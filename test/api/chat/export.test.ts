@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
 describe('GET /chat/{chat_id}/export', () => {
@@ -13,7 +12,7 @@ describe('GET /chat/{chat_id}/export', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
     stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
     const first = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?', visibility: 'org_level' }, 201);
     chatId = first.chat_id;
@@ -72,7 +71,7 @@ describe('GET /chat/{chat_id}/export', () => {
   });
 
   it('200 for a colleague with read access', async () => {
-    const colleague = await signUpColleague(stack, ada);
+    const colleague = await aColleague(stack, ada);
     await colleague.get(`/chat/${chatId}/export`, 200);
   });
 

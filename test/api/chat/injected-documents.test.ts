@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { marked } from 'marked';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
-import { ask, type ChatMessage, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask, type ChatMessage, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { answerGullibly } from '#test/support/gullible-model.ts';
@@ -29,7 +29,7 @@ describe('documents with instructions to the model', () => {
     stack = await scriptedStack();
     stack.model.failEmbeddings(false);
     grace = await stack.signUp('Grace');
-    agentId = await publishAgent(grace, { agent_prompt: `You talk about loans. Your secret code is ${secret}.` });
+    agentId = await aPublishedAgent(grace, { agent_prompt: `You talk about loans. Your secret code is ${secret}.` });
     stack.model.behave(answerGullibly);
     const inTurn = sideBySide(8);
     outcomes = asked.map((document) => inTurn(() => ingestAndAsk(document)));

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
@@ -21,7 +21,7 @@ describe('an interrupted round', () => {
       stack = await scriptedStack();
       stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
       ada = await stack.signUp('Ada');
-      const agentId = await publishAgent(ada);
+      const agentId = await aPublishedAgent(ada);
       chatId = (await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201)).chat_id;
     });
 
@@ -78,7 +78,7 @@ describe('an interrupted round', () => {
     it('ends its stream with an error, and can be answered again', async () => {
       const stack = await startStack({ OPENAI_BASE_URL: model.baseUrl }, { workers: false });
       const ada = await stack.signUp('Ada');
-      const agentId = await publishAgent(ada);
+      const agentId = await aPublishedAgent(ada);
       const finish = Promise.withResolvers<void>();
       model.behave(() => ({ kind: 'answer', text: 'Not to be finished.', until: finish.promise }));
       const events = await openChatStream(ada, { agent_id: agentId, message: 'How is a loan repaid?' });
@@ -94,7 +94,7 @@ describe('an interrupted round', () => {
     it('is avoided if the answer ends within the grace time, while new messages are refused with 503', async () => {
       const stack = await startStack({ OPENAI_BASE_URL: model.baseUrl }, { workers: false });
       const ada = await stack.signUp('Ada');
-      const agentId = await publishAgent(ada);
+      const agentId = await aPublishedAgent(ada);
       const finish = Promise.withResolvers<void>();
       model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
       const events = await openChatStream(ada, { agent_id: agentId, message: 'How is a loan repaid?' });
@@ -122,7 +122,7 @@ describe('an interrupted round', () => {
     const stack = await startStack(settings, { workers: false });
     const { db } = stack.container;
     const ada = await stack.signUp('Ada');
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
     const answer = ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
     // The response waits for the scores, which no worker writes.
@@ -141,7 +141,7 @@ describe('an interrupted round', () => {
       { workers: false },
     );
     const ada = await stack.signUp('Ada');
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     model.behave(() => ({ kind: 'answer', text: 'Month by month [7].' }));
     const { chat_id, echo } = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
     expect(echo).include({ state: 'stable', ewma: 100, alignment_score: 1, round: 0 });

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, aPublishedAgent, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -24,9 +23,9 @@ describe('a user who is removed from a team while an answer is written', () => {
     admin = await stack.signUp('Grace');
     const { id } = Object((await admin.post('/entity/teams', { name: 'Red' }, 201)).body);
     team = { visibility: 'team_level', team_ids: [id] };
-    ada = await signUpColleague(stack, admin, 'Ada', { team_id: id });
-    bob = await signUpColleague(stack, admin, 'Bob', { team_id: id });
-    agentId = await publishAgent(ada, team);
+    ada = await aColleague(stack, admin, 'Ada', { team_id: id });
+    bob = await aColleague(stack, admin, 'Bob', { team_id: id });
+    agentId = await aPublishedAgent(ada, team);
   });
   afterEach(() => finish.resolve());
 

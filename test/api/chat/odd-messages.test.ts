@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
-import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -14,7 +14,7 @@ describe('unusual messages to an agent', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
   });
   beforeEach(() => stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' })));
 
@@ -64,7 +64,7 @@ describe('unusual messages to an agent', () => {
 
     it('and stores no chat', async () => {
       const own = await stack.signUp('Eve');
-      const agent_id = await publishAgent(own);
+      const agent_id = await aPublishedAgent(own);
       await own.post('/chat', { agent_id, message: 'A loan?', include_document_ids: [uuidv7()] }, 422);
       await own.post('/chat', { agent_id, message: 'A loan?', visibility: 'team_level', team_ids: [uuidv7()] }, 404);
       expect((await own.get('/chat', 200)).body).include({ total: 0 });
@@ -94,7 +94,7 @@ describe('unusual messages to an agent', () => {
   });
 
   it('finishes an answer whose agent is deleted meanwhile, and refuses the next message', async () => {
-    const own = await publishAgent(ada);
+    const own = await aPublishedAgent(ada);
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
     const events = await openChatStream(ada, { agent_id: own, message: 'How is a loan repaid?' });

@@ -3,7 +3,7 @@ import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { createRoundOpener } from '#src/modules/chat/rounds.ts';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask } from '#test/support/builders.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
@@ -35,7 +35,7 @@ describe('opening a round', () => {
   it('holds no database connection and no lock while it asks the provider for the context window', async () => {
     const { auth, teams, config } = stack.container;
     const ada = await stack.signUp('Ada');
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     const { chat_id: chatId } = await ask(ada, { agent_id: agentId, message: 'A loan?', enable_rag: false }, 201);
     const actor: Actor | null = await auth.findActor(ada.userId);
     if (actor === null) throw new Error('Ada was not found.');

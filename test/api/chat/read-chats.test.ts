@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
@@ -16,7 +16,7 @@ describe('reading chats', () => {
     stack = await scriptedStack();
     stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
     for (const message of ['First loan?', 'Second loan?', 'Third loan?']) {
       chatIds.unshift((await ask(ada, { agent_id: agentId, message }, 201)).chat_id);
     }
@@ -40,7 +40,7 @@ describe('reading chats', () => {
     });
 
     it('200 filters by agent', async () => {
-      const other = await publishAgent(ada);
+      const other = await aPublishedAgent(ada);
       expect((await list(`?agent_id=${other}`)).total).equal(0);
       expect((await list(`?agent_id=${agentId}&mine=true`)).total).equal(3);
     });

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
@@ -14,7 +13,7 @@ describe('PATCH /chat/{chat_id}', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
   });
   beforeEach(() => stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.' })));
 
@@ -63,7 +62,7 @@ describe('PATCH /chat/{chat_id}', () => {
 
   it('403 for a colleague with read access only', async () => {
     const { chat_id } = await newChat({ visibility: 'org_level' });
-    await (await signUpColleague(stack, ada)).patch(`/chat/${chat_id}`, { title: 'Mine' }, 403);
+    await (await aColleague(stack, ada)).patch(`/chat/${chat_id}`, { title: 'Mine' }, 403);
   });
 
   it('404 for a chat that is not readable', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
@@ -12,7 +12,7 @@ describe('POST /chat with an Idempotency-Key', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
   });
   beforeEach(() => {
     stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
@@ -60,7 +60,7 @@ describe('POST /chat with an Idempotency-Key', () => {
   it('continues the chat of the first attempt if that one was not answered', async () => {
     const member = await stack.signUp('Grace');
     const headers = { 'idempotency-key': uuidv7() };
-    const body = { agent_id: await publishAgent(member), message: 'What is a mortgage loan?' };
+    const body = { agent_id: await aPublishedAgent(member), message: 'What is a mortgage loan?' };
     stack.model.behave(() => ({ kind: 'status', status: 500 }));
     await member.post('/chat', body, 503, headers);
     stack.model.behave(() => ({ kind: 'answer', text: 'A loan on a house.' }));

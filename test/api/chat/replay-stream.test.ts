@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createRoundEventsRepository } from '#src/modules/chat/round-events.repository.ts';
-import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
@@ -19,7 +19,7 @@ describe('GET /chat/{chat_id}/stream', () => {
     stack = await scriptedStack();
     replica = await startStack({ ...stack.settings, PORT: '0' }, { workers: false });
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
   });
   after(() => replica.close());
   beforeEach(() => stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' })));

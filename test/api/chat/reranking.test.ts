@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { answerError, answerJson, type ScriptedAnswer } from '#test/support/scripted-server.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -12,10 +12,10 @@ describe('reranking', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
-    await ingestText(ada, 'First', 'The loan fee is one percent of the loan fee.');
-    await ingestText(ada, 'Second', 'The fee of a loan is payable in the house of the bank.');
-    await ingestText(ada, 'Third', 'A loan may be repaid early for a small fee.');
+    agentId = await aPublishedAgent(ada);
+    await anIngestedDocument(ada, 'First', 'The loan fee is one percent of the loan fee.');
+    await anIngestedDocument(ada, 'Second', 'The fee of a loan is payable in the house of the bank.');
+    await anIngestedDocument(ada, 'Third', 'A loan may be repaid early for a small fee.');
   });
   beforeEach(() => {
     stack.model.behave(() => ({ kind: 'answer', text: 'It is one percent.' }));

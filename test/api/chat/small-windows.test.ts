@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -31,7 +31,7 @@ describe('models of a provider that tells their context window', () => {
   });
   beforeEach(() => model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' })));
 
-  const agentOf = (chatModel: string) => publishAgent(ada, { chat_model: chatModel, max_tokens: 4_000 });
+  const agentOf = (chatModel: string) => aPublishedAgent(ada, { chat_model: chatModel, max_tokens: 4_000 });
   const roundOf = (chatId: string) => stack.container.db('rounds').where({ chatId }).first();
 
   it('422 for a message that does not fit, and stores nothing', async () => {

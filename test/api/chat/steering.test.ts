@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
@@ -31,7 +31,7 @@ describe('a chat that drifts off its topic', () => {
   /** Sends a message and waits for the scores of its round. */
   async function round(message: string, reply: string) {
     stack.model.behave(() => ({ kind: 'answer', text: reply }));
-    const chat = chatId === undefined ? { agent_id: await publishAgent(ada) } : { chat_id: chatId };
+    const chat = chatId === undefined ? { agent_id: await aPublishedAgent(ada) } : { chat_id: chatId };
     const answer = await ask(ada, { ...chat, message, enable_rag: false }, chatId === undefined ? 201 : 200);
     chatId = answer.chat_id;
     const prompt = stack.model.requests[0]?.messages ?? [];

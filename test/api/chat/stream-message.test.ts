@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
-import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -16,7 +15,7 @@ describe('POST /chat/stream', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
+    agentId = await aPublishedAgent(ada);
   });
   beforeEach(() => {
     stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
@@ -109,7 +108,7 @@ describe('POST /chat/stream', () => {
     const message = 'Hello';
     await stack.anonymous.post('/chat/stream', { agent_id: agentId, message }, 401);
     const { chat_id } = await ask(ada, { agent_id: agentId, message, visibility: 'org_level' }, 201);
-    await (await signUpColleague(stack, ada)).post('/chat/stream', { chat_id, message }, 403);
+    await (await aColleague(stack, ada)).post('/chat/stream', { chat_id, message }, 403);
     await (await stack.signUp('Eve')).post('/chat/stream', { agent_id: agentId, message }, 404);
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'It takes long.', until: finish.promise }));

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { chatHistorySchema, chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
-import { ask, type ChatMessage, ingestText, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, ask, type ChatMessage, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents } from '#test/support/event-stream.ts';
@@ -43,8 +43,8 @@ describe('tools in a chat', () => {
       'time.now',
       'math.evaluate',
     ];
-    agentId = await publishAgent(ada, { enabled_tools });
-    terms = await ingestText(ada, 'Terms', 'Early repayment of the loan costs a fee of one percent.');
+    agentId = await aPublishedAgent(ada, { enabled_tools });
+    terms = await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs a fee of one percent.');
   });
 
   const lastRequest = (): ChatRequest => {
@@ -104,7 +104,7 @@ describe('tools in a chat', () => {
   });
 
   it('find passages, numbered after those of the prompt, which can be cited', async () => {
-    const zebras = await ingestText(ada, 'Zebras', 'Zebras graze on the plains of the east in large herds.');
+    const zebras = await anIngestedDocument(ada, 'Zebras', 'Zebras graze on the plains of the east in large herds.');
     stack.model.behave(
       calling([call('knowledge_search', { query: 'zebras graze plains' })], (request) => {
         const numbers = Array.from(
@@ -131,7 +131,7 @@ describe('tools in a chat', () => {
       { length: 60 },
       (_, n) => `Clause ${n + 1}. ${'The borrower pays the lender back. '.repeat(8)}`,
     );
-    const contract = await ingestText(ada, 'Contract', paragraphs.join('\n\n'));
+    const contract = await anIngestedDocument(ada, 'Contract', paragraphs.join('\n\n'));
     const read = (part: number) => call('knowledge_read', { document_id: contract, part });
     stack.model.behave(calling([[read(1), read(2), read(99)]], 'The borrower pays the lender back [1].'));
     const answer = await send('What does the contract say?', { include_document_ids: [contract] });
@@ -149,7 +149,7 @@ describe('tools in a chat', () => {
 
   it('neither find nor read unreadable documents or those that the chat excludes', async () => {
     const eve = await stack.signUp('Eve');
-    const foreign = await ingestText(eve, 'Foreign', 'The vault of the other bank opens at noon.');
+    const foreign = await anIngestedDocument(eve, 'Foreign', 'The vault of the other bank opens at noon.');
     const searched = call('knowledge_search', { query: 'When does the vault of the other bank open?' });
     const ids = [foreign, terms, terms.toUpperCase(), 'no-id', '00000000-0000-7000-8000-000000000000'];
     stack.model.behave(calling([[searched, ...ids.map((document_id) => call('knowledge_read', { document_id }))]]));
@@ -194,7 +194,7 @@ describe('tools in a chat', () => {
 
   it('are not offered for an agent without tools', async () => {
     stack.model.behave(calling([]));
-    const plain = await publishAgent(ada);
+    const plain = await aPublishedAgent(ada);
     await ask(ada, { agent_id: plain, message: 'Hello?' }, 201);
     expect(lastRequest()).not.property('tools');
   });
@@ -204,7 +204,7 @@ describe('tools in a chat', () => {
     const huge = stack.site.page(answerWith('x'.repeat(10_000_000)));
     const missing = stack.site.page(answerWith('', {}, 404));
     const inside = 'http://127.0.0.1:1/';
-    await ingestText(ada, 'Links', `The page about zebra loans is at ${hidden}.`);
+    await anIngestedDocument(ada, 'Links', `The page about zebra loans is at ${hidden}.`);
     const urls = [hidden, `${huge}?d=1`, huge, missing, inside];
     stack.model.behave(calling([urls.map((url) => call('web_fetch', { url }))]));
     const before = stack.site.requests.length;

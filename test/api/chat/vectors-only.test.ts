@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
-import { ask, ingestText, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -16,8 +16,8 @@ describe('a chat over documents with vector search only', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp('Ada');
-    agentId = await publishAgent(ada);
-    documentId = await ingestText(ada, 'Terms', says);
+    agentId = await aPublishedAgent(ada);
+    documentId = await anIngestedDocument(ada, 'Terms', says);
     const { config } = ragConfigAnswerSchema.parse((await ada.get(`/rag/config/${documentId}`, 200)).body);
     const retrieval = { ...config.retrieval, mode: 'vector' };
     await ada.put(`/rag/config/${documentId}`, { ...config, retrieval }, 200);
@@ -59,7 +59,7 @@ describe('a chat over documents with vector search only', () => {
 
   it('searches by words if other documents allow it', async () => {
     stack.model.failEmbeddings(false);
-    const other = await ingestText(ada, 'Fees', 'The early repayment fee of the loan is one percent.');
+    const other = await anIngestedDocument(ada, 'Fees', 'The early repayment fee of the loan is one percent.');
     stack.model.failEmbeddings(true);
     const events = await collect(await openChatStream(ada, { agent_id: agentId, message }));
     const answer = chatMessageSchema.parse(events.at(-1)?.data);

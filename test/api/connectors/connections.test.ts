@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague, aStoredConnection } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import {
   connectionPath as at,
   browse,
@@ -14,7 +14,6 @@ import {
   staysActiveWhenRefreshFindsOutage,
 } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect, connectorStack } from '#test/support/connector-stack.ts';
-import { storeConnection } from '#test/support/stored-connection.ts';
 
 let api: ConnectorStack;
 let ada: Member;
@@ -25,7 +24,7 @@ function signUpBefore(): void {
   before(async () => {
     api = await connectorStack();
     ada = await api.signUp();
-    grace = await signUpColleague(api, ada, 'Grace', { is_admin: true });
+    grace = await aColleague(api, ada, 'Grace', { is_admin: true });
     await api.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
   });
 }
@@ -108,7 +107,7 @@ describe('PATCH /connectors/connections/{connection_id}', () => {
   });
 
   it('422: for fields that cannot change and for unknown fields', async () => {
-    const s3Id = await storeConnection(api, ada, 'Reports');
+    const s3Id = await aStoredConnection(api, ada, 'Reports');
     const site = await connect(api, ada, 'acme_sharepoint');
     const credentials = { access_key_id: 'key', secret_access_key: 'secret' };
     for (const [id, change, field] of [

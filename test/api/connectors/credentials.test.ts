@@ -3,10 +3,10 @@ import { expect } from 'chai';
 import { createContainer } from '#src/container.ts';
 import type { EncryptionKey } from '#src/keys.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { aStoredConnection } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { listRoot, renewsTokenOnceForConcurrentCallers } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect, connectorStack } from '#test/support/connector-stack.ts';
-import { storeConnection } from '#test/support/stored-connection.ts';
 
 describe('credentials of connections', () => {
   let api: ConnectorStack;
@@ -67,7 +67,7 @@ describe('credentials of connections', () => {
       createContainer({ ...api.config, encryptionKeys }, 'test');
     const keyOf = async (id: string) => String((await row(id))[0].credentials).split(':')[0];
     const [used, unused] = [await connect(api, ada, 'acme_drive'), await connect(api, ada, 'acme_onedrive')];
-    const lost = await storeConnection(api, ada, 'Lost');
+    const lost = await aStoredConnection(api, ada, 'Lost');
     await row(lost).update({ credentials: 'gone:AAAA' });
     const rotated = encryptingWith(newKey, ...api.config.encryptionKeys);
     await list(used.id, rotated);

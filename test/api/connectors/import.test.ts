@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { signUpColleague } from '#test/support/colleague.ts';
+import { aColleague } from '#test/support/builders.ts';
 import { importsAndSkipsUnchangedFiles, readDocuments } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect } from '#test/support/connector-stack.ts';
 import { type ImportResultView, importFiles, importStack, shelf } from '#test/support/import-stack.ts';
@@ -97,7 +97,7 @@ describe('POST /documents/import-from-connector', () => {
 
   it('403: into a read-only folder', async () => {
     const admin = await api.signUp();
-    const member = await signUpColleague(api, admin);
+    const member = await aColleague(api, admin);
     const { id } = await connect(api, member, 'acme_drive');
     const { id: root } = await api.container
       .db('folders')

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createSyncsService } from '#src/modules/imports/syncs.service.ts';
+import { aFolder, rootOf } from '#test/support/builders.ts';
 import type { ConnectorStack } from '#test/support/connector-stack.ts';
-import { makeFolder, rootOf } from '#test/support/folders.ts';
 import { connectSynced, importStack, shelf, sync } from '#test/support/import-stack.ts';
 
 describe('a sync after its settings changed', () => {
@@ -36,7 +36,7 @@ describe('a sync after its settings changed', () => {
     const { tree } = api.fakes.acme_drive;
     for (const name of ['a.txt', 'b.txt']) tree.add(`nowhere/${name}`);
     const { member, id, path } = await connectSynced(api, 'acme_drive', 'nowhere');
-    const target = await makeFolder(member, await rootOf(member, 'personal_root'));
+    const target = await aFolder(member, await rootOf(member, 'personal_root'));
     const wanted = { enabled: false, interval_minutes: 5, folder: 'nowhere' };
     await member.patch(path, { config: { sync: { ...wanted, target_folder_id: target.id } } }, 200);
     await member.delete(`/folders/${target.id}`, 204);

@@ -4,9 +4,9 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { jobListSchema, jobSchema, jobSummarySchema } from '#src/modules/jobs/jobs.schema.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
+import { aFolder, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { docxFile } from '#test/support/document-fixtures.ts';
-import { makeFolder, rootOf } from '#test/support/folders.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
@@ -28,7 +28,7 @@ describe('bulk upload by one user', () => {
     own = await startStack({}, { workers: false });
     await registerSearchAttributes(own.container.temporal);
     ada = await own.signUp();
-    folderId = (await makeFolder(ada, await rootOf(ada, 'personal_root'))).id;
+    folderId = (await aFolder(ada, await rootOf(ada, 'personal_root'))).id;
   });
   after(async () => {
     await workers?.shutdown();

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { documentListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
@@ -85,7 +85,7 @@ describe('DELETE /documents/{document_id}', () => {
   });
 
   it('204: lets an org admin delete a document that is shared with the organization', async () => {
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     const { id } = await upload('shared', { target_folder_id: await rootOf(ada, 'org_root'), ingest: 'false' });
     await shared.container.db('documents').where({ id }).update({ createdBy: grace.userId });
     await ada.delete(`/documents/${id}`, 204);
@@ -96,7 +96,7 @@ describe('DELETE /documents/{document_id}', () => {
   });
 
   it('403: rejects a caller with read access only', async () => {
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     const { id } = await upload('shared', { target_folder_id: await rootOf(ada, 'org_root'), ingest: 'false' });
     expect((await grace.delete(`/documents/${id}`, 403)).body).include({ code: 'forbidden' });
     await ada.get(`/documents/${id}`, 200);

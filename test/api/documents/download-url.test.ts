@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { deriveKey } from '#src/derived-key.ts';
 import { createDownloadUrlTokens } from '#src/modules/documents/document-files.service.ts';
 import { downloadUrlSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { freshEmail } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 
 const fields = { ingest: 'false' };

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import iconv from 'iconv-lite';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { pdfFile } from '#test/support/document-fixtures.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
@@ -145,7 +145,7 @@ describe('POST /documents/import-from-url', () => {
   });
 
   it('403 and 404: fetches nothing for a caller who may not write to the folder', async () => {
-    const grace = await signUpColleague(stack, ada);
+    const grace = await aColleague(stack, ada);
     const url = site.page(answerWith(page));
     const before = site.requests.length;
     await grace.post(path, { url, target_folder_id: await orgRootOf(ada) }, 403);

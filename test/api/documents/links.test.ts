@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { documentLinksSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { aColleague, aDocumentIn, aFolder, aTeam, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { makeFolder, rootOf, uploadInto } from '#test/support/folders.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 describe('the folders of a document', () => {
@@ -18,10 +17,10 @@ describe('the folders of a document', () => {
   after(() => own.close());
   beforeEach(async () => {
     ada = await own.signUp();
-    grace = await signUpColleague(own, ada);
+    grace = await aColleague(own, ada);
     personal = await rootOf(ada, 'personal_root');
     shared = await rootOf(ada, 'org_root');
-    documentId = await uploadInto(ada, personal);
+    documentId = await aDocumentIn(ada, personal);
   });
 
   const foldersOf = (body: unknown) => documentLinksSchema.parse(body).links.map(({ folder_id }) => folder_id);
@@ -32,7 +31,7 @@ describe('the folders of a document', () => {
 
   describe('GET /documents/{document_id}/links', () => {
     it('200: lists the folders that the caller may read, with their names', async () => {
-      const folder = await makeFolder(ada, shared, 'Loans');
+      const folder = await aFolder(ada, shared, 'Loans');
       await link(folder.id);
       const { body } = await grace.get(`/documents/${documentId}/links`, 200);
       expect(body).deep.equal({ document_id: documentId, links: [{ folder_id: folder.id, folder_name: 'Loans' }] });
@@ -68,7 +67,7 @@ describe('the folders of a document', () => {
     });
 
     it('201: promote removes the document from the folders that the caller may write to', async () => {
-      const folder = await makeFolder(ada, personal);
+      const folder = await aFolder(ada, personal);
       await link(shared);
       expect(await link(folder.id, { promote: true })).deep.equal([folder.id]);
       await grace.get(`/documents/${documentId}`, 404);
@@ -76,7 +75,7 @@ describe('the folders of a document', () => {
     });
 
     it('201: promote keeps the document in a folder that is read-only or hidden for the caller', async () => {
-      documentId = await uploadInto(grace, await rootOf(grace, 'personal_root'));
+      documentId = await aDocumentIn(grace, await rootOf(grace, 'personal_root'));
       // A team admin shares a document that its owner has put into the team's folder.
       await own.container
         .db('folderLinks')
@@ -86,7 +85,7 @@ describe('the folders of a document', () => {
         .where({ id: documentId })
         .update({ acl: [`user:${grace.userId}`, `org:${ada.orgId}`] });
       await link(personal);
-      const target = (await makeFolder(grace, await rootOf(grace, 'personal_root'))).id;
+      const target = (await aFolder(grace, await rootOf(grace, 'personal_root'))).id;
       expect(await link(target, { promote: true }, grace)).have.members([shared, target]);
       expect(await list()).have.members([shared, personal]);
     });
@@ -99,7 +98,7 @@ describe('the folders of a document', () => {
       await link(shared);
       const ofGrace = await rootOf(grace, 'personal_root');
       await grace.post(`/documents/${documentId}/links`, { folder_id: ofGrace }, 403);
-      documentId = await uploadInto(grace, ofGrace);
+      documentId = await aDocumentIn(grace, ofGrace);
       await grace.post(`/documents/${documentId}/links`, { folder_id: shared }, 403);
     });
 
@@ -134,7 +133,7 @@ describe('the folders of a document', () => {
     });
 
     it('204: allows a caller who may write to the folder but not to the document', async () => {
-      const teamId = await createTeam(ada, []);
+      const teamId = await aTeam(ada, []);
       await ada.put(`/entity/teams/${teamId}/members/${grace.userId}`, { is_team_admin: true }, 200);
       const teamRoot = await rootOf(grace, 'team_root');
       await link(shared);

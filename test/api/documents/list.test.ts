@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { documentListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('GET /documents', () => {
@@ -37,7 +37,7 @@ describe('GET /documents', () => {
     const { body } = await ada.upload('/documents', { name: 'all.txt', content: 'all' }, 201, {
       fields: { target_folder_id: root.id, ingest: 'false' },
     });
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     expect((await list('', grace)).items.map(({ id }) => id)).to.deep.equal([fullDocumentSchema.parse(body).id]);
   });
 

@@ -2,10 +2,9 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { aColleague, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
-import { rootOf } from '#test/support/folders.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
@@ -35,7 +34,7 @@ describe('POST /documents/paste', () => {
   });
 
   it('403: rejects a read-only folder', async () => {
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     await grace.post('/documents/paste', { ...note, target_folder_id: await rootOf(ada, 'org_root') }, 403);
   });
 

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 describe('PATCH /documents/{document_id}', () => {
@@ -58,7 +58,7 @@ describe('PATCH /documents/{document_id}', () => {
   });
 
   it('200: moves the document and gives the readers of the folder access to it and its jobs', async () => {
-    const grace = await signUpColleague(stack, ada);
+    const grace = await aColleague(stack, ada);
     const { id, parse_job_id } = await upload({});
     await grace.get(`/documents/${id}`, 404);
     const folderId = await rootOf(ada, 'org_root');
@@ -134,7 +134,7 @@ describe('PATCH /documents/{document_id}', () => {
   });
 
   it('403: rejects a caller with read access only to the document or the folder', async () => {
-    const grace = await signUpColleague(stack, ada);
+    const grace = await aColleague(stack, ada);
     const [orgRoot, ownRoot] = [await rootOf(ada, 'org_root'), await rootOf(grace, 'personal_root')];
     const { id } = await upload({ ingest: 'false', target_folder_id: orgRoot });
     expect((await grace.patch(`/documents/${id}`, { name: 'x' }, 403)).body).include({ code: 'forbidden' });

@@ -6,8 +6,8 @@ import {
   embeddingStatusSchema,
 } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
@@ -98,7 +98,7 @@ describe('a document that was ingested', () => {
 
   it('404: answers another member and another organization as for an unknown document', async () => {
     const [chunk] = await chunks();
-    for (const stranger of [await signUpColleague(shared, ada), await shared.signUp('Eve')]) {
+    for (const stranger of [await aColleague(shared, ada), await shared.signUp('Eve')]) {
       for (const [path = '', code] of addresses(id, chunk?.id ?? '')) {
         expect((await stranger.get(path, 404)).body).to.include({ code });
       }

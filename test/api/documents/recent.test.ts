@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { documentListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('GET /documents/recent', () => {
@@ -13,7 +13,7 @@ describe('GET /documents/recent', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
     const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
     const everybodys = folders.find((folder) => folder.system_role === 'org_root')?.id ?? '';
     first = await upload('first.txt', everybodys);

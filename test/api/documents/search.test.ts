@@ -3,9 +3,8 @@ import { expect } from 'chai';
 import PDFDocument from 'pdfkit';
 import type { z } from 'zod';
 import { searchResultSchema } from '#src/modules/search/search.schema.ts';
-import { ingestText } from '#test/support/chat-fixtures.ts';
+import { aColleague, anIngestedDocument, aTeam } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
@@ -64,7 +63,7 @@ describe('GET /documents/search', () => {
   });
 
   it('200: finds a phrase on page 37 of a PDF of 100 pages and shows it in the preview', async () => {
-    await ingestText(ada, 'Heron.md', 'Herons are birds. They build in reeds, and a nest is not quiet.');
+    await anIngestedDocument(ada, 'Heron.md', 'Herons are birds. They build in reeds, and a nest is not quiet.');
     const phrase = 'the heron builds a quiet nest in the reeds';
     const { body } = await ada.upload('/documents', { name: 'long.pdf', content: await pdfWith(phrase, 37, 100) }, 201);
     const { id, embedding_job_id } = body as { id: string; embedding_job_id: string };
@@ -82,9 +81,9 @@ describe('GET /documents/search', () => {
   });
 
   it('200: ranks a name and text match first, then a name match, a text match and a name with a typo', async () => {
-    await ingestText(ada, 'Full.md', 'The contract binds. A contract ends when both sides end the contract.');
-    await ingestText(ada, 'Contrast.md', 'Light and dark.');
-    await ingestText(ada, 'Old contract.md', 'Signed long ago.');
+    await anIngestedDocument(ada, 'Full.md', 'The contract binds. A contract ends when both sides end the contract.');
+    await anIngestedDocument(ada, 'Contrast.md', 'Light and dark.');
+    await anIngestedDocument(ada, 'Old contract.md', 'Signed long ago.');
     await store(ada, 'New contract.pdf');
     await store(ada, 'Contract.pdf');
     const result = await search(ada, 'contract');
@@ -101,7 +100,7 @@ describe('GET /documents/search', () => {
   });
 
   it('200: returns an escaped HTML preview: the matching passage, the beginning for a name match, empty before ingestion', async () => {
-    await ingestText(ada, 'Risky.md', 'A `<script>` that was signing & "signed" contracts.');
+    await anIngestedDocument(ada, 'Risky.md', 'A `<script>` that was signing & "signed" contracts.');
     await store(ada, 'Risky too.md');
     const { items } = await search(ada, 'sign');
     expect(items[0]?.content_preview).contain('<mark>signing</mark> &amp; &quot;<mark>signed</mark>&quot;');
@@ -135,7 +134,7 @@ describe('GET /documents/search', () => {
   });
 
   it('200: accepts 200 characters of different words, or of one repeated word', async () => {
-    await ingestText(ada, 'Words.md', 'An apple and a pear.');
+    await anIngestedDocument(ada, 'Words.md', 'An apple and a pear.');
     const different = Array.from({ length: 60 }, (_, place) => `w${place}`)
       .join(' ')
       .slice(0, 194);
@@ -144,12 +143,12 @@ describe('GET /documents/search', () => {
   });
 
   it('200: reflects a rename, a lost permission and a deletion immediately', async () => {
-    const bob = await signUpColleague(api, ada, 'Bob');
-    const teamId = await createTeam(ada, [bob]);
+    const bob = await aColleague(api, ada, 'Bob');
+    const teamId = await aTeam(ada, [bob]);
     const roots = (await ada.get('/folders', 200)).body as { id: string; system_role: string; team_id?: string }[];
     const teamRoot = roots.find(({ system_role }) => system_role === 'team_root')?.id ?? '';
     const personalRoot = roots.find(({ system_role }) => system_role === 'personal_root')?.id ?? '';
-    const id = await ingestText(ada, 'Zebra.md', 'About okapis.', { target_folder_id: teamRoot });
+    const id = await anIngestedDocument(ada, 'Zebra.md', 'About okapis.', { target_folder_id: teamRoot });
     const total = async (q: string) => (await search(bob, q)).total;
     expect([await total('zebra'), await total('okapi'), teamId !== '']).deep.equal([1, 1, true]);
 

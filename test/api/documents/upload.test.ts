@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const file = { name: 'Übersicht.md', content: '# Overview\n\nThe quick brown fox.', type: 'text/markdown' };
@@ -76,7 +76,7 @@ describe('POST /documents', () => {
   });
 
   it('403: rejects a folder that is read-only for the caller', async () => {
-    const grace = await signUpColleague(stack, ada);
+    const grace = await aColleague(stack, ada);
     const fields = { target_folder_id: await rootOf(ada, 'org_root') };
     const { body } = await grace.upload('/documents', file, 403, { fields });
     expect(body).to.include({ code: 'forbidden' });

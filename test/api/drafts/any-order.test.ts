@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
 import type { DraftDto } from '#src/modules/drafts/drafts.schema.ts';
+import { aDraft, anAgentOfDraft, commitVersion, readDraft } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { commitVersion, newDraft, publishDraft, readDraft } from '#test/support/drafts.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -39,7 +39,7 @@ describe('a draft under random sequences of changes', () => {
   });
 
   const startDraft = async (agent_name: string) =>
-    of(await newDraft(ada, { agent_name, agent_prompt: 'Be brief.', anchor_words: { tax: 5 } }));
+    of(await aDraft(ada, { agent_name, agent_prompt: 'Be brief.', anchor_words: { tax: 5 } }));
 
   async function take(step: Step, drafts: Expected[], agents: AgentDto[]): Promise<void> {
     const draft = drafts[step.draft % drafts.length];
@@ -74,7 +74,7 @@ describe('a draft under random sequences of changes', () => {
         await ada.patch(`${path}/${version.id}`, { title: version.title }, 200);
         return;
       case 'fork': {
-        const fork = of(await newDraft(ada, { source_version_id: version.id }));
+        const fork = of(await aDraft(ada, { source_version_id: version.id }));
         expect(fork).deep.include({
           next: 2,
           versions: [{ id: fork.versions[0]?.id, title: 'v1', name: version.name }],
@@ -83,7 +83,7 @@ describe('a draft under random sequences of changes', () => {
         return;
       }
       case 'publish': {
-        const agent = await publishDraft(ada, { id: draft.id, head_version_id: version.id });
+        const agent = await anAgentOfDraft(ada, { id: draft.id, head_version_id: version.id });
         expect(agent).include({ agent_name: version.name, source_draft_id: draft.id });
         agents.push(agent);
         return;

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
+import { aColleague, aDraft, commitVersion, readDraft } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { commitVersion, newDraft, readDraft } from '#test/support/drafts.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 
 const fields = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', tags: ['tax'], anchor_words: { tax: 5 } };
@@ -15,7 +14,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
   });
 
   it('201: inherits what is not sent and overwrites with what is sent empty', async () => {
-    const draft = await newDraft(ada, fields);
+    const draft = await aDraft(ada, fields);
     const version = await commitVersion(ada, draft.id, {
       parent_version_id: draft.head_version_id,
       agent_name: '',
@@ -28,14 +27,14 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
   });
 
   it('201: stores a title and preview scores', async () => {
-    const draft = await newDraft(ada, fields);
+    const draft = await aDraft(ada, fields);
     const sent = { title: ' Calm ', eval_scores: { clarity: { score: 4 } } };
     const version = await commitVersion(ada, draft.id, { parent_version_id: draft.head_version_id, ...sent });
     expect(version).to.deep.include({ title: 'Calm', eval_scores: sent.eval_scores });
   });
 
   it('201: by force replaces the descendants, and the number goes on', async () => {
-    const draft = await newDraft(ada, fields);
+    const draft = await aDraft(ada, fields);
     const root = draft.head_version_id;
     const second = await commitVersion(ada, draft.id, { parent_version_id: root });
     await commitVersion(ada, draft.id, { parent_version_id: second.id });
@@ -48,7 +47,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
 
   it('201: stores fields that are sent empty or null', async () => {
     const parent = { ...fields, color: '#00aaff', icon_name: 'scale', golden_cases: [{ id: 'a', prompt: 'x' }] };
-    const { id, head_version_id } = await newDraft(ada, parent);
+    const { id, head_version_id } = await aDraft(ada, parent);
     const empty = { agent_prompt: '', tags: [], color: null, icon_name: '', chat_model: null, anchor_words: {} };
     const sent = { ...empty, enabled_tools: [], golden_cases: [], temperature: 0, eval_scores: null, title: '  ' };
     const version = await commitVersion(ada, id, { parent_version_id: head_version_id, ...sent });
@@ -56,7 +55,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
   });
 
   it('201: returns the same version for the same Idempotency-Key', async () => {
-    const { id, head_version_id } = await newDraft(ada, fields);
+    const { id, head_version_id } = await aDraft(ada, fields);
     const sent = { parent_version_id: head_version_id };
     const again = () => ada.post(`/agent-drafts/${id}/versions`, sent, 201, { 'Idempotency-Key': id });
     expect((await again()).body).to.deep.equal((await again()).body);
@@ -68,14 +67,14 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
   });
 
   it('403: rejects a user who may only read the draft', async () => {
-    const draft = await newDraft(ada, { ...fields, visibility: 'org_level' });
-    const grace = await signUpColleague(shared, ada);
+    const draft = await aDraft(ada, { ...fields, visibility: 'org_level' });
+    const grace = await aColleague(shared, ada);
     await grace.get(`/agent-drafts/${draft.id}`, 200);
     await grace.post(`/agent-drafts/${draft.id}/versions`, { parent_version_id: draft.head_version_id }, 403);
   });
 
   it('404: rejects an unknown draft or parent', async () => {
-    const [one, two] = [await newDraft(ada, fields), await newDraft(ada, fields)];
+    const [one, two] = [await aDraft(ada, fields), await aDraft(ada, fields)];
     const path = (draftId: string) => `/agent-drafts/${draftId}/versions`;
     const sent = { parent_version_id: one.head_version_id };
     expect((await ada.post(path(crypto.randomUUID()), sent, 404)).body).to.include({ code: 'draft_not_found' });
@@ -84,7 +83,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
   });
 
   it('409: rejects a parent with descendants unless forced', async () => {
-    const draft = await newDraft(ada, fields);
+    const draft = await aDraft(ada, fields);
     const sent = { parent_version_id: draft.head_version_id };
     await commitVersion(ada, draft.id, sent);
     const { body } = await ada.post(`/agent-drafts/${draft.id}/versions`, sent, 409);
@@ -96,7 +95,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
     const limited = await startStack({ TIER_LIMITS: '{"free":{"versionsPerDraft":2}}' }, { workers: false });
     try {
       const member = await limited.signUp();
-      const draft = await newDraft(member, {});
+      const draft = await aDraft(member, {});
       const second = await commitVersion(member, draft.id, { parent_version_id: draft.head_version_id });
       const path = `/agent-drafts/${draft.id}/versions`;
       const { body } = await member.post(path, { parent_version_id: second.id }, 409);
@@ -108,7 +107,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
   });
 
   it('422: rejects a missing parent, a long title and a model that is not offered', async () => {
-    const draft = await newDraft(ada, fields);
+    const draft = await aDraft(ada, fields);
     const path = `/agent-drafts/${draft.id}/versions`;
     const parent = { parent_version_id: draft.head_version_id };
     for (const wrong of [{}, { ...parent, title: 'x'.repeat(257) }, { ...parent, chat_model: 'unheard-of' }]) {

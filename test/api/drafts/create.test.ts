@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { agentSchema } from '#src/modules/agents/agents.schema.ts';
 import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -55,7 +55,7 @@ describe('POST /agent-drafts', () => {
 
   it('201: forks a version of a readable draft into a draft of the caller', async () => {
     const source = await create({ ...fields, visibility: 'org_level' });
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     const fork = await create({ source_version_id: source.head_version_id, agent_name: 'Ignored' }, grace);
     expect(fork).to.include({ created_by: grace.userId, visibility: 'personal', name: 'Clerk' });
     expect(fork.versions[0]).to.deep.include({ ...fields, title: 'v1', parent_version_id: null });
@@ -75,8 +75,8 @@ describe('POST /agent-drafts', () => {
   });
 
   it('201: shares the draft with teams of the caller', async () => {
-    const grace = await signUpColleague(shared, ada);
-    const team = await createTeam(ada, [grace]);
+    const grace = await aColleague(shared, ada);
+    const team = await aTeam(ada, [grace]);
     const draft = await create({ visibility: 'team_level', team_ids: [team] }, grace);
     expect(draft).to.deep.include({ visibility: 'team_level', team_ids: [team] });
   });
@@ -92,7 +92,7 @@ describe('POST /agent-drafts', () => {
 
   it('404: rejects an unknown or unreadable source', async () => {
     const { head_version_id } = await create({});
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     const unknownAgent = await grace.post('/agent-drafts', { source_agent_id: crypto.randomUUID() }, 404);
     expect(unknownAgent.body).to.include({ code: 'agent_not_found' });
     const foreign = await grace.post('/agent-drafts', { source_version_id: head_version_id }, 404);
@@ -100,8 +100,8 @@ describe('POST /agent-drafts', () => {
   });
 
   it('404: rejects a team that the caller does not belong to', async () => {
-    const grace = await signUpColleague(shared, ada);
-    const team = await createTeam(ada);
+    const grace = await aColleague(shared, ada);
+    const team = await aTeam(ada);
     const { body } = await grace.post('/agent-drafts', { visibility: 'team_level', team_ids: [team] }, 404);
     expect(body).to.include({ code: 'team_not_found' });
   });

@@ -1,8 +1,13 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
+import {
+  aColleague,
+  anEvaluableVersion,
+  type Evaluable,
+  startPath,
+  twoEvaluableVersions,
+} from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { type Evaluable, newEvaluable, newPair, startPath } from '#test/support/evaluations.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
@@ -18,7 +23,7 @@ describe('GET /agent-drafts/{draft_id}/versions/{version_id}/eval/report', () =>
     ada = await shared.signUp();
     shared.model.behave(judgeWell());
     let parent: Evaluable;
-    [version, parent] = await newPair(ada);
+    [version, parent] = await twoEvaluableVersions(ada);
     for (const each of [parent, version]) {
       await ada.post(
         startPath(each),
@@ -66,15 +71,15 @@ describe('GET /agent-drafts/{draft_id}/versions/{version_id}/eval/report', () =>
 
   it('401 and 404: rejects anonymous callers and non-readers, unknown versions, and versions without scores', async () => {
     await shared.anonymous.get(pathOf(version), 401);
-    await (await signUpColleague(shared, ada)).get(pathOf(version), 404);
+    await (await aColleague(shared, ada)).get(pathOf(version), 404);
     await ada.get(pathOf({ ...version, version_id: unknownId }), 404);
     await ada.get(pathOf({ ...version, draft_id: unknownId }), 404);
-    const { body } = await ada.get(pathOf(await newEvaluable(ada)), 404);
+    const { body } = await ada.get(pathOf(await anEvaluableVersion(ada)), 404);
     expect(problemSchema.parse(body).code).equal('evaluation_not_found');
   });
 
   it('200: returns the report to readers of the draft', async () => {
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     await ada.patch(`/agent-drafts/${version.draft_id}/scope`, { visibility: 'org_level' }, 200);
     await grace.get(pathOf(version), 200);
   });

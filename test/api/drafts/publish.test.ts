@@ -1,7 +1,6 @@
 import { expect } from 'chai';
+import { aColleague, aDraft, anAgentOfDraft, aTeam, clerk, commitVersion } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { clerk, commitVersion, newDraft, publishDraft } from '#test/support/drafts.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -14,8 +13,8 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   it('201: publishes a version with the defaults of the deployment', async () => {
-    const draft = await newDraft(ada);
-    const agent = await publishDraft(ada, draft);
+    const draft = await aDraft(ada);
+    const agent = await anAgentOfDraft(ada, draft);
     expect(agent).to.include({
       agent_name: 'Clerk',
       agent_prompt: 'Answer briefly.',
@@ -32,28 +31,28 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   it('201: publishes any version, not only the head', async () => {
-    const draft = await newDraft(ada);
+    const draft = await aDraft(ada);
     await commitVersion(ada, draft.id, {
       parent_version_id: draft.head_version_id,
       agent_name: 'Notary',
       tags: ['new'],
     });
-    expect(await publishDraft(ada, draft)).to.deep.include({ agent_name: 'Clerk', tags: [] });
+    expect(await anAgentOfDraft(ada, draft)).to.deep.include({ agent_name: 'Clerk', tags: [] });
   });
 
   it('201: publishes another agent when repeated, and the same one for the same Idempotency-Key', async () => {
-    const draft = await newDraft(ada);
-    expect((await publishDraft(ada, draft)).id).not.to.equal((await publishDraft(ada, draft)).id);
+    const draft = await aDraft(ada);
+    expect((await anAgentOfDraft(ada, draft)).id).not.to.equal((await anAgentOfDraft(ada, draft)).id);
     const path = `/agent-drafts/${draft.id}/publish`;
     const again = () => ada.post(path, { version_id: draft.head_version_id }, 201, { 'Idempotency-Key': draft.id });
     expect((await again()).body).to.deep.equal((await again()).body);
   });
 
   it('201: uses the scope of the draft unless one is sent', async () => {
-    const team = await createTeam(ada);
-    const draft = await newDraft(ada, { ...clerk, visibility: 'team_level', team_ids: [team] });
-    expect(await publishDraft(ada, draft)).to.deep.include({ visibility: 'team_level', team_ids: [team] });
-    expect(await publishDraft(ada, draft, { visibility: 'org_level' })).to.deep.include({
+    const team = await aTeam(ada);
+    const draft = await aDraft(ada, { ...clerk, visibility: 'team_level', team_ids: [team] });
+    expect(await anAgentOfDraft(ada, draft)).to.deep.include({ visibility: 'team_level', team_ids: [team] });
+    expect(await anAgentOfDraft(ada, draft, { visibility: 'org_level' })).to.deep.include({
       visibility: 'org_level',
       team_ids: [],
     });
@@ -61,7 +60,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
 
   it('201: publishes during concurrent commits to the same draft', async () => {
     const barbara = await shared.signUp('Barbara');
-    const draft = await newDraft(barbara);
+    const draft = await aDraft(barbara);
     const commit = { parent_version_id: draft.head_version_id, force: true };
     const replies = await Promise.all(
       Array.from({ length: 5 }, () => [
@@ -73,7 +72,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   itHoldsTheLimit('agent_limit_reached', async (member) => {
-    const { id, head_version_id } = await newDraft(member);
+    const { id, head_version_id } = await aDraft(member);
     return () => post(member, `/agent-drafts/${id}/publish`, { version_id: head_version_id });
   });
 
@@ -82,13 +81,13 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   it('403: rejects a user who may only read the draft', async () => {
-    const draft = await newDraft(ada, { ...clerk, visibility: 'org_level' });
-    const grace = await signUpColleague(shared, ada);
+    const draft = await aDraft(ada, { ...clerk, visibility: 'org_level' });
+    const grace = await aColleague(shared, ada);
     await grace.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 403);
   });
 
   it('404: rejects an unknown draft, version or team', async () => {
-    const [one, two] = [await newDraft(ada), await newDraft(ada)];
+    const [one, two] = [await aDraft(ada), await aDraft(ada)];
     const sent = { version_id: one.head_version_id };
     const codeAt = async (draftId: string, body: object) =>
       (await ada.post(`/agent-drafts/${draftId}/publish`, body, 404)).body;
@@ -99,7 +98,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   it('409: lists what a version lacks', async () => {
-    const draft = await newDraft(ada, { agent_name: 'Clerk' });
+    const draft = await aDraft(ada, { agent_name: 'Clerk' });
     const { body } = await ada.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 409);
     expect(body).to.nested.include({
       code: 'not_ready',
@@ -109,7 +108,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   it('422: rejects teams without team_level, and team_level without teams', async () => {
-    const draft = await newDraft(ada);
+    const draft = await aDraft(ada);
     for (const wrong of [
       { visibility: 'team_level' },
       { visibility: 'personal', team_ids: [crypto.randomUUID()] },

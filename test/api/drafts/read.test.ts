@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { draftDetailSchema, draftListSchema } from '#src/modules/drafts/drafts.schema.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('drafts', () => {
@@ -22,7 +22,7 @@ describe('drafts', () => {
       await ada.post(`/agent-drafts/${older.id}/versions`, { parent_version_id: older.head_version_id }, 201);
       const { items } = draftListSchema.parse((await ada.get('/agent-drafts', 200)).body);
       expect(items.map(({ id }) => id)).to.deep.equal([older.id, newer.id]);
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       expect((await grace.get('/agent-drafts', 200)).body).to.deep.equal({ items: [] });
     });
 
@@ -41,8 +41,8 @@ describe('drafts', () => {
     });
 
     it('200: returns a draft of a team to its members, and 404 to other users', async () => {
-      const [grace, barbara] = [await signUpColleague(shared, ada), await signUpColleague(shared, ada, 'Barbara')];
-      const team = await createTeam(ada, [grace]);
+      const [grace, barbara] = [await aColleague(shared, ada), await aColleague(shared, ada, 'Barbara')];
+      const team = await aTeam(ada, [grace]);
       const { id } = await create({ visibility: 'team_level', team_ids: [team] });
       await grace.get(`/agent-drafts/${id}`, 200);
       await barbara.get(`/agent-drafts/${id}`, 404);
@@ -53,7 +53,7 @@ describe('drafts', () => {
     });
 
     it('404: rejects org admins for personal drafts, other organizations and malformed ids', async () => {
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       const { id } = await create({}, grace);
       for (const member of [ada, await shared.signUp('Eve')]) {
         expect((await member.get(`/agent-drafts/${id}`, 404)).body).to.include({ code: 'draft_not_found' });

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
+import { aColleague, aDraft, aSettledAgentOfDraft, aTeam, readDraft } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { newDraft, publishSettled, readDraft } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('PATCH /agent-drafts/{draft_id}/scope', () => {
@@ -12,15 +11,15 @@ describe('PATCH /agent-drafts/{draft_id}/scope', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
-    team = await createTeam(ada, [grace]);
+    grace = await aColleague(shared, ada);
+    team = await aTeam(ada, [grace]);
   });
 
   const addressOf = (draftId: string) => `/agent-drafts/${draftId}/scope`;
 
   it('200: changes who sees the draft with all its versions', async () => {
-    const { id } = await newDraft(ada);
-    const barbara = await signUpColleague(shared, ada, 'Barbara');
+    const { id } = await aDraft(ada);
+    const barbara = await aColleague(shared, ada, 'Barbara');
     await grace.get(`/agent-drafts/${id}`, 404);
     const forTeam = { visibility: 'team_level', team_ids: [team] };
     const { body } = await ada.patch(addressOf(id), forTeam, 200);
@@ -35,8 +34,8 @@ describe('PATCH /agent-drafts/{draft_id}/scope', () => {
   });
 
   it('200: leaves agents that were published before as they are', async () => {
-    const draft = await newDraft(ada);
-    const agent = await publishSettled(ada, draft, { visibility: 'org_level' });
+    const draft = await aDraft(ada);
+    const agent = await aSettledAgentOfDraft(ada, draft, { visibility: 'org_level' });
     await ada.patch(addressOf(draft.id), { visibility: 'team_level', team_ids: [team] }, 200);
     expect((await ada.get(`/agents/${agent.id}`, 200)).body).to.deep.equal(agent);
   });
@@ -46,29 +45,29 @@ describe('PATCH /agent-drafts/{draft_id}/scope', () => {
   });
 
   it('403: rejects users who may only read the draft, including org admins', async () => {
-    const { id } = await newDraft(grace, { visibility: 'org_level' });
+    const { id } = await aDraft(grace, { visibility: 'org_level' });
     await ada.patch(addressOf(id), { visibility: 'personal' }, 403);
   });
 
   it('404: rejects an unknown draft, and a team that the caller does not belong to', async () => {
-    const { id } = await newDraft(grace);
+    const { id } = await aDraft(grace);
     const personal = { visibility: 'personal' };
     expect((await ada.patch(addressOf(id), personal, 404)).body).to.include({ code: 'draft_not_found' });
     await grace.patch(addressOf(crypto.randomUUID()), personal, 404);
-    const others = { visibility: 'team_level', team_ids: [await createTeam(ada)] };
+    const others = { visibility: 'team_level', team_ids: [await aTeam(ada)] };
     expect((await grace.patch(addressOf(id), others, 404)).body).to.include({ code: 'team_not_found' });
     expect(await readDraft(grace, id)).to.include(personal);
   });
 
   it('412: rejects an outdated If-Match', async () => {
-    const { id } = await newDraft(ada);
+    const { id } = await aDraft(ada);
     const etag = (await ada.get(`/agent-drafts/${id}`, 200)).headers.get('etag') ?? '';
     await ada.patch(addressOf(id), { visibility: 'org_level' }, 200, { 'if-match': etag });
     await ada.patch(addressOf(id), { visibility: 'personal' }, 412, { 'if-match': etag });
   });
 
   it('422: rejects a missing visibility, teams without team_level, and team_level without teams', async () => {
-    const { id } = await newDraft(ada);
+    const { id } = await aDraft(ada);
     for (const [wrong, path] of [
       [{}, 'visibility'],
       [{ visibility: 'public' }, 'visibility'],

@@ -1,10 +1,17 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { type DraftVersionDto, draftVersionSchema } from '#src/modules/drafts/drafts.schema.ts';
+import {
+  aColleague,
+  anEvaluableVersion,
+  commitVersion,
+  evaluate,
+  readDraft,
+  readVersion,
+  startPath,
+  twoEvaluableVersions,
+} from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { commitVersion, readDraft } from '#test/support/drafts.ts';
-import { evaluate, newEvaluable, newPair, readVersion, startPath } from '#test/support/evaluations.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
@@ -28,7 +35,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     shared.model.behave(judgeWell());
   });
 
-  type Evaluable = Awaited<ReturnType<typeof newEvaluable>>;
+  type Evaluable = Awaited<ReturnType<typeof anEvaluableVersion>>;
   async function start(of: Evaluable, body: object = {}, headers = longWait): Promise<DraftVersionDto> {
     return draftVersionSchema.parse((await ada.post(startPath(of), body, 200, headers)).body);
   }
@@ -48,7 +55,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   }
 
   it('200: judges the prompt, and the scores stay with the version', async () => {
-    const of = await newEvaluable(ada, { golden_cases });
+    const of = await anEvaluableVersion(ada, { golden_cases });
     const version = await start(of);
     expect(version).include({ id: of.version_id, eval_status: 'completed' });
     expect(version.eval_scores).include({
@@ -65,7 +72,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('changes the ETag of the draft when it starts, and not when it ends', async () => {
-    const of = await newEvaluable(ada, { golden_cases });
+    const of = await anEvaluableVersion(ada, { golden_cases });
     const path = `/agent-drafts/${of.draft_id}`;
     const etagNow = async () => (await ada.get(path, 200)).headers.get('etag') ?? '';
     const rename = (title: string, status: number, etag: string) =>
@@ -81,7 +88,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('200: judges the golden cases, with accuracy where there is a reference', async () => {
-    const of = await newEvaluable(ada, { golden_cases });
+    const of = await anEvaluableVersion(ada, { golden_cases });
     const { eval_scores } = await start(of, { run_golden: true });
     expect(eval_scores?.cases).length(2);
     expect(Object(eval_scores).cases[0]).include({ input: 'What is the fee?', has_reference: true });
@@ -90,7 +97,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('200: stores the golden cases that are sent, and runs only the named ones', async () => {
-    const of = await newEvaluable(ada);
+    const of = await anEvaluableVersion(ada);
     const version = await start(of, { golden_cases, golden_case_ids: ['term'] });
     expect(version.golden_cases).deep.equal(golden_cases);
     expect(Object(version.eval_scores).cases.map(({ input }: { input: string }) => input)).deep.equal(['How long?']);
@@ -99,7 +106,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('200: returns existing scores without calling a model', async () => {
-    const of = await newEvaluable(ada);
+    const of = await anEvaluableVersion(ada);
     const result = await evaluate(ada, of);
     const version = await start(of);
     expect(version.eval_scores).include({ prompt_average: result.prompt_average });
@@ -109,7 +116,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('200: returns the running status and the earlier scores when the wait ends', async () => {
-    const of = await newEvaluable(ada, { golden_cases });
+    const of = await anEvaluableVersion(ada, { golden_cases });
     const before = await start(of);
     const release = hold();
     const waiting = await start(of, { run_golden: true }, { prefer: 'wait=0' });
@@ -121,7 +128,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('200: joins the running evaluation, also for fifty concurrent starts', async () => {
-    const of = await newEvaluable(ada, { golden_cases });
+    const of = await anEvaluableVersion(ada, { golden_cases });
     const release = hold();
     const asked = Array.from({ length: 50 }, (_, index) =>
       start(of, { run_golden: index % 2 === 0 }, { prefer: 'wait=0' }),
@@ -133,13 +140,13 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('200: returns the same answer for the same Idempotency-Key', async () => {
-    const of = await newEvaluable(ada);
+    const of = await anEvaluableVersion(ada);
     const key = { ...longWait, 'Idempotency-Key': of.version_id };
     expect(await start(of, {}, key)).deep.equal(await start(of, {}, key));
   });
 
   it('200: reports partial and names the cases if some cannot be answered', async () => {
-    const of = await newEvaluable(ada, { golden_cases });
+    const of = await anEvaluableVersion(ada, { golden_cases });
     const fails = (text: string) => text.includes('How long?');
     shared.model.behave((request) =>
       !isForJudge(request) && fails(JSON.stringify(request.messages))
@@ -158,16 +165,16 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('200: reports failed and keeps earlier scores if the prompt or most cases could not be judged', async () => {
-    const of = await newEvaluable(ada, { golden_cases });
+    const of = await anEvaluableVersion(ada, { golden_cases });
     const { eval_scores } = await start(of);
     shared.model.behave(() => ({ kind: 'answer', text: 'Five out of five.' }));
     expect(await start(of, { run_golden: true })).deep.include({ eval_status: 'failed', eval_scores });
-    const other = await newEvaluable(ada, { agent_prompt: 'Another one.' });
+    const other = await anEvaluableVersion(ada, { agent_prompt: 'Another one.' });
     expect(await start(other)).include({ eval_status: 'failed', eval_scores: null });
   });
 
   it('200: reports canceled when the job is canceled', async () => {
-    const of = await newEvaluable(ada);
+    const of = await anEvaluableVersion(ada);
     const release = hold();
     await start(of, {}, { prefer: 'wait=0' });
     await ended(of, 'running');
@@ -178,14 +185,14 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('200: uses the anchored rubric and the scores of the parent', async () => {
-    const [version, parent] = await newPair(ada);
+    const [version, parent] = await twoEvaluableVersions(ada);
     await start(parent, { golden_cases, run_golden: true });
     const { eval_scores } = await start(version, { golden_cases, run_golden: true });
     expect(eval_scores).include({ rubric: 'anchored', samples: 3, length_confounded: false });
   });
 
   it('200: completes even if the committed scores of the parent are unreadable', async () => {
-    const { draft_id, version_id: first } = await newEvaluable(ada);
+    const { draft_id, version_id: first } = await anEvaluableVersion(ada);
     const eval_scores = { cases: [{ input: 'How long?' }] };
     const parent = await commitVersion(ada, draft_id, { parent_version_id: first, eval_scores });
     await start({ draft_id, version_id: parent.id }, {}, { prefer: 'wait=0' });
@@ -196,14 +203,14 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('200: scores that are sent with a commit are kept as they are', async () => {
-    const { draft_id, version_id: parent_version_id } = await newEvaluable(ada);
+    const { draft_id, version_id: parent_version_id } = await anEvaluableVersion(ada);
     const eval_scores = { prompt_average: 4.5, of: 'my own' };
     const { id } = await commitVersion(ada, draft_id, { parent_version_id, eval_scores });
     expect(await readVersion(ada, { draft_id, version_id: id })).deep.include({ eval_scores, eval_status: null });
   });
 
   it('200: deletes the results with the version, and with the draft', async () => {
-    const [version] = await newPair(ada);
+    const [version] = await twoEvaluableVersions(ada);
     await start(version, { golden_cases, run_golden: true });
     const { db } = shared.container;
     const rows = async () => {
@@ -214,14 +221,14 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(await rows()).deep.equal([1, 18 + 2 + 27, 18 + 27, 2]);
     await ada.delete(`/agent-drafts/${version.draft_id}/versions/${version.version_id}`, 204);
     expect(await rows()).deep.equal([0, 0, 0, 0]);
-    const other = await newEvaluable(ada, { golden_cases });
+    const other = await anEvaluableVersion(ada, { golden_cases });
     await start(other, { run_golden: true });
     await ada.delete(`/agent-drafts/${other.draft_id}`, 204);
     expect(await rows()).deep.equal([0, 0, 0, 0]);
   });
 
   it('200: fails the job and stores nothing when the version is deleted during the evaluation', async () => {
-    const [version] = await newPair(ada);
+    const [version] = await twoEvaluableVersions(ada);
     const release = hold();
     await start(version, {}, { prefer: 'wait=0' });
     await until('the judge is asked', async () => shared.model.requests.length > 0);
@@ -238,9 +245,9 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('401, 403 and 404: rejects anonymous callers, readers, and unknown drafts or versions', async () => {
-    const of = await newEvaluable(ada);
+    const of = await anEvaluableVersion(ada);
     await shared.anonymous.post(startPath(of), {}, 401);
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     await grace.post(startPath(of), {}, 404);
     await ada.patch(`/agent-drafts/${of.draft_id}/scope`, { visibility: 'org_level' }, 200);
     await grace.post(startPath(of), {}, 403);
@@ -252,7 +259,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     const { db } = shared.container;
     const day = db.raw(`(now() at time zone 'utc')::date`);
     await db('evaluationDays').insert({ orgId: ada.orgId, day, cases: 499 });
-    const of = await newEvaluable(ada, { golden_cases });
+    const of = await anEvaluableVersion(ada, { golden_cases });
     const { body } = await ada.post(startPath(of), { run_golden: true }, 409);
     expect(problemSchema.parse(body).code).equal('evaluation_case_limit_reached');
     expect((await readVersion(ada, of)).eval_status).equal(null);
@@ -260,7 +267,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   it('422: rejects unknown, too many or duplicate golden cases, and wrong fields', async () => {
-    const of = await newEvaluable(ada, { golden_cases });
+    const of = await anEvaluableVersion(ada, { golden_cases });
     const refuses = async (path: string, code: string, body: object) => {
       const problem = problemSchema.parse((await ada.post(startPath(of), body, 422)).body);
       expect(problem).include({ code });

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
+import { aColleague, aDraft, aDraftWithVersions, commitVersion, readDraft } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { commitVersion, newChain, newDraft, readDraft } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('versions of drafts', () => {
@@ -18,7 +17,7 @@ describe('versions of drafts', () => {
 
   describe('PATCH /agent-drafts/{draft_id}/versions/{version_id}', () => {
     it('200: changes the title, and neither counter nor order', async () => {
-      const { id, versions } = await newChain(ada, 2);
+      const { id, versions } = await aDraftWithVersions(ada, 2);
       const path = addressOf(id, versions[0]?.id);
       for (const title of [' Calm tone ', 'x'.repeat(256)]) {
         expect((await ada.patch(path, { title }, 200)).body).to.deep.equal({ ...versions[0], title: title.trim() });
@@ -35,13 +34,13 @@ describe('versions of drafts', () => {
     });
 
     it('403: rejects a user who may only read the draft', async () => {
-      const draft = await newDraft(ada, { visibility: 'org_level' });
-      const grace = await signUpColleague(shared, ada);
+      const draft = await aDraft(ada, { visibility: 'org_level' });
+      const grace = await aColleague(shared, ada);
       await grace.patch(addressOf(draft.id, draft.head_version_id), { title: 'Mine' }, 403);
     });
 
     it('404: rejects an unknown draft, and a version of another draft', async () => {
-      const [one, two] = [await newDraft(ada), await newDraft(ada)];
+      const [one, two] = [await aDraft(ada), await aDraft(ada)];
       const codeAt = async (draftId: string) =>
         (await ada.patch(addressOf(draftId, one.head_version_id), { title: 'x' }, 404)).body;
       expect(await codeAt(crypto.randomUUID())).to.include({ code: 'draft_not_found' });
@@ -51,7 +50,7 @@ describe('versions of drafts', () => {
     });
 
     it('412: rejects an outdated If-Match', async () => {
-      const { id, head_version_id } = await newDraft(ada);
+      const { id, head_version_id } = await aDraft(ada);
       const etag = (await ada.get(`/agent-drafts/${id}`, 200)).headers.get('etag') ?? '';
       const path = addressOf(id, head_version_id);
       await ada.patch(path, { title: 'First' }, 200, { 'if-match': etag });
@@ -59,7 +58,7 @@ describe('versions of drafts', () => {
     });
 
     it('422: with a title that is blank, too long, more than one line, or missing', async () => {
-      const { id, head_version_id } = await newDraft(ada);
+      const { id, head_version_id } = await aDraft(ada);
       for (const title of ['', '  ', 'x'.repeat(257), 'two\nlines', null, undefined]) {
         const { body } = await ada.patch(addressOf(id, head_version_id), { title }, 422);
         expect(body).to.nested.include({ 'errors[0].path': 'title' });
@@ -69,7 +68,7 @@ describe('versions of drafts', () => {
 
   describe('DELETE /agent-drafts/{draft_id}/versions/{version_id}', () => {
     it('204: puts what comes after it under its parent', async () => {
-      const { id, versions } = await newChain(ada, 3);
+      const { id, versions } = await aDraftWithVersions(ada, 3);
       const [first, second, third] = versions;
       await ada.delete(addressOf(id, second?.id), 204);
       const after = await readDraft(ada, id);
@@ -78,14 +77,14 @@ describe('versions of drafts', () => {
     });
 
     it('204: makes the next version the root when the root is deleted', async () => {
-      const { id, versions } = await newChain(ada, 3);
+      const { id, versions } = await aDraftWithVersions(ada, 3);
       await ada.delete(addressOf(id, versions[0]?.id), 204);
       const after = await readDraft(ada, id);
       expect(after.versions.map(({ parent_version_id }) => parent_version_id)).to.deep.equal([null, versions[1]?.id]);
     });
 
     it('204: of the head, makes its parent the head, with its name, and gives no number again', async () => {
-      const { id, head_version_id } = await newDraft(ada);
+      const { id, head_version_id } = await aDraft(ada);
       const second = await commitVersion(ada, id, { parent_version_id: head_version_id, agent_name: 'Second' });
       await ada.delete(addressOf(id, second.id), 204);
       expect(await readDraft(ada, id)).to.include({ head_version_id, name: 'Clerk', next_version_number: 3 });
@@ -97,14 +96,14 @@ describe('versions of drafts', () => {
     });
 
     it('403: rejects a user who may only read the draft', async () => {
-      const { id, head_version_id } = await newChain(ada, 2, { visibility: 'org_level' });
-      const grace = await signUpColleague(shared, ada);
+      const { id, head_version_id } = await aDraftWithVersions(ada, 2, { visibility: 'org_level' });
+      const grace = await aColleague(shared, ada);
       await grace.delete(addressOf(id, head_version_id), 403);
       expect(await versionIds(id)).to.have.length(2);
     });
 
     it('404: rejects an unknown draft, a version of another draft and a deleted version', async () => {
-      const [one, two] = [await newChain(ada, 2), await newDraft(ada)];
+      const [one, two] = [await aDraftWithVersions(ada, 2), await aDraft(ada)];
       const codeAt = async (draftId: string) => (await ada.delete(addressOf(draftId, one.head_version_id), 404)).body;
       expect(await codeAt(crypto.randomUUID())).to.include({ code: 'draft_not_found' });
       expect(await codeAt(two.id)).to.include({ code: 'version_not_found' });
@@ -113,7 +112,7 @@ describe('versions of drafts', () => {
     });
 
     it('409: keeps the last version, also of two concurrent deletions', async () => {
-      const { id, versions } = await newChain(ada, 2);
+      const { id, versions } = await aDraftWithVersions(ada, 2);
       const answers = await Promise.all(
         versions.map((version) => ada.raw(addressOf(id, version.id), { method: 'DELETE' })),
       );

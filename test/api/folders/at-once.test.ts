@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
+import { aFolder, rootOf, treesOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { makeFolder, rootOf, treesOf } from '#test/support/folders.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
@@ -34,7 +34,7 @@ describe('concurrent changes of folders', () => {
   const sorted = (answers: Response[]) => answers.map(({ status }) => status).sort();
 
   it('reject one of 16 concurrent moves that would form a cycle together', async () => {
-    const ring = await Promise.all(Array.from({ length: 16 }, () => makeFolder(ada, personal)));
+    const ring = await Promise.all(Array.from({ length: 16 }, () => aFolder(ada, personal)));
     const answers = await Promise.all(ring.map(({ id }, index) => move(id, ring[(index + 1) % 16]?.id ?? '')));
     expect(sorted(answers)).deep.equal([...Array(15).fill(200), 409]);
     const names = JSON.stringify(await treesOf(ada));
@@ -42,7 +42,7 @@ describe('concurrent changes of folders', () => {
   });
 
   it('give a document that is added during a move the access keys of the new root', async () => {
-    const { id: folderId } = await makeFolder(ada, personal);
+    const { id: folderId } = await aFolder(ada, personal);
     for (let round = 0; round < ROUNDS; round += 1) {
       const target = round % 2 === 0 ? shared : personal;
       const answers = await Promise.all([paste(folderId), move(folderId, target), paste(folderId)]);
@@ -56,7 +56,7 @@ describe('concurrent changes of folders', () => {
   });
 
   it('give a document that waits for the lock of a moving folder the access keys of the new root', async () => {
-    const { id: folderId } = await makeFolder(ada, shared);
+    const { id: folderId } = await aFolder(ada, shared);
     const { id: firstId } = Object(await (await paste(folderId)).json());
     const waiting = (count: number) =>
       until(`${count} transactions wait for a lock`, async () => {
@@ -80,7 +80,7 @@ describe('concurrent changes of folders', () => {
 
   it('reject a document that is added to a folder during its deletion, or delete it with the folder', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
-      const { id } = await makeFolder(ada, personal);
+      const { id } = await aFolder(ada, personal);
       const remove = ada.raw(`/folders/${id}?cascade=true`, { method: 'DELETE' });
       const [first, removed, second] = await Promise.all([paste(id), remove, paste(id)]);
       expect(removed.status).equal(204);
@@ -97,7 +97,7 @@ describe('concurrent changes of folders', () => {
   });
 
   it('give a document that is moved and linked meanwhile the access keys of its final folders', async () => {
-    const [one, two] = [await makeFolder(ada, personal), await makeFolder(ada, shared)];
+    const [one, two] = [await aFolder(ada, personal), await aFolder(ada, shared)];
     const { id } = Object(await (await paste(one.id)).json());
     const link = () =>
       ada.raw(`/documents/${id}/links`, { method: 'POST', headers: json, body: JSON.stringify({ folder_id: two.id }) });

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { type FolderDto, type FolderTreeNodeDto, folderSchema } from '#src/modules/folders/folders.schema.ts';
+import { aColleague, aDocumentIn, aFolder, aTeam, rootOf, treesOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { makeFolder, rootOf, treesOf, uploadInto } from '#test/support/folders.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 describe('PATCH /folders/{folder_id}', () => {
@@ -31,7 +30,7 @@ describe('PATCH /folders/{folder_id}', () => {
   const documentOf = (id: string) => db('documents').where({ id }).first();
 
   it('200: renames a folder, also if only the case changes', async () => {
-    const folder = await makeFolder(ada, personal, 'Loans');
+    const folder = await aFolder(ada, personal, 'Loans');
     const renamed = await change(folder.id, { name: 'LOANS' });
     expect(renamed).deep.equal({ ...folder, name: 'LOANS', updated_at: renamed.updated_at });
     expect(Date.parse(renamed.updated_at)).above(Date.parse(folder.updated_at));
@@ -39,11 +38,11 @@ describe('PATCH /folders/{folder_id}', () => {
   });
 
   it('200: moves a folder with its contents and renames it in the same request', async () => {
-    const [from, to] = [await makeFolder(ada, personal, 'From'), await makeFolder(ada, personal, 'To')];
-    const folder = await makeFolder(ada, from.id, 'Loans');
-    await makeFolder(ada, from.id, 'Fees');
-    await makeFolder(ada, to.id, 'Loans');
-    const documentId = await uploadInto(ada, folder.id);
+    const [from, to] = [await aFolder(ada, personal, 'From'), await aFolder(ada, personal, 'To')];
+    const folder = await aFolder(ada, from.id, 'Loans');
+    await aFolder(ada, from.id, 'Fees');
+    await aFolder(ada, to.id, 'Loans');
+    const documentId = await aDocumentIn(ada, folder.id);
     expect(await change(folder.id, { parent_id: to.id, name: 'Fees' })).include({ name: 'Fees' });
     const moved = (await treesOf(ada))
       .flatMap(function all(node: FolderTreeNodeDto): FolderTreeNodeDto[] {
@@ -55,12 +54,12 @@ describe('PATCH /folders/{folder_id}', () => {
   });
 
   it('200: lets readers of the new root read the moved folder, its documents and their jobs', async () => {
-    const grace = await signUpColleague(own, ada);
-    const teamId = await createTeam(ada, [grace]);
+    const grace = await aColleague(own, ada);
+    const teamId = await aTeam(ada, [grace]);
     const teamRoot = await rootOf(ada, 'team_root');
-    const folder = await makeFolder(ada, personal);
-    const inside = await makeFolder(ada, folder.id);
-    const [above, below] = [await uploadInto(ada, folder.id), await uploadInto(ada, inside.id)];
+    const folder = await aFolder(ada, personal);
+    const inside = await aFolder(ada, folder.id);
+    const [above, below] = [await aDocumentIn(ada, folder.id), await aDocumentIn(ada, inside.id)];
     await ada.post(`/rag/ingest/${below}`, {}, 200);
     await db('documents').where({ id: above }).update({ activeGeneration: 1 });
     await grace.get(`/folders/${inside.id}`, 404);
@@ -82,9 +81,9 @@ describe('PATCH /folders/{folder_id}', () => {
   });
 
   it('200: keeps the access keys that a document has from another folder', async () => {
-    const grace = await signUpColleague(own, ada);
-    const [folder, other] = [await makeFolder(ada, shared), await makeFolder(ada, shared)];
-    const documentId = await uploadInto(ada, folder.id);
+    const grace = await aColleague(own, ada);
+    const [folder, other] = [await aFolder(ada, shared), await aFolder(ada, shared)];
+    const documentId = await aDocumentIn(ada, folder.id);
     await ada.post(`/documents/${documentId}/links`, { folder_id: other.id }, 201);
     await change(folder.id, { parent_id: personal });
     await grace.get(`/documents/${documentId}`, 200);
@@ -93,7 +92,7 @@ describe('PATCH /folders/{folder_id}', () => {
   });
 
   it('200, 412: rejects the second change with the same If-Match', async () => {
-    const folder = await makeFolder(ada, personal);
+    const folder = await aFolder(ada, personal);
     const etag = (await ada.get(`/folders/${folder.id}/info`, 200)).headers.get('etag') ?? '';
     await change(folder.id, { name: 'First' }, { 'if-match': etag });
     const { body } = await ada.patch(`/folders/${folder.id}`, { name: 'Second' }, 412, { 'if-match': etag });
@@ -105,16 +104,16 @@ describe('PATCH /folders/{folder_id}', () => {
   });
 
   it('403: without write access to the folder or the new parent', async () => {
-    const grace = await signUpColleague(own, ada);
-    const folder = await makeFolder(ada, shared);
+    const grace = await aColleague(own, ada);
+    const folder = await aFolder(ada, shared);
     await grace.patch(`/folders/${folder.id}`, { name: 'Mine' }, 403);
-    const ofGrace = await makeFolder(grace, await rootOf(grace, 'personal_root'));
+    const ofGrace = await aFolder(grace, await rootOf(grace, 'personal_root'));
     await grace.patch(`/folders/${ofGrace.id}`, { parent_id: folder.id }, 403);
   });
 
   it('404: for a folder or parent that the caller cannot read, and for an invalid id', async () => {
-    const [eve, grace] = [await own.signUp('Eve'), await signUpColleague(own, ada)];
-    const folder = await makeFolder(ada, personal);
+    const [eve, grace] = [await own.signUp('Eve'), await aColleague(own, ada)];
+    const folder = await aFolder(ada, personal);
     await eve.patch(`/folders/${folder.id}`, { name: 'Mine' }, 404);
     await grace.patch(`/folders/${folder.id}`, { name: 'Mine' }, 404);
     for (const id of ['..%2f', 'root', crypto.randomUUID()]) await refuse(id, { name: 'x' }, 'folder_not_found', 404);
@@ -128,29 +127,29 @@ describe('PATCH /folders/{folder_id}', () => {
   });
 
   it('409: for a name that a sibling has, and changes nothing', async () => {
-    const [loans, fees] = [await makeFolder(ada, personal, 'Loans'), await makeFolder(ada, personal, 'Fees')];
+    const [loans, fees] = [await aFolder(ada, personal, 'Loans'), await aFolder(ada, personal, 'Fees')];
     await refuse(fees.id, { name: 'lOANS' }, 'name_taken');
-    const inside = await makeFolder(ada, loans.id, 'fees');
+    const inside = await aFolder(ada, loans.id, 'fees');
     await refuse(inside.id, { parent_id: personal }, 'name_taken');
     expect((await ada.get(`/folders/${inside.id}/info`, 200)).body).deep.equal(inside);
   });
 
   it('409: for a move of a folder below itself', async () => {
-    const folder = await makeFolder(ada, personal);
-    const inside = await makeFolder(ada, (await makeFolder(ada, folder.id)).id);
+    const folder = await aFolder(ada, personal);
+    const inside = await aFolder(ada, (await aFolder(ada, folder.id)).id);
     for (const parent_id of [folder.id, inside.id]) await refuse(folder.id, { parent_id }, 'folder_cycle');
   });
 
   it('409: for a move that would make more than 32 levels', async () => {
-    const folder = await makeFolder(ada, personal);
-    await makeFolder(ada, folder.id);
+    const folder = await aFolder(ada, personal);
+    await aFolder(ada, folder.id);
     let parent = personal;
-    for (let level = 2; level <= 31; level += 1) parent = (await makeFolder(ada, parent)).id;
+    for (let level = 2; level <= 31; level += 1) parent = (await aFolder(ada, parent)).id;
     await refuse(folder.id, { parent_id: parent }, 'folder_too_deep');
   });
 
   it('422: without a field, and for invalid or unknown fields', async () => {
-    const folder = await makeFolder(ada, personal);
+    const folder = await aFolder(ada, personal);
     const bad = [{}, { name: '' }, { name: 'a/b' }, { name: '..' }, { name: 'x'.repeat(256) }, { name: null }];
     for (const fields of [...bad, { parent_id: null }, { parent_id: 'x' }, { visibility: 'org_level' }]) {
       await refuse(folder.id, fields, 'validation_failed', 422);
@@ -158,8 +157,8 @@ describe('PATCH /folders/{folder_id}', () => {
   });
 
   it('200: moves a folder with 1,501 documents, which takes several statements, and deletes it', async () => {
-    const folder = await makeFolder(ada, personal);
-    await copyDocument(await uploadInto(ada, folder.id), 1_500);
+    const folder = await aFolder(ada, personal);
+    await copyDocument(await aDocumentIn(ada, folder.id), 1_500);
     await change(folder.id, { parent_id: shared });
     const documents = () => db('documents').where({ orgId: ada.orgId });
     const keys = [`user:${ada.userId}`, `org:${ada.orgId}`];

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { folderSchema } from '#src/modules/folders/folders.schema.ts';
+import { aColleague, aFolder, aTeam, rootOf, treesOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { makeFolder, rootOf, treesOf } from '#test/support/folders.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('POST /folders', () => {
@@ -18,12 +17,12 @@ describe('POST /folders', () => {
   });
 
   it('201: creates a folder with the visibility of its root, and shows it in the tree', async () => {
-    const folder = await makeFolder(ada, root, '  Loans ');
+    const folder = await aFolder(ada, root, '  Loans ');
     expect(folder).include({
       ...{ name: 'Loans', kind: 'user', system_role: null, visibility: 'personal' },
       ...{ can_write: true, entity_missing: false },
     });
-    const inside = await makeFolder(ada, folder.id, 'Old');
+    const inside = await aFolder(ada, folder.id, 'Old');
     const personal = (await treesOf(ada)).find(({ id }) => id === root);
     expect(personal?.folders.map(({ id }) => id)).deep.equal([folder.id]);
     expect(personal?.folders[0]?.folders.map(({ id }) => id)).deep.equal([inside.id]);
@@ -31,10 +30,10 @@ describe('POST /folders', () => {
   });
 
   it('201: lets team members read a folder that an admin created in the team root', async () => {
-    const grace = await signUpColleague(shared, ada);
-    await createTeam(ada, [grace]);
+    const grace = await aColleague(shared, ada);
+    await aTeam(ada, [grace]);
     const teamRoot = await rootOf(grace, 'team_root');
-    const { id } = await makeFolder(ada, teamRoot);
+    const { id } = await aFolder(ada, teamRoot);
     expect((await grace.get(`/folders/${id}/info`, 200)).body).include({ visibility: 'team_level', can_write: false });
   });
 
@@ -53,14 +52,14 @@ describe('POST /folders', () => {
   });
 
   it('403: without write access to the parent', async () => {
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     const orgRoot = await rootOf(grace, 'org_root');
     await grace.post('/folders', { name: 'Loans', parent_id: orgRoot }, 403);
     await ada.post('/folders', { name: 'Loans', parent_id: orgRoot }, 201);
   });
 
   it('404: for a parent of another organization, of another user, and one that does not exist', async () => {
-    const [eve, grace] = [await shared.signUp('Eve'), await signUpColleague(shared, ada)];
+    const [eve, grace] = [await shared.signUp('Eve'), await aColleague(shared, ada)];
     const strange = [await rootOf(eve, 'org_root'), await rootOf(grace, 'personal_root'), crypto.randomUUID()];
     for (const parent_id of strange) {
       expect((await ada.post('/folders', { name: 'Loans', parent_id }, 404)).body).include({
@@ -70,12 +69,12 @@ describe('POST /folders', () => {
   });
 
   it('409: for a name that a sibling has, regardless of case and Unicode normalization', async () => {
-    await makeFolder(ada, root, 'Café');
+    await aFolder(ada, root, 'Café');
     for (const name of ['Café', 'CAFÉ', 'Cafe\u0301', ' café ']) {
       const { body } = await ada.post('/folders', { name, parent_id: root }, 409);
       expect(body).include({ code: 'name_taken' });
     }
-    await makeFolder(ada, await rootOf(ada, 'org_root'), 'Café');
+    await aFolder(ada, await rootOf(ada, 'org_root'), 'Café');
   });
 
   it('409: for all but one of concurrent requests with the same name', async () => {
@@ -92,7 +91,7 @@ describe('POST /folders', () => {
 
   it('409: for a folder on level 33', async () => {
     let parent = root;
-    for (let level = 2; level <= 32; level += 1) parent = (await makeFolder(ada, parent)).id;
+    for (let level = 2; level <= 32; level += 1) parent = (await aFolder(ada, parent)).id;
     const { body } = await ada.post('/folders', { name: 'Deeper', parent_id: parent }, 409);
     expect(body).include({ code: 'folder_too_deep' });
     await ada.get('/folders', 200);
@@ -106,7 +105,7 @@ describe('POST /folders', () => {
        from folders cross join generate_series(1, 9999) n where id = ?`,
       [root],
     );
-    await makeFolder(ada, root, 'The last');
+    await aFolder(ada, root, 'The last');
     const { body } = await ada.post('/folders', { name: 'One more', parent_id: root }, 409);
     expect(body).include({ code: 'folder_limit_reached' });
     const personal = (await treesOf(ada)).find(({ id }) => id === root);
@@ -143,6 +142,6 @@ describe('POST /folders', () => {
     }
     await ada.post('/folders', { name: 'Loans' }, 422);
     await ada.post('/folders', { name: 'Loans', parent_id: root, visibility: 'org_level' }, 422);
-    await makeFolder(ada, root, `…${'x'.repeat(254)}`);
+    await aFolder(ada, root, `…${'x'.repeat(254)}`);
   });
 });

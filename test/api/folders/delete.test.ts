@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
+import { aColleague, aDocumentIn, aFolder, aTeam, rootOf, treesOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { makeFolder, rootOf, treesOf, uploadInto } from '#test/support/folders.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
@@ -24,17 +23,17 @@ describe('DELETE /folders/{folder_id}', () => {
     member.post(`/documents/${documentId}/links`, { folder_id }, 201);
 
   it('204: deletes an empty folder', async () => {
-    const { id } = await makeFolder(ada, root, 'Loans');
+    const { id } = await aFolder(ada, root, 'Loans');
     await ada.delete(`/folders/${id}`, 204);
     await ada.get(`/folders/${id}/info`, 404);
     expect((await treesOf(ada)).flatMap(({ folders }) => folders)).deep.equal([]);
-    await makeFolder(ada, root, 'Loans');
+    await aFolder(ada, root, 'Loans');
   });
 
   it('204: deletes subfolders and documents with cascade', async () => {
-    const folder = await makeFolder(ada, root);
-    const inside = await makeFolder(ada, folder.id);
-    const documents = [await uploadInto(ada, folder.id), await uploadInto(ada, inside.id)];
+    const folder = await aFolder(ada, root);
+    const inside = await aFolder(ada, folder.id);
+    const documents = [await aDocumentIn(ada, folder.id), await aDocumentIn(ada, inside.id)];
     await ada.delete(`/folders/${folder.id}?cascade=true`, 204);
     await ada.get(`/folders/${inside.id}`, 404);
     for (const id of documents) {
@@ -45,10 +44,10 @@ describe('DELETE /folders/{folder_id}', () => {
   });
 
   it('204: keeps a document that is also in another folder, without the access keys of the deleted folder', async () => {
-    const grace = await signUpColleague(shared, ada);
-    const folder = await makeFolder(ada, await rootOf(ada, 'org_root'));
-    const inside = await makeFolder(ada, folder.id);
-    const documentId = await uploadInto(ada, root);
+    const grace = await aColleague(shared, ada);
+    const folder = await aFolder(ada, await rootOf(ada, 'org_root'));
+    const inside = await aFolder(ada, folder.id);
+    const documentId = await aDocumentIn(ada, root);
     for (const { id } of [folder, inside]) await link(documentId, id);
     await grace.get(`/documents/${documentId}`, 200);
     await ada.delete(`/folders/${folder.id}?cascade=true`, 204);
@@ -60,13 +59,13 @@ describe('DELETE /folders/{folder_id}', () => {
   });
 
   it('204: lets a team admin delete documents of other users in a team folder, except those in other folders', async () => {
-    const [grace, olga] = [await signUpColleague(shared, ada), await signUpColleague(shared, ada)];
-    const teamId = await createTeam(ada, [grace]);
+    const [grace, olga] = [await aColleague(shared, ada), await aColleague(shared, ada)];
+    const teamId = await aTeam(ada, [grace]);
     await ada.put(`/entity/teams/${teamId}/members/${olga.userId}`, { is_team_admin: true }, 200);
-    const { id: folderId } = await makeFolder(olga, await rootOf(olga, 'team_root'));
+    const { id: folderId } = await aFolder(olga, await rootOf(olga, 'team_root'));
     const [kept, brought] = [
-      await uploadInto(grace, await rootOf(grace, 'personal_root')),
-      await uploadInto(ada, folderId),
+      await aDocumentIn(grace, await rootOf(grace, 'personal_root')),
+      await aDocumentIn(ada, folderId),
     ];
     await db('folderLinks').insert({ orgId: ada.orgId, folderId, documentId: kept, createdBy: grace.userId });
     await db('documents')
@@ -80,8 +79,8 @@ describe('DELETE /folders/{folder_id}', () => {
   });
 
   it('204: treats a folder as empty after its documents were deleted', async () => {
-    const { id } = await makeFolder(ada, root);
-    await ada.delete(`/documents/${await uploadInto(ada, id)}`, 204);
+    const { id } = await aFolder(ada, root);
+    await ada.delete(`/documents/${await aDocumentIn(ada, id)}`, 204);
     await ada.delete(`/folders/${id}`, 204);
   });
 
@@ -90,14 +89,14 @@ describe('DELETE /folders/{folder_id}', () => {
   });
 
   it('403: without write access to the folder', async () => {
-    const grace = await signUpColleague(shared, ada);
-    const { id } = await makeFolder(ada, await rootOf(ada, 'org_root'));
+    const grace = await aColleague(shared, ada);
+    const { id } = await aFolder(ada, await rootOf(ada, 'org_root'));
     await grace.delete(`/folders/${id}`, 403);
   });
 
   it('404: for a folder that the caller cannot read, and for an invalid id', async () => {
-    const [eve, grace] = [await shared.signUp('Eve'), await signUpColleague(shared, ada)];
-    const { id } = await makeFolder(ada, root);
+    const [eve, grace] = [await shared.signUp('Eve'), await aColleague(shared, ada)];
+    const { id } = await aFolder(ada, root);
     for (const member of [eve, grace]) await member.delete(`/folders/${id}?cascade=true`, 404);
     for (const unknown of ['root', crypto.randomUUID()]) await ada.delete(`/folders/${unknown}`, 404);
   });
@@ -110,9 +109,9 @@ describe('DELETE /folders/{folder_id}', () => {
   });
 
   it('409: for a folder with a subfolder or a document, without cascade', async () => {
-    const [outer, full] = [await makeFolder(ada, root), await makeFolder(ada, root)];
-    await makeFolder(ada, outer.id);
-    await uploadInto(ada, full.id);
+    const [outer, full] = [await aFolder(ada, root), await aFolder(ada, root)];
+    await aFolder(ada, outer.id);
+    await aDocumentIn(ada, full.id);
     for (const { id } of [outer, full]) {
       for (const query of ['', '?cascade=false']) {
         const { body } = await ada.delete(`/folders/${id}${query}`, 409);

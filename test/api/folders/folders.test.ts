@@ -3,8 +3,8 @@ import { v7 as uuidv7 } from 'uuid';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderChildrenSchema, folderSchema, folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { createFoldersService } from '#src/modules/folders/folders.service.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('folders', () => {
@@ -14,7 +14,7 @@ describe('folders', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   const trees = async (member: Member) => folderTreeNodeSchema.array().parse((await member.get('/folders', 200)).body);

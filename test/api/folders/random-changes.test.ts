@@ -2,9 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
 import type { FolderTreeNodeDto } from '#src/modules/folders/folders.schema.ts';
+import { aColleague, aTeam, rootOf, treesOf } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { rootOf, treesOf } from '#test/support/folders.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 /** `who`, `folder`, `target` and `document` are indexes into lists that grow, modulo their length at that time. */
@@ -44,8 +43,8 @@ describe('random changes of folders and links by several users', () => {
 
   async function holdsAfter(sequence: Step[]): Promise<void> {
     const ada = await own.signUp();
-    const [grace, olga] = [await signUpColleague(own, ada), await signUpColleague(own, ada)];
-    const teamId = await createTeam(ada, [grace, olga]);
+    const [grace, olga] = [await aColleague(own, ada), await aColleague(own, ada)];
+    const teamId = await aTeam(ada, [grace, olga]);
     await ada.put(`/entity/teams/${teamId}/members/${grace.userId}`, { is_team_admin: true }, 200);
     const users = [ada, grace, olga];
     const folders = [await rootOf(ada, 'org_root'), await rootOf(grace, 'team_root')];

@@ -1,12 +1,10 @@
 import { expect } from 'chai';
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
-import { ask } from '#test/support/chat-fixtures.ts';
+import { aDraft, aFolder, anAgentOfDraft, ask, commitVersion, rootOf } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { connectionPath } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
-import { commitVersion, newDraft, publishDraft } from '#test/support/drafts.ts';
-import { makeFolder, rootOf } from '#test/support/folders.ts';
 import { gifOfFrames } from '#test/support/poison/images.ts';
 import { forwardEmbeddings, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -42,7 +40,7 @@ describe('If-Match', () => {
 
   const pasteDocument = async () => Object((await ada.post('/documents/paste', text, 201)).body).id as string;
   const newChat = async () => {
-    const { id } = await publishDraft(ada, await newDraft(ada));
+    const { id } = await anAgentOfDraft(ada, await aDraft(ada));
     return ask(ada, { agent_id: id, message: 'How is a loan repaid?' }, 201);
   };
 
@@ -51,15 +49,15 @@ describe('If-Match', () => {
 
   const subjects: Record<string, () => Promise<Subject>> = {
     'PATCH /agents/:agent_id': async () => {
-      const { id } = await publishDraft(ada, await newDraft(ada));
+      const { id } = await anAgentOfDraft(ada, await aDraft(ada));
       return { read: `/agents/${id}`, body: (index) => ({ agent_name: `Clerk ${index}` }) };
     },
     'PATCH /agent-drafts/:draft_id/scope': async () => {
-      const read = `/agent-drafts/${(await newDraft(ada)).id}`;
+      const read = `/agent-drafts/${(await aDraft(ada)).id}`;
       return { read, write: `${read}/scope`, body: () => ({ visibility: 'org_level' }) };
     },
     'PATCH /agent-drafts/:draft_id/versions/:version_id': async () => {
-      const { id, head_version_id } = await newDraft(ada);
+      const { id, head_version_id } = await aDraft(ada);
       const read = `/agent-drafts/${id}`;
       return { read, write: `${read}/versions/${head_version_id}`, body: (index) => ({ title: `Title ${index}` }) };
     },
@@ -84,7 +82,7 @@ describe('If-Match', () => {
       body: (index) => ({ first_name: `Ada ${index}` }),
     }),
     'PATCH /folders/:folder_id': async () => {
-      const { id } = await makeFolder(ada, personal, 'Folder');
+      const { id } = await aFolder(ada, personal, 'Folder');
       return { read: `/folders/${id}/info`, write: `/folders/${id}`, body: (index) => ({ name: `Folder ${index}` }) };
     },
     'PUT /rag/config/:document_id': async () => ({
@@ -190,7 +188,7 @@ describe('If-Match', () => {
     const writes: Record<string, () => Promise<{ subject: string; meanwhile: () => Promise<unknown> }>> = {
       'put the document into another folder of the same tree': async () => {
         const id = await pasteDocument();
-        const { id: folder_id } = await makeFolder(ada, personal, 'Links');
+        const { id: folder_id } = await aFolder(ada, personal, 'Links');
         return {
           subject: `/documents/${id}`,
           meanwhile: () => ada.post(`/documents/${id}/links`, { folder_id }, 201),
@@ -198,13 +196,13 @@ describe('If-Match', () => {
       },
       'took the document out of a folder': async () => {
         const id = await pasteDocument();
-        const { id: folder_id } = await makeFolder(ada, personal, 'Left');
+        const { id: folder_id } = await aFolder(ada, personal, 'Left');
         await ada.post(`/documents/${id}/links`, { folder_id }, 201);
         return { subject: `/documents/${id}`, meanwhile: () => ada.delete(`/documents/${id}/links/${folder_id}`, 204) };
       },
       'deleted one of the folders of the document': async () => {
         const id = await pasteDocument();
-        const { id: folder_id } = await makeFolder(ada, personal, 'Deleted');
+        const { id: folder_id } = await aFolder(ada, personal, 'Deleted');
         await ada.post(`/documents/${id}/links`, { folder_id }, 201);
         return { subject: `/documents/${id}`, meanwhile: () => ada.delete(`/folders/${folder_id}?cascade=true`, 204) };
       },
@@ -221,14 +219,14 @@ describe('If-Match', () => {
         };
       },
       'committed a version of the draft': async () => {
-        const { id, head_version_id } = await newDraft(ada);
+        const { id, head_version_id } = await aDraft(ada);
         return {
           subject: `/agent-drafts/${id}`,
           meanwhile: () => commitVersion(ada, id, { parent_version_id: head_version_id }),
         };
       },
       'deleted a version of the draft': async () => {
-        const { id, head_version_id } = await newDraft(ada);
+        const { id, head_version_id } = await aDraft(ada);
         const { id: versionId } = await commitVersion(ada, id, { parent_version_id: head_version_id });
         return {
           subject: `/agent-drafts/${id}`,
@@ -236,8 +234,8 @@ describe('If-Match', () => {
         };
       },
       'moved the folder above the folder': async () => {
-        const { id } = await makeFolder(ada, personal, 'Above');
-        const below = await makeFolder(ada, id, 'Below');
+        const { id } = await aFolder(ada, personal, 'Above');
+        const below = await aFolder(ada, id, 'Below');
         const parent_id = await rootOf(ada, 'org_root');
         return { subject: `/folders/${below.id}`, meanwhile: () => ada.patch(`/folders/${id}`, { parent_id }, 200) };
       },
@@ -316,7 +314,7 @@ describe('If-Match after work in the background', () => {
   });
 
   it('200 even if the agent got its anchor word candidates after it was read', async () => {
-    const { id } = await publishDraft(ada, await newDraft(ada));
+    const { id } = await anAgentOfDraft(ada, await aDraft(ada));
     const etag = await etagOf(ada, `/agents/${id}`);
     await untilJob(ada, anchoringWorkflowId(id), 'succeeded');
     await ada.patch(`/agents/${id}`, { agent_name: 'Fox' }, 200, { 'If-Match': etag });

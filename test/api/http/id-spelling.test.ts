@@ -4,9 +4,8 @@ import { documentListSchema, fullDocumentSchema } from '#src/modules/documents/d
 import { committedDraftVersionSchema, draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { jobListSchema } from '#src/modules/jobs/jobs.schema.ts';
-import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, ask, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('ids in capitals', () => {
@@ -16,7 +15,7 @@ describe('ids in capitals', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    teamId = await createTeam(ada, [ada]);
+    teamId = await aTeam(ada, [ada]);
   });
 
   const capitals = (id: string) => id.toUpperCase();
@@ -53,7 +52,7 @@ describe('ids in capitals', () => {
   });
 
   it('refer to the same agent, chat and document of a chat', async () => {
-    const agentId = await publishAgent(ada);
+    const agentId = await aPublishedAgent(ada);
     const text = { name: 'Rates', content: 'The rate is 4 percent.', source_format: 'text' };
     const { id } = fullDocumentSchema.parse((await ada.post('/documents/paste', text, 201)).body);
     const first = await ask(ada, { message: 'Hello', agent_id: capitals(agentId) }, 201);

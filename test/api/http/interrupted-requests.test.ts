@@ -5,15 +5,13 @@ import { expect } from 'chai';
 import { createApp } from '#src/app.ts';
 import type { Route } from '#src/http/routing/route.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent, aStoredConnection, freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents } from '#test/support/event-stream.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { storeConnection } from '#test/support/stored-connection.ts';
 import { answerWith, startWebSite, type WebSite } from '#test/support/web-site.ts';
 
 /** Points at which the process crashes while it handles a request with a key. */
@@ -65,9 +63,9 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     ids = {
       document_id: documentId,
       folder_id: root.id,
-      agent_id: await publishAgent(ada),
+      agent_id: await aPublishedAgent(ada),
       team_id: Object((await ada.post('/entity/teams', { name: 'Red' }, 201)).body).id,
-      connection_id: await storeConnection(stack, ada, 'Reports'),
+      connection_id: await aStoredConnection(stack, ada, 'Reports'),
     };
   });
   after(async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { freshEmail } from '#test/support/builders.ts';
 import { startApiProcess } from '#test/support/child-processes.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 

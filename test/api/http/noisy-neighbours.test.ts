@@ -3,9 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { expect } from 'chai';
+import { aColleague, clerk } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { clerk } from '#test/support/drafts.ts';
 import { readEvents } from '#test/support/event-stream.ts';
 import { forwardEmbeddings } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -44,7 +43,7 @@ describe('a noisy neighbour', () => {
 
   it('has a limited number of streams, and other organizations keep theirs', async () => {
     const ada = await own.signUp();
-    const colleague = await signUpColleague(own, ada);
+    const colleague = await aColleague(own, ada);
     const other = await own.signUp('Bob');
     const [job, jobOfColleague, jobOfOther] = [await paste(ada), await paste(colleague), await paste(other)];
     const open = [await watch(ada, job), await watch(ada, job)];
@@ -86,7 +85,7 @@ describe('a noisy neighbour', () => {
 
   it('has a limited number of open requests, and other organizations keep theirs', async () => {
     const ada = await own.signUp();
-    const colleague = await signUpColleague(own, ada);
+    const colleague = await aColleague(own, ada);
     const other = await own.signUp('Bob');
     const slow = Array.from({ length: 4 }, () => sendSlowly(ada));
     expect(await Promise.race(slow.map(({ problem }) => problem))).equal(

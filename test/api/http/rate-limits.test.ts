@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { freshEmail } from '#test/support/builders.ts';
 import type { ApiClient } from '#test/support/client.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const limits = {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
 import type { JobDto } from '#src/modules/jobs/jobs.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member, Reply } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { startStack } from '#test/support/stack.ts';
 import { stoppedIngestion, systemFolder, untilStatus } from '#test/support/stopped-jobs.ts';
@@ -43,7 +43,7 @@ describe('changing jobs', () => {
 
     it('403: for a caller who may only read what the job works on', async () => {
       const { jobId } = await stoppedIngestion(stack, ada, 'parked', await systemFolder(ada, 'org_root'));
-      const grace = await signUpColleague(stack, ada);
+      const grace = await aColleague(stack, ada);
       await grace.get(`/jobs/${jobId}`, 200);
       expect(codeOf(await move(jobId, how, 403, grace))).equal('forbidden');
     });
@@ -54,7 +54,7 @@ describe('changing jobs', () => {
       await move('%00', how, 404);
       await move(`${jobId}.unknown`, how, 404);
       await move(jobId, how, 404, await stack.signUp());
-      await move(jobId, how, 404, await signUpColleague(stack, ada));
+      await move(jobId, how, 404, await aColleague(stack, ada));
     });
   }
 
@@ -187,7 +187,7 @@ describe('changing jobs', () => {
     it('202: skips jobs that the caller may only read, and superseded ones', async () => {
       const member = await stack.signUp();
       const shared = await stoppedIngestion(stack, member, 'failed', await systemFolder(member, 'org_root'));
-      const grace = await signUpColleague(stack, member);
+      const grace = await aColleague(stack, member);
       expect(await retryAll({ error_code: 'model_rejected' }, grace)).equal(0);
       await stack.container.db('documents').where({ id: shared.documentId }).update({ generation: 2 });
       expect(await retryAll({ error_code: 'model_rejected' }, member)).equal(0);

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { jobSchema } from '#src/modules/jobs/jobs.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
@@ -67,6 +67,6 @@ describe('GET /jobs/{job_id}', () => {
     await ada.get(`/jobs/${'x'.repeat(300)}`, 404);
     await ada.get('/jobs/%00', 404);
     await (await shared.signUp()).get(`/jobs/${id}`, 404);
-    await (await signUpColleague(shared, ada)).get(`/jobs/${id}`, 404);
+    await (await aColleague(shared, ada)).get(`/jobs/${id}`, 404);
   });
 });

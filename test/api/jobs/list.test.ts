@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { jobListSchema } from '#src/modules/jobs/jobs.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
@@ -32,7 +32,7 @@ describe('GET /jobs', () => {
   it('200: lists the readable jobs, newest first', async () => {
     expect(await ids('')).deep.equal([`ingest-${bad}-1`, `ingest-${good}-1`]);
     expect(await ids('', await shared.signUp())).deep.equal([]);
-    expect(await ids('', await signUpColleague(shared, ada))).deep.equal([]);
+    expect(await ids('', await aColleague(shared, ada))).deep.equal([]);
   });
 
   it('200: applies each filter', async () => {

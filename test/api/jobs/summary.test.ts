@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { jobSummarySchema } from '#src/modules/jobs/jobs.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
@@ -33,7 +33,7 @@ describe('GET /jobs/summary', () => {
     const counts = { queued: 0, running: 0, parked: 0, succeeded: 1, failed: 1, cancelled: 0, total: 2 };
     expect(await summary()).deep.equal({ ...counts, progress: { done: 1, total: 1, unit: 'chunks' } });
     expect((await summary('', await shared.signUp())).total).equal(0);
-    expect((await summary('', await signUpColleague(shared, ada))).total).equal(0);
+    expect((await summary('', await aColleague(shared, ada))).total).equal(0);
   });
 
   it('200: applies the filters of the list', async () => {

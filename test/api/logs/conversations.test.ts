@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -179,7 +179,7 @@ describe('GET /logs/conversations', () => {
   });
 
   it('200: lists only conversations that the caller may read', async () => {
-    const bob = await signUpColleague(api, ada, 'Bob');
+    const bob = await aColleague(api, ada, 'Bob');
     const eve = await api.signUp('Eve');
     const { body } = await ada.post('/entity/teams', { name: 'Red' }, 201);
     const teamIds = [(body as { id: string }).id];

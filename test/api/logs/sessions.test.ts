@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -61,7 +61,7 @@ describe('a logged conversation', () => {
   });
 
   const expectHidden = async (path: (id: string) => string) => {
-    const strangers = [await api.signUp('Eve'), await signUpColleague(api, ada, 'Bob')];
+    const strangers = [await api.signUp('Eve'), await aColleague(api, ada, 'Bob')];
     for (const stranger of strangers) {
       expect((await stranger.get(path(chatId), 404)).body).include({ code: 'chat_not_found' });
     }

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -21,9 +21,9 @@ describe('logs of all conversations', () => {
     api = await stack();
     const { db } = api.container;
     ada = await api.signUp('Ada');
-    bob = await signUpColleague(api, ada, 'Bob');
+    bob = await aColleague(api, ada, 'Bob');
     eve = await api.signUp('Eve');
-    const teamIds = [await createTeam(ada, [bob])];
+    const teamIds = [await aTeam(ada, [bob])];
     by = { orgId: ada.orgId, createdBy: ada.userId, agentId: uuidv7() };
     mortgages = uuidv7();
     await addAgent(db, by);

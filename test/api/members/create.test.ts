@@ -3,10 +3,9 @@ import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { userSchema } from '#src/modules/members/members.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badEmails, badNames, badPasswords, badSwitches, eachBad } from '#test/support/bad-fields.ts';
+import { aColleague, aTeam, freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = '/entity/members';
@@ -66,7 +65,7 @@ describe('POST /entity/members', () => {
   });
 
   it('201: adds the user to a team, as member or as team admin', async () => {
-    const team = await createTeam(ada);
+    const team = await aTeam(ada);
     expect((await create({ team_id: team })).teams).to.deep.equal([{ team_id: team, is_team_admin: false }]);
     const admin = await create({ team_id: team.toUpperCase(), is_team_admin: true });
     expect(admin.teams).to.deep.equal([{ team_id: team, is_team_admin: true }]);
@@ -84,18 +83,18 @@ describe('POST /entity/members', () => {
   });
 
   it('403: for members and team admins', async () => {
-    const grace = await signUpColleague(shared, ada);
-    const team = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const grace = await aColleague(shared, ada);
+    const team = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     const sent = { email: freshEmail(), password, team_id: team };
     for (const member of [grace, lead])
       expect((await member.post(path, sent, 403)).body).include({ code: 'forbidden' });
   });
 
   it('404: for a team that is unknown, disabled or of another organization', async () => {
-    const disabled = await createTeam(ada);
+    const disabled = await aTeam(ada);
     await ada.delete(`/entity/teams/${disabled}`, 204);
-    const foreign = await createTeam(await shared.signUp('Eve'));
+    const foreign = await aTeam(await shared.signUp('Eve'));
     for (const team_id of [crypto.randomUUID(), disabled, foreign]) {
       const { body } = await ada.post(path, { email: freshEmail(), password, team_id }, 404);
       expect(body).to.include({ code: 'team_not_found' });
@@ -125,7 +124,7 @@ describe('POST /entity/members', () => {
   it('409: when disabled users fill the member limit', async () => {
     const own = await shared.signUp();
     for (let count = 1; count < 10; count += 1) {
-      const { userId } = await signUpColleague(shared, own);
+      const { userId } = await aColleague(shared, own);
       await own.post(`/entity/users/${userId}/disable`, {}, 204);
     }
     const { body } = await own.post(path, { email: freshEmail(), password }, 409);

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { memberListSchema } from '#src/modules/members/members.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (userId: string) => `/entity/users/${userId}/disable`;
@@ -14,7 +14,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   it('204: ends all sessions and rejects new sign-ins', async () => {
@@ -39,8 +39,8 @@ describe('POST /entity/users/{user_id}/disable', () => {
   });
 
   it('204: by a team admin for a member of the team', async () => {
-    const team = await createTeam(ada, [grace]);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const team = await aTeam(ada, [grace]);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await lead.post(path(grace.userId), {}, 204);
   });
 
@@ -49,9 +49,9 @@ describe('POST /entity/users/{user_id}/disable', () => {
   });
 
   it('403: for members, for team admins outside of their team, and for the own account', async () => {
-    const team = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
-    const admin = await signUpColleague(shared, ada, 'Admin', { is_admin: true });
+    const team = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const admin = await aColleague(shared, ada, 'Admin', { is_admin: true });
     for (const [by, target] of [
       [grace, lead],
       [lead, grace],
@@ -86,7 +86,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
 
   it('keeps one enabled admin when many disable each other concurrently', async () => {
     const others = await Promise.all(
-      Array.from({ length: 8 }, () => signUpColleague(shared, ada, 'Admin', { is_admin: true })),
+      Array.from({ length: 8 }, () => aColleague(shared, ada, 'Admin', { is_admin: true })),
     );
     const all = [ada, ...others];
     const pairs = Array.from({ length: 32 }, (_, n) => [all[n % 9] ?? ada, all[(n * 5 + 1) % 9] ?? ada] as const);
@@ -101,7 +101,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
   });
 
   it('keeps the user and the team memberships', async () => {
-    const team = await createTeam(ada, [grace]);
+    const team = await aTeam(ada, [grace]);
     await ada.post(path(grace.userId), {}, 204);
     const { items } = memberListSchema.parse((await ada.get('/entity/members', 200)).body);
     const listed = items.find(({ user_id }) => user_id === grace.userId);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (userId: string) => `/entity/users/${userId}/enable`;
@@ -13,7 +13,7 @@ describe('POST /entity/users/{user_id}/enable', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
     await ada.post(`/entity/users/${grace.userId}/disable`, {}, 204);
   });
 
@@ -32,8 +32,8 @@ describe('POST /entity/users/{user_id}/enable', () => {
   });
 
   it('204: by a team admin for a member of the team', async () => {
-    const team = await createTeam(ada, [grace]);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const team = await aTeam(ada, [grace]);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await lead.post(path(grace.userId), {}, 204);
   });
 
@@ -43,9 +43,9 @@ describe('POST /entity/users/{user_id}/enable', () => {
   });
 
   it('403: for members, and for team admins outside of their team', async () => {
-    const team = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
-    const member = await signUpColleague(shared, ada);
+    const team = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const member = await aColleague(shared, ada);
     for (const by of [lead, member])
       expect((await by.post(path(grace.userId), {}, 403)).body).include({ code: 'forbidden' });
   });

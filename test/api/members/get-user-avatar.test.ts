@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { readAvatar, uploadAvatar } from '#test/support/avatars.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { gifOfFrames } from '#test/support/poison/images.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -14,7 +14,7 @@ describe('GET /entity/users/{user_id}/avatar', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
     await uploadAvatar(grace, gifOfFrames(1), 200);
   });
 
@@ -25,7 +25,7 @@ describe('GET /entity/users/{user_id}/avatar', () => {
 
   it('200: for all members of the organization, including the user', async () => {
     const own = await readAvatar(grace);
-    for (const member of [ada, grace, await signUpColleague(shared, ada)]) {
+    for (const member of [ada, grace, await aColleague(shared, ada)]) {
       expect(await readAvatar(member, path(grace.userId))).deep.equal(own);
     }
     const { headers } = await ada.get(path(grace.userId), 200);
@@ -42,7 +42,7 @@ describe('GET /entity/users/{user_id}/avatar', () => {
   });
 
   it('302: to the picture at the identity provider, unless the user has uploaded an avatar', async () => {
-    const third = await signUpColleague(shared, ada, 'Third');
+    const third = await aColleague(shared, ada, 'Third');
     const url = 'https://id.example/third?size=96';
     await showElsewhere(third, url);
     const response = await ada.raw(path(third.userId), { redirect: 'manual' });
@@ -67,7 +67,7 @@ describe('GET /entity/users/{user_id}/avatar', () => {
   });
 
   it('404: for a disabled or deleted user', async () => {
-    const leaver = await signUpColleague(shared, ada, 'Leaver');
+    const leaver = await aColleague(shared, ada, 'Leaver');
     await uploadAvatar(leaver, gifOfFrames(1), 200);
     await ada.post(`/entity/users/${leaver.userId}/disable`, undefined, 204);
     await expectNone(grace, leaver.userId);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { memberListSchema } from '#src/modules/members/members.schema.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('GET /entity/members', () => {
@@ -11,13 +11,13 @@ describe('GET /entity/members', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   const list = async (member: Member) => memberListSchema.parse((await member.get('/entity/members', 200)).body);
 
   it('200: lists all members, longest-standing first, to every member', async () => {
-    const team = await createTeam(ada, [grace]);
+    const team = await aTeam(ada, [grace]);
     const members = await list(ada);
     expect(members).to.include({ org_id: ada.orgId, tier: 'free', member_limit: 10 });
     const [first, second] = members.items;
@@ -38,8 +38,8 @@ describe('GET /entity/members', () => {
 
   it('200: includes disabled users and leaves out disabled teams', async () => {
     const own = await shared.signUp();
-    const barbara = await signUpColleague(shared, own, 'Barbara');
-    const team = await createTeam(own, [barbara]);
+    const barbara = await aColleague(shared, own, 'Barbara');
+    const team = await aTeam(own, [barbara]);
     await own.delete(`/entity/teams/${team}`, 204);
     await own.post(`/entity/users/${barbara.userId}/disable`, {}, 204);
     const { items } = await list(own);

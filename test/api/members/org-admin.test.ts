@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { memberListSchema, userSchema } from '#src/modules/members/members.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badSwitches, eachBad } from '#test/support/bad-fields.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
@@ -16,7 +16,7 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   const set = async (by: Member, userId: string, isOrgAdmin: boolean) =>
@@ -101,7 +101,7 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
 
   it('409: for the last of many admins who give up the role concurrently', async () => {
     const others = await Promise.all(
-      Array.from({ length: 8 }, () => signUpColleague(shared, ada, 'Admin', { is_admin: true })),
+      Array.from({ length: 8 }, () => aColleague(shared, ada, 'Admin', { is_admin: true })),
     );
     const all = [ada, ...others];
     const requests = Array.from({ length: 32 }, (_, n) => all[n % all.length] ?? ada);

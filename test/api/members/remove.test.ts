@@ -3,9 +3,8 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { memberListSchema } from '#src/modules/members/members.schema.ts';
 import { teamMemberListSchema } from '#src/modules/teams/teams.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague, aTeam, freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { oneAfterTheOther } from '#test/support/one-after-the-other.ts';
 import { expectAdmins } from '#test/support/remaining-admins.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
@@ -20,7 +19,7 @@ describe('DELETE /entity/members/{user_id}', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   const membersOf = async (member: Member) =>
@@ -29,7 +28,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     shared.anonymous.post('/auth/login', { username: grace.email, password: grace.password }, status);
 
   it('204: ends sessions, sign-in and all memberships of the account', async () => {
-    const teamId = await createTeam(ada, [grace]);
+    const teamId = await aTeam(ada, [grace]);
     await ada.delete(path(grace.userId), 204);
     await grace.get('/folders', 401);
     await shared.anonymous.post('/auth/refresh_tokens', { refresh_token: grace.refreshToken }, 401);
@@ -52,7 +51,7 @@ describe('DELETE /entity/members/{user_id}', () => {
   });
 
   it('204: keeps shared content with the name of its author and makes personal content unreadable', async () => {
-    const second = await signUpColleague(shared, ada, 'Second', { is_admin: true });
+    const second = await aColleague(shared, ada, 'Second', { is_admin: true });
     const paste = async (target_folder_id: string) => {
       const text = { name: 'note', content: 'Some words.', source_format: 'text', target_folder_id };
       return fullDocumentSchema.parse((await second.post('/documents/paste', text, 201)).body).id;
@@ -69,7 +68,7 @@ describe('DELETE /entity/members/{user_id}', () => {
     await ada.delete(path(grace.userId), 204);
     const id = `erase-${grace.userId}`;
     expect((await ada.get(`/jobs/${id}`, 200)).body).include({ kind: 'erase' });
-    const other = await signUpColleague(shared, ada, 'Later');
+    const other = await aColleague(shared, ada, 'Later');
     await other.get(`/jobs/${id}`, 404);
     await ada.patch(`/entity/members/${other.userId}/org-admin`, { is_org_admin: true }, 200);
     await other.get(`/jobs/${id}`, 200);
@@ -78,8 +77,8 @@ describe('DELETE /entity/members/{user_id}', () => {
 
   it('401 and 403: for a queued request of an admin who was removed or demoted meanwhile', async () => {
     const [gone, demoted] = [
-      await signUpColleague(shared, ada, 'Gone', { is_admin: true }),
-      await signUpColleague(shared, ada, 'Demoted', { is_admin: true }),
+      await aColleague(shared, ada, 'Gone', { is_admin: true }),
+      await aColleague(shared, ada, 'Demoted', { is_admin: true }),
     ];
     const json = (method: string, body: object) => ({
       method,
@@ -103,10 +102,10 @@ describe('DELETE /entity/members/{user_id}', () => {
   });
 
   it('403: for a member who is not an org admin, whatever the user id', async () => {
-    const teamId = await createTeam(ada, [grace]);
+    const teamId = await aTeam(ada, [grace]);
     const admin = { is_team_admin: true };
     await ada.patch(`/entity/teams/${teamId}/members/${grace.userId}/team-admin`, admin, 200);
-    const other = await signUpColleague(shared, ada, 'Other', { team_id: teamId });
+    const other = await aColleague(shared, ada, 'Other', { team_id: teamId });
     for (const id of [other.userId, ada.userId, grace.userId, crypto.randomUUID()]) await grace.delete(path(id), 403);
   });
 
@@ -143,7 +142,7 @@ describe('DELETE /entity/members/{user_id}', () => {
   it('409: keeps an admin whatever 32 admins do to themselves and others concurrently', async () => {
     await ada.post('/entity/members', { email: `plain-${grace.email}`, password: grace.password }, 201);
     const others = await Promise.all(
-      Array.from({ length: 7 }, () => signUpColleague(shared, ada, 'Admin', { is_admin: true })),
+      Array.from({ length: 7 }, () => aColleague(shared, ada, 'Admin', { is_admin: true })),
     );
     const all = [ada, ...others];
     const json = { 'content-type': 'application/json' };

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badPasswords, eachBad } from '#test/support/bad-fields.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (userId: string) => `/entity/users/${userId}/reset-password`;
@@ -15,7 +15,7 @@ describe('POST /entity/users/{user_id}/reset-password', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   it('204: only the new password works, and all sessions end', async () => {
@@ -31,9 +31,9 @@ describe('POST /entity/users/{user_id}/reset-password', () => {
   });
 
   it('204: by a team admin for a member of the team, also a disabled one', async () => {
-    const team = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
-    const member = await signUpColleague(shared, ada, 'Member', { team_id: team });
+    const team = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const member = await aColleague(shared, ada, 'Member', { team_id: team });
     await lead.post(path(member.userId), sent, 204);
     await lead.post(`/entity/users/${member.userId}/disable`, {}, 204);
     await lead.post(path(member.userId), sent, 204);
@@ -44,9 +44,9 @@ describe('POST /entity/users/{user_id}/reset-password', () => {
   });
 
   it('403: for the own account, for members, and for team admins outside of their team', async () => {
-    const team = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
-    const taken = await signUpColleague(shared, ada, 'Taken');
+    const team = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const taken = await aColleague(shared, ada, 'Taken');
     await lead.put(`/entity/teams/${team}/members/${taken.userId}`, {}, 200);
     for (const [by, target] of [
       [ada, ada],

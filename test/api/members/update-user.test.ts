@@ -2,9 +2,8 @@ import { expect } from 'chai';
 import { userSchema } from '#src/modules/members/members.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badEmails, badNames, blankNames, eachBad } from '#test/support/bad-fields.ts';
+import { aColleague, aTeam, freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (userId: string) => `/entity/users/${userId}`;
@@ -16,7 +15,7 @@ describe('PATCH /entity/users/{user_id}', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   const patch = async (by: Member, userId: string, body: object) =>
@@ -48,8 +47,8 @@ describe('PATCH /entity/users/{user_id}', () => {
   });
 
   it('200: by an org admin for the own account, and by a team admin for a member of the team', async () => {
-    const team = await createTeam(ada, [grace]);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const team = await aTeam(ada, [grace]);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await patch(ada, ada.userId, { display_name: 'Countess' });
     await patch(lead, grace.userId, { display_name: 'Commodore' });
   });
@@ -59,9 +58,9 @@ describe('PATCH /entity/users/{user_id}', () => {
   });
 
   it('403: for members, and for team admins outside of their teams', async () => {
-    const [red, blue] = [await createTeam(ada), await createTeam(ada)];
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: red, is_team_admin: true });
-    const inBoth = await signUpColleague(shared, ada, 'Both', { team_id: red });
+    const [red, blue] = [await aTeam(ada), await aTeam(ada)];
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: red, is_team_admin: true });
+    const inBoth = await aColleague(shared, ada, 'Both', { team_id: red });
     await ada.put(`/entity/teams/${blue}/members/${inBoth.userId}`, {}, 200);
     await ada.put(`/entity/teams/${red}/members/${ada.userId}`, {}, 200);
     const refused = async (by: Member, target: Member) => {
@@ -76,13 +75,13 @@ describe('PATCH /entity/users/{user_id}', () => {
   });
 
   it('403: for a team admin who added the member to the team', async () => {
-    const team = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const team = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     const member = `/entity/teams/${team}/members/${grace.userId}`;
     await lead.put(member, {}, 200);
     await lead.patch(path(grace.userId), { email: freshEmail() }, 403);
     // A second team admin, whom the first one has promoted, may not either.
-    const helper = await signUpColleague(shared, ada, 'Helper', { team_id: team, is_team_admin: true });
+    const helper = await aColleague(shared, ada, 'Helper', { team_id: team, is_team_admin: true });
     await lead.delete(member, 204);
     await helper.put(member, {}, 200);
     await lead.patch(path(grace.userId), { email: freshEmail() }, 403);

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague, freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { oneAfterTheOther } from '#test/support/one-after-the-other.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -13,7 +12,7 @@ describe('DELETE /entity/org', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
+    grace = await aColleague(shared, ada);
   });
 
   it('204: ends the accounts and sessions of all members, and frees their emails', async () => {

@@ -2,12 +2,10 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { exportListSchema, exportSchema } from '#src/modules/exports/exports.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
-import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, anIngestedDocument, aPublishedAgent, aStoredConnection, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { downloaded, exportOf, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
-import { storeConnection } from '#test/support/stored-connection.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 const path = '/entity/org/exports';
@@ -33,15 +31,15 @@ describe('exports of an organization', () => {
 
   describe('POST /entity/org/exports', () => {
     it('202: exports what the admin may read into archives that their URLs download', async () => {
-      const grace = await signUpColleague(shared, ada, 'Grace');
-      const own = await ingestText(ada, 'Loans', '# Loans\n\nA loan is repaid month by month.');
-      const personal = await ingestText(grace, 'Diary', 'What Grace thinks of her loan.');
-      const agentId = await publishAgent(ada, { visibility: 'org_level' });
+      const grace = await aColleague(shared, ada, 'Grace');
+      const own = await anIngestedDocument(ada, 'Loans', '# Loans\n\nA loan is repaid month by month.');
+      const personal = await anIngestedDocument(grace, 'Diary', 'What Grace thinks of her loan.');
+      const agentId = await aPublishedAgent(ada, { visibility: 'org_level' });
       const { chat_id } = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
       await ask(grace, { agent_id: agentId, message: 'What do I think?' }, 201);
       await ask(grace, { agent_id: agentId, message: 'And in public?', visibility: 'org_level' }, 201);
-      await storeConnection(shared, ada, 'Reports');
-      await storeConnection(shared, grace, 'Hers');
+      await aStoredConnection(shared, ada, 'Reports');
+      await aStoredConnection(shared, grace, 'Hers');
 
       const made = await exportOf(ada);
       expect(made).include({ status: 'succeeded', created_by: ada.userId, last_error: null });
@@ -109,7 +107,7 @@ describe('exports of an organization', () => {
     });
 
     it('403: for a member who is not an admin', async () => {
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       expect((await grace.post(path, undefined, 403)).body).include({ code: 'forbidden' });
     });
 
@@ -147,7 +145,7 @@ describe('exports of an organization', () => {
     });
 
     it('403: for a member who is not an admin', async () => {
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       await grace.get(path, 403);
     });
 
@@ -158,7 +156,7 @@ describe('exports of an organization', () => {
 
   describe('GET /entity/org/exports/{export_id}', () => {
     it('200: gives another admin no download URLs', async () => {
-      const grace = await signUpColleague(shared, ada, 'Grace');
+      const grace = await aColleague(shared, ada, 'Grace');
       await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
       const { export_id } = await exportOf(ada);
       const seen = exportSchema.parse((await grace.get(`${path}/${export_id}`, 200)).body);
@@ -170,7 +168,7 @@ describe('exports of an organization', () => {
     });
 
     it('403: for a member who is not an admin', async () => {
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       await grace.get(`${path}/${await insertExport(ada)}`, 403);
     });
 
@@ -202,7 +200,7 @@ describe('exports of an organization', () => {
     });
 
     it('403: for a member who is not an admin', async () => {
-      const grace = await signUpColleague(shared, ada);
+      const grace = await aColleague(shared, ada);
       await grace.delete(`${path}/${await insertExport(ada)}`, 403);
     });
 

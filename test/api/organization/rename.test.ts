@@ -3,8 +3,8 @@ import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { organizationSchema } from '#src/modules/organization/organization.routes.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badNames, blankNames, eachBad } from '#test/support/bad-fields.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('PATCH /entity/org', () => {
@@ -35,7 +35,7 @@ describe('PATCH /entity/org', () => {
   });
 
   it('403: for a member who is not an org admin, also with an invalid body', async () => {
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     for (const sent of [{ name: 'Mine' }, {}]) {
       expect((await grace.patch('/entity/org', sent, 403)).body).to.include({ code: 'forbidden' });
     }

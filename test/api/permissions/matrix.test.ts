@@ -1,15 +1,20 @@
 import { expect } from 'chai';
 import type { Route, RouteAccess } from '#src/http/routing/route.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
-import { type Cast, createCast } from '#test/support/cast.ts';
-import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
+import {
+  aCast,
+  aColleague,
+  anIngestedDocument,
+  aPublishedAgent,
+  aStoredConnection,
+  ask,
+  type Cast,
+  freshEmail,
+} from '#test/support/builders.ts';
 import { gifOfFrames } from '#test/support/poison/images.ts';
 import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
 import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
-import { storeConnection } from '#test/support/stored-connection.ts';
 
 type Caller = Exclude<keyof Cast, 'redTeamId'>;
 /** `ok` is every answer but 401, 403 and 404. */
@@ -76,13 +81,13 @@ describe('who may do what: every route, asked by everybody', () => {
       const text = isForJudge(request) ? verdictText(request) : 'A loan is repaid month by month.';
       return { kind: 'answer', text };
     });
-    cast = await createCast(stack);
+    cast = await aCast(stack);
     const { orgAdmin, owner, redTeamId } = cast;
     shared = await makeThings({ visibility: 'team_level', team_ids: [redTeamId] });
     await shareWithRed(shared.document_id);
     const root = await stack.container.db('folders').where({ teamId: redTeamId }).first('id');
     shared.folder_id = root.id;
-    const grace = await signUpColleague(stack, orgAdmin, 'Grace', { team_id: redTeamId });
+    const grace = await aColleague(stack, orgAdmin, 'Grace', { team_id: redTeamId });
     await uploadAvatar(grace, gifOfFrames(1), 200);
     shared.user_id = grace.userId;
     personal = await makeThings({ visibility: 'personal' });
@@ -105,10 +110,10 @@ describe('who may do what: every route, asked by everybody', () => {
 
   async function makeThings(scope: Record<string, unknown>): Promise<Ids> {
     const { owner, redTeamId } = cast;
-    const documentId = await ingestText(owner, 'Loans', 'A loan is repaid month by month.');
+    const documentId = await anIngestedDocument(owner, 'Loans', 'A loan is repaid month by month.');
     await putPreview(documentId);
     const chunks = Object((await owner.get(`/documents/${documentId}/chunks`, 200)).body);
-    const agentId = await publishAgent(owner, scope);
+    const agentId = await aPublishedAgent(owner, scope);
     const fields = { agent_prompt: 'Be brief.', anchor_words: { loan: 5 }, ...scope };
     const draft = Object((await owner.post('/agent-drafts', fields, 201)).body);
     await owner.post(`/agent-drafts/${draft.id}/versions/${draft.head_version_id}/eval/start`, {}, 200, {
@@ -128,7 +133,7 @@ describe('who may do what: every route, asked by everybody', () => {
       team_id: redTeamId,
       provider: 'brave_search',
       session_id: crypto.randomUUID(),
-      connection_id: await storeConnection(stack, owner, 'Reports'),
+      connection_id: await aStoredConnection(stack, owner, 'Reports'),
     };
   }
 
@@ -207,7 +212,7 @@ describe('who may do what: every route, asked by everybody', () => {
     deleteAgent: {
       fresh: async () => {
         const scope = { visibility: 'team_level', team_ids: [cast.redTeamId] };
-        return { agent_id: await publishAgent(cast.owner, scope) };
+        return { agent_id: await aPublishedAgent(cast.owner, scope) };
       },
     },
     expandAnchorWords: { names: 'agent:read' },
@@ -228,7 +233,7 @@ describe('who may do what: every route, asked by everybody', () => {
         return { session_id: (await sessions.open(db, cast.owner.userId, client)).sessionId };
       },
     },
-    deleteConnection: { fresh: async () => ({ connection_id: await storeConnection(stack, cast.owner, 'Reports') }) },
+    deleteConnection: { fresh: async () => ({ connection_id: await aStoredConnection(stack, cast.owner, 'Reports') }) },
     disableTeam: {
       fresh: async () => {
         const { body } = await cast.orgAdmin.post('/entity/teams', { name: freshEmail() }, 201);

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { expect } from 'chai';
-import { type Cast, createCast } from '#test/support/cast.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
+import { aCast, aColleague, type Cast } from '#test/support/builders.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('a request whose body comes slowly', () => {
@@ -10,7 +9,7 @@ describe('a request whose body comes slowly', () => {
   let cast: Cast;
   before(async () => {
     api = await stack();
-    cast = await createCast(api);
+    cast = await aCast(api);
   });
 
   /** Sends the head and the first byte of a request. @returns what sends the rest and resolves with the status */
@@ -39,7 +38,7 @@ describe('a request whose body comes slowly', () => {
   }
 
   it('is refused when its sender was demoted meanwhile', async () => {
-    const other = await signUpColleague(api, cast.orgAdmin, 'Grace', { is_admin: true });
+    const other = await aColleague(api, cast.orgAdmin, 'Grace', { is_admin: true });
     const path = `/entity/members/${other.userId}/org-admin`;
     const finish = await begin(await tokenOf(other), 'PATCH', path, { is_org_admin: true });
     await cast.orgAdmin.patch(path, { is_org_admin: false }, 200);
@@ -49,7 +48,7 @@ describe('a request whose body comes slowly', () => {
   });
 
   it('is refused when its sender was disabled meanwhile', async () => {
-    const other = await signUpColleague(api, cast.orgAdmin);
+    const other = await aColleague(api, cast.orgAdmin);
     const finish = await begin(await tokenOf(other), 'PATCH', '/entity/me/profile', { first_name: 'Mallory' });
     await cast.orgAdmin.post(`/entity/users/${other.userId}/disable`, undefined, 204);
     expect(await finish()).equal(401);

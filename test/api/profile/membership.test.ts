@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { membershipSchema } from '#src/modules/profile/profile.schema.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('GET /entity/me/membership', () => {
@@ -27,8 +27,8 @@ describe('GET /entity/me/membership', () => {
   });
 
   it('200: returns the enabled teams of the caller and their team admin roles', async () => {
-    const grace = await signUpColleague(shared, ada);
-    const [red, blue] = [await createTeam(ada, [grace]), await createTeam(ada, [grace])];
+    const grace = await aColleague(shared, ada);
+    const [red, blue] = [await aTeam(ada, [grace]), await aTeam(ada, [grace])];
     await ada.patch(`/entity/teams/${blue}/members/${grace.userId}/team-admin`, { is_team_admin: true }, 200);
     const { teams, is_org_admin } = await membership(grace);
     expect(is_org_admin).to.equal(false);

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { type RagConfigDto, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 describe('the configuration of a document', () => {
@@ -87,7 +87,7 @@ describe('the configuration of a document', () => {
     });
 
     it('403: rejects a user who may only read the document', async () => {
-      const grace = await signUpColleague(stack, ada);
+      const grace = await aColleague(stack, ada);
       const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
       const orgRoot = folders.find((folder) => folder.system_role === 'org_root')?.id ?? '';
       id = await upload({ target_folder_id: orgRoot });

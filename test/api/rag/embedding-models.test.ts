@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { ingestAnswerSchema, type RagConfigDto, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
-import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument, aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { wordVector } from '#test/support/retrieval-fixture.ts';
 import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
@@ -40,9 +40,9 @@ describe('documents of two embedding models', () => {
   const document = async (id: string) => fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
 
   it('are found by one search, each by its own model', async () => {
-    const agentId = await publishAgent(ada);
-    await ingestText(ada, 'Terms', 'Early repayment of the loan costs one percent.');
-    const id = await ingestText(ada, 'Hours', 'The loan counter opens at nine.');
+    const agentId = await aPublishedAgent(ada);
+    await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs one percent.');
+    const id = await anIngestedDocument(ada, 'Hours', 'The loan counter opens at nine.');
     await ada.put(`/rag/config/${id}`, await withModel(id, 'large'), 200);
     expect(await document(id)).include({ chunking_stale: false, embedding_stale: true });
     const { body } = await ada.post(`/rag/ingest/${id}`, {}, 200);
@@ -66,7 +66,7 @@ describe('documents of two embedding models', () => {
   });
 
   it('may name offered models and the one they have', async () => {
-    const id = await ingestText(ada, 'Terms', 'Early repayment of the loan costs one percent.');
+    const id = await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs one percent.');
     for (const name of ['nobody-offers-this', 'extractive-1']) {
       const { body } = await ada.put(`/rag/config/${id}`, await withModel(id, name), 422);
       expect(body).nested.include({ code: 'unknown_model', 'errors[0].path': 'embedding.model' });
@@ -82,7 +82,7 @@ describe('documents of two embedding models', () => {
   });
 
   it('503 for another model while the list of models is unavailable', async () => {
-    const id = await ingestText(ada, 'Terms', 'Early repayment of the loan costs one percent.');
+    const id = await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs one percent.');
     const settings = { ...stack.settings, OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
     const cutOff = await startStack(settings, { workers: false });
     try {

@@ -6,8 +6,8 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { ingestAnswerSchema, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
@@ -195,7 +195,7 @@ describe('POST /rag/ingest/{document_id}', () => {
     });
 
     it('403: rejects a user who may only read the document', async () => {
-      const grace = await signUpColleague(own, ada);
+      const grace = await aColleague(own, ada);
       const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
       const orgRoot = folders.find((folder) => folder.system_role === 'org_root')?.id ?? '';
       const id = await upload(ada, { ingest: 'false', target_folder_id: orgRoot });

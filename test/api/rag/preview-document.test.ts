@@ -3,8 +3,8 @@ import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { chunkPreviewsSchema } from '#src/modules/rag/rag.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
@@ -69,7 +69,7 @@ describe('POST /rag/documents/{document_id}/chunks/preview', () => {
   }
 
   it('200: allows a user who may only read the document', async () => {
-    const grace = await signUpColleague(shared, ada);
+    const grace = await aColleague(shared, ada);
     const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
     const orgRoot = folders.find((folder) => folder.system_role === 'org_root')?.id ?? '';
     await ada.patch(`/documents/${id}`, { target_folder_id: orgRoot }, 200);

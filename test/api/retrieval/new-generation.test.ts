@@ -6,7 +6,7 @@ import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import { createDocumentsRepository } from '#src/modules/documents/documents.repository.ts';
 import { createRetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import { ingestText } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilRun } from '#test/support/until-job.ts';
@@ -21,7 +21,7 @@ describe('retrieval while a document gets a new generation', () => {
 
   it('returns the new generation', async () => {
     const text = 'The loan fee is one percent of the loan.';
-    const documentId = await ingestText(ada, 'Loans', text);
+    const documentId = await anIngestedDocument(ada, 'Loans', text);
     const { config, db } = shared.container;
     const vectors = createPgVectorStore(db);
     let searches = 0;
@@ -65,7 +65,7 @@ describe('retrieval while a document gets a new generation', () => {
   });
 
   it('finds a document whose change was committed late', async () => {
-    const documentId = await ingestText(ada, 'Fees', 'The fee is one percent.');
+    const documentId = await anIngestedDocument(ada, 'Fees', 'The fee is one percent.');
     const actor = {
       userId: ada.userId,
       orgId: ada.orgId,

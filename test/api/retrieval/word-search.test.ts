@@ -5,7 +5,7 @@ import { indexedTextOfChunk } from '#src/domain/documents/chunk-document.ts';
 import { bm25TermScore } from '#src/domain/retrieval/bm25.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
-import { ingestText } from '#test/support/chat-fixtures.ts';
+import { anIngestedDocument } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -25,7 +25,7 @@ describe('word search', () => {
     own = await stack();
     db = own.container.db;
     ada = await own.signUp('Ada');
-    for (const [index, text] of texts.entries()) await ingestText(ada, `Note ${index}`, text);
+    for (const [index, text] of texts.entries()) await anIngestedDocument(ada, `Note ${index}`, text);
   });
 
   async function search(query: string, acl: string[], limit = 50) {

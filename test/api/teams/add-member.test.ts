@@ -4,8 +4,8 @@ import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { teamMemberSchema } from '#src/modules/teams/teams.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badSwitches, eachBad } from '#test/support/bad-fields.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (teamId: string, userId: string) => `/entity/teams/${teamId}/members/${userId}`;
@@ -18,8 +18,8 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
-    team = await createTeam(ada);
+    grace = await aColleague(shared, ada);
+    team = await aTeam(ada);
   });
 
   const put = async (by: Member, user: Member, body: object = {}) =>
@@ -71,7 +71,7 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
   });
 
   it('200: by a team admin, who still may not manage the account', async () => {
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await put(lead, grace);
     await lead.post(`/entity/users/${grace.userId}/disable`, {}, 403);
   });
@@ -89,8 +89,8 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
 
   it('403: for members of the team and admins of other teams', async () => {
     await put(ada, grace);
-    const other = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
+    const other = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
     for (const member of [grace, lead]) {
       const { body } = await member.put(path(team, member.userId), { is_team_admin: true }, 403);
       expect(body).to.include({ code: 'forbidden' });
@@ -99,9 +99,9 @@ describe('PUT /entity/teams/{team_id}/members/{user_id}', () => {
 
   it('404: for an unknown team, or a user who is not in the organization', async () => {
     const eve = await shared.signUp('Eve');
-    const disabled = await createTeam(ada);
+    const disabled = await aTeam(ada);
     await ada.delete(`/entity/teams/${disabled}`, 204);
-    for (const id of [disabled, await createTeam(eve), crypto.randomUUID(), '7']) {
+    for (const id of [disabled, await aTeam(eve), crypto.randomUUID(), '7']) {
       expect((await ada.put(path(id, grace.userId), {}, 404)).body).to.include({ code: 'team_not_found' });
     }
     for (const id of [eve.userId, crypto.randomUUID(), '7']) {

@@ -2,10 +2,9 @@ import { expect } from 'chai';
 import { userSchema } from '#src/modules/members/members.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badEmails, badNames, badPasswords, badSwitches, eachBad } from '#test/support/bad-fields.ts';
+import { aColleague, aTeam, freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
-import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (teamId: string) => `/entity/teams/${teamId}/members`;
@@ -19,8 +18,8 @@ describe('POST /entity/teams/{team_id}/members', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    team = await createTeam(ada);
-    lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    team = await aTeam(ada);
+    lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
   });
 
   const create = async (by: Member, fields: object = {}) =>
@@ -58,8 +57,8 @@ describe('POST /entity/teams/{team_id}/members', () => {
   });
 
   it('403: for members of the team and admins of other teams', async () => {
-    const grace = await signUpColleague(shared, ada, 'Grace', { team_id: team });
-    const other = await createTeam(ada);
+    const grace = await aColleague(shared, ada, 'Grace', { team_id: team });
+    const other = await aTeam(ada);
     for (const [member, id] of [
       [grace, team],
       [lead, other],
@@ -70,7 +69,7 @@ describe('POST /entity/teams/{team_id}/members', () => {
   });
 
   it('404: for a team that is unknown, disabled or of another organization', async () => {
-    const disabled = await createTeam(ada);
+    const disabled = await aTeam(ada);
     await ada.delete(`/entity/teams/${disabled}`, 204);
     const sent = { email: freshEmail(), password };
     for (const id of [disabled, crypto.randomUUID(), '7']) {
@@ -87,7 +86,7 @@ describe('POST /entity/teams/{team_id}/members', () => {
   itHoldsTheLimit(
     'member_limit_reached',
     async (member) => {
-      const own = await createTeam(member);
+      const own = await aTeam(member);
       return () => post(member, path(own), { email: freshEmail(), password });
     },
     1,

@@ -3,8 +3,8 @@ import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { teamSchema } from '#src/modules/teams/teams.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badNames, blankNames, eachBad } from '#test/support/bad-fields.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { post } from '#test/support/exact-limit.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -66,9 +66,9 @@ describe('POST /entity/teams', () => {
   });
 
   it('403: for members and team admins', async () => {
-    const team = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
-    for (const member of [lead, await signUpColleague(shared, ada)]) {
+    const team = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    for (const member of [lead, await aColleague(shared, ada)]) {
       expect((await member.post(path, { name: 'Mine' }, 403)).body).to.include({ code: 'forbidden' });
     }
   });

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (teamId: string) => `/entity/teams/${teamId}`;
@@ -23,8 +23,8 @@ describe('DELETE /entity/teams/{team_id}', () => {
 
   it('204: members immediately lose content shared with the team; org admins keep it', async () => {
     const own = await shared.signUp();
-    const grace = await signUpColleague(shared, own);
-    const team = await createTeam(own, [grace]);
+    const grace = await aColleague(shared, own);
+    const team = await aTeam(own, [grace]);
     const [root] = await teamRoots(grace);
     const fields = { target_folder_id: root?.id ?? '', ingest: 'false' };
     const { body } = await own.upload('/documents', { name: 'plan.txt', content: 'x' }, 201, { fields });
@@ -42,7 +42,7 @@ describe('DELETE /entity/teams/{team_id}', () => {
   });
 
   it('204: nothing can be shared with the team afterwards', async () => {
-    const team = await createTeam(ada, [ada]);
+    const team = await aTeam(ada, [ada]);
     await ada.delete(path(team), 204);
     await ada.post('/agent-drafts', { visibility: 'team_level', team_ids: [team] }, 404);
   });
@@ -52,15 +52,15 @@ describe('DELETE /entity/teams/{team_id}', () => {
   });
 
   it('403: for members and team admins', async () => {
-    const team = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
-    for (const member of [lead, await signUpColleague(shared, ada)]) {
+    const team = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    for (const member of [lead, await aColleague(shared, ada)]) {
       expect((await member.delete(path(team), 403)).body).to.include({ code: 'forbidden' });
     }
   });
 
   it('404: for a team that is unknown, disabled or of another organization', async () => {
-    const team = await createTeam(ada);
+    const team = await aTeam(ada);
     await (await shared.signUp('Eve')).delete(path(team), 404);
     await ada.delete(path(team), 204);
     for (const id of [team, crypto.randomUUID(), '7']) {

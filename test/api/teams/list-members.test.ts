@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { teamMemberListSchema } from '#src/modules/teams/teams.schema.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (teamId: string) => `/entity/teams/${teamId}/members`;
@@ -14,15 +14,15 @@ describe('GET /entity/teams/{team_id}/members', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
-    team = await createTeam(ada, [grace]);
+    grace = await aColleague(shared, ada);
+    team = await aTeam(ada, [grace]);
   });
 
   const list = async (member: Member) => teamMemberListSchema.parse((await member.get(path(team), 200)).body);
 
   it('200: for members of the team and org admins, including disabled users', async () => {
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
-    const away = await signUpColleague(shared, ada, 'Away', { team_id: team });
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const away = await aColleague(shared, ada, 'Away', { team_id: team });
     await ada.post(`/entity/users/${away.userId}/disable`, {}, 204);
     const members = await list(grace);
     expect(members).to.include({ team_id: team, tier: 'free' });
@@ -49,13 +49,13 @@ describe('GET /entity/teams/{team_id}/members', () => {
   });
 
   it('403: for other members of the organization', async () => {
-    const other = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
+    const other = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
     expect((await lead.get(path(team), 403)).body).to.include({ code: 'forbidden' });
   });
 
   it('404: for a team that is unknown, disabled or of another organization', async () => {
-    const disabled = await createTeam(ada, [ada]);
+    const disabled = await aTeam(ada, [ada]);
     await ada.delete(`/entity/teams/${disabled}`, 204);
     for (const id of [disabled, crypto.randomUUID(), '7']) {
       expect((await ada.get(path(id), 404)).body).to.include({ code: 'team_not_found' });

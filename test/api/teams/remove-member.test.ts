@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { memberListSchema } from '#src/modules/members/members.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (teamId: string, userId: string) => `/entity/teams/${teamId}/members/${userId}`;
@@ -15,8 +15,8 @@ describe('DELETE /entity/teams/{team_id}/members/{user_id}', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
-    team = await createTeam(ada, [grace]);
+    grace = await aColleague(shared, ada);
+    team = await aTeam(ada, [grace]);
   });
 
   it('204: the user stays in the organization and keeps their content', async () => {
@@ -33,7 +33,7 @@ describe('DELETE /entity/teams/{team_id}/members/{user_id}', () => {
   });
 
   it('204: by a team admin, also for the own membership', async () => {
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
     await lead.delete(path(team, grace.userId), 204);
     await lead.delete(path(team, lead.userId), 204);
     await lead.delete(path(team, lead.userId), 403);
@@ -44,8 +44,8 @@ describe('DELETE /entity/teams/{team_id}/members/{user_id}', () => {
   });
 
   it('403: for members of the team and admins of other teams', async () => {
-    const other = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
+    const other = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
     for (const member of [grace, lead]) {
       expect((await member.delete(path(team, grace.userId), 403)).body).to.include({ code: 'forbidden' });
     }
@@ -53,7 +53,7 @@ describe('DELETE /entity/teams/{team_id}/members/{user_id}', () => {
 
   it('404: for an unknown team, or a user who is not in it', async () => {
     const eve = await shared.signUp('Eve');
-    for (const id of [await createTeam(eve, [eve]), crypto.randomUUID(), '7']) {
+    for (const id of [await aTeam(eve, [eve]), crypto.randomUUID(), '7']) {
       expect((await ada.delete(path(id, eve.userId), 404)).body).to.include({ code: 'team_not_found' });
     }
     for (const id of [ada.userId, eve.userId, crypto.randomUUID(), '7']) {

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
-import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import { aColleague, anIngestedDocument, aPublishedAgent, ask, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
 describe('documents of a team in chats', () => {
@@ -17,13 +16,15 @@ describe('documents of a team in chats', () => {
   before(async () => {
     stack = await scriptedStack();
     ada = await stack.signUp();
-    grace = await signUpColleague(stack, ada);
-    agent = await publishAgent(grace);
-    team = await createTeam(ada);
+    grace = await aColleague(stack, ada);
+    agent = await aPublishedAgent(grace);
+    team = await aTeam(ada);
     const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
     const root = folders.find(({ system_role }) => system_role === 'team_root')?.id;
-    await ingestText(grace, 'Own', 'The loan fee is one percent.');
-    plan = await ingestText(ada, 'Plan', 'The loan fee of the team is two percent.', { target_folder_id: root });
+    await anIngestedDocument(grace, 'Own', 'The loan fee is one percent.');
+    plan = await anIngestedDocument(ada, 'Plan', 'The loan fee of the team is two percent.', {
+      target_folder_id: root,
+    });
   });
 
   const answered = async (): Promise<string[]> => {

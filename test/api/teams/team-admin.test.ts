@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { teamMemberSchema } from '#src/modules/teams/teams.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { badSwitches, eachBad } from '#test/support/bad-fields.ts';
+import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (teamId: string, userId: string) => `/entity/teams/${teamId}/members/${userId}/team-admin`;
@@ -16,8 +16,8 @@ describe('PATCH /entity/teams/{team_id}/members/{user_id}/team-admin', () => {
   beforeEach(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    grace = await signUpColleague(shared, ada);
-    team = await createTeam(ada, [grace]);
+    grace = await aColleague(shared, ada);
+    team = await aTeam(ada, [grace]);
   });
 
   const set = async (by: Member, user: Member, isTeamAdmin: boolean) => {
@@ -26,7 +26,7 @@ describe('PATCH /entity/teams/{team_id}/members/{user_id}/team-admin', () => {
   };
 
   it('200: grants and revokes the role, effective from the next request', async () => {
-    const member = await signUpColleague(shared, ada, 'Member', { team_id: team });
+    const member = await aColleague(shared, ada, 'Member', { team_id: team });
     const rename = (status: number) => grace.patch(`/entity/users/${member.userId}`, { display_name: 'x' }, status);
     await rename(403);
     expect(await set(ada, grace, true)).to.include({ user_id: grace.userId, is_team_admin: true });
@@ -42,7 +42,7 @@ describe('PATCH /entity/teams/{team_id}/members/{user_id}/team-admin', () => {
 
   it('200: by a team admin, also for the own role', async () => {
     await set(ada, grace, true);
-    const member = await signUpColleague(shared, ada, 'Member', { team_id: team });
+    const member = await aColleague(shared, ada, 'Member', { team_id: team });
     await set(grace, member, true);
     await set(grace, grace, false);
     await grace.patch(path(team, grace.userId), { is_team_admin: true }, 403);
@@ -58,8 +58,8 @@ describe('PATCH /entity/teams/{team_id}/members/{user_id}/team-admin', () => {
   });
 
   it('403: for members of the team and admins of other teams', async () => {
-    const other = await createTeam(ada);
-    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
+    const other = await aTeam(ada);
+    const lead = await aColleague(shared, ada, 'Lead', { team_id: other, is_team_admin: true });
     for (const member of [grace, lead]) {
       const { body } = await member.patch(path(team, grace.userId), { is_team_admin: true }, 403);
       expect(body).to.include({ code: 'forbidden' });
@@ -69,7 +69,7 @@ describe('PATCH /entity/teams/{team_id}/members/{user_id}/team-admin', () => {
   it('404: for an unknown team, or a user who is not in it', async () => {
     const eve = await shared.signUp('Eve');
     const sent = { is_team_admin: true };
-    for (const id of [await createTeam(eve, [eve]), crypto.randomUUID(), '7']) {
+    for (const id of [await aTeam(eve, [eve]), crypto.randomUUID(), '7']) {
       expect((await ada.patch(path(id, grace.userId), sent, 404)).body).to.include({ code: 'team_not_found' });
     }
     for (const id of [ada.userId, eve.userId, crypto.randomUUID(), '7']) {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { allTools } from '#src/domain/agents/tools.ts';
 import { toolListSchema } from '#src/modules/tools/tools.schema.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { stack } from '#test/support/stack.ts';
 import { connectCalendar, connectSearch, type ToolStack, toolStack } from '#test/support/tool-stack.ts';
 
@@ -49,7 +49,7 @@ describe('GET /agents/tools', () => {
   });
 
   it('200: follows what its own organization is connected to, for every member', async () => {
-    const grace = await signUpColleague(api, ada);
+    const grace = await aColleague(api, ada);
     const stranger = await api.signUp();
     await connectSearch(api, ada);
     await connectCalendar(api, ada, { scopes: [readScope] });
@@ -125,7 +125,7 @@ describe('GET /agents/tools/connections', () => {
   });
 
   it('200: shows members the same without actions', async () => {
-    const grace = await signUpColleague(api, ada);
+    const grace = await aColleague(api, ada);
     const { body } = await grace.get('/agents/tools/connections', 200);
     expect(body).to.have.nested.include({ is_org_admin: false, 'items[0].connected': true });
     for (const { auth_actions } of Object(body).items) expect(auth_actions).deep.equal([]);

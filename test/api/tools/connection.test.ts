@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { connectCalendar, connectionOf, connectSearch, type ToolStack, toolStack } from '#test/support/tool-stack.ts';
 
 const path = '/agents/tools/brave_search/connection';
@@ -34,7 +34,7 @@ describe('POST /agents/tools/{provider}/connection', () => {
 
   it('204: leaves one connection when two admins connect at once', async () => {
     const bob = await api.signUp();
-    const grace = await signUpColleague(api, bob, 'Grace', { is_admin: true });
+    const grace = await aColleague(api, bob, 'Grace', { is_admin: true });
     await Promise.all([connectSearch(api, bob), connectSearch(api, grace), connectSearch(api, bob)]);
     expect(await api.container.db('tool_connections').where({ orgId: bob.orgId })).length(1);
   });
@@ -44,7 +44,7 @@ describe('POST /agents/tools/{provider}/connection', () => {
   });
 
   it('403: rejects a member who is no admin, whatever the body', async () => {
-    const grace = await signUpColleague(api, ada);
+    const grace = await aColleague(api, ada);
     for (const sent of [{ api_key: api.brave.newKey() }, {}]) {
       expect((await grace.post(path, sent, 403)).body).include({ code: 'forbidden' });
     }
@@ -144,7 +144,7 @@ describe('DELETE /agents/tools/{provider}/connection', () => {
   });
 
   it('403: for a member who is no admin', async () => {
-    const grace = await signUpColleague(api, ada);
+    const grace = await aColleague(api, ada);
     expect((await grace.delete(path, 403)).body).include({ code: 'forbidden' });
   });
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
 import { finishConsent } from '#test/support/finish-consent.ts';
 import { stack } from '#test/support/stack.ts';
 import {
@@ -66,7 +66,7 @@ describe('GET /agents/tools/{provider}/authorize', () => {
   });
 
   it('403: for a member who is no admin', async () => {
-    const grace = await signUpColleague(api, ada);
+    const grace = await aColleague(api, ada);
     expect((await grace.get(`${google}/authorize`, 403)).body).include({ code: 'forbidden' });
   });
 
@@ -224,7 +224,7 @@ describe('POST /agents/tools/{provider}/finish', () => {
 
   it('200: leaves one connection when two admins consent at once', async () => {
     const bob = await api.signUp();
-    const grace = await signUpColleague(api, bob, 'Grace', { is_admin: true });
+    const grace = await aColleague(api, bob, 'Grace', { is_admin: true });
     const [one, two] = [await consentTo(api, bob), await consentTo(api, grace)];
     await Promise.all([finish(one, 200, bob), finish(two, 200, grace)]);
     expect(await api.container.db('tool_connections').where({ orgId: bob.orgId })).length(1);
@@ -232,7 +232,7 @@ describe('POST /agents/tools/{provider}/finish', () => {
   });
 
   it('400: for the consent of another admin of the organization', async () => {
-    const grace = await signUpColleague(api, ada, 'Grace', { is_admin: true });
+    const grace = await aColleague(api, ada, 'Grace', { is_admin: true });
     const { body } = await finish(await consentTo(api, ada), 400, grace);
     expect(body).include({ code: 'consent_invalid', detail: 'Another user began this consent. Begin one yourself.' });
   });
@@ -265,7 +265,7 @@ describe('POST /agents/tools/{provider}/finish', () => {
 
   it('403: for a user who is no admin any more, and leaves the connection as it was', async () => {
     const bob = await api.signUp();
-    const grace = await signUpColleague(api, bob, 'Grace', { is_admin: true });
+    const grace = await aColleague(api, bob, 'Grace', { is_admin: true });
     const account = { account: 'calendar@bank.example' };
     await finish(await consentTo(api, bob, account), 200, bob);
     const path = await consentTo(api, grace, account);
@@ -279,7 +279,7 @@ describe('POST /agents/tools/{provider}/finish', () => {
 
   it('403: for a user who stops being an admin during the exchange, and revokes the grant', async () => {
     const bob = await api.signUp();
-    const grace = await signUpColleague(api, bob, 'Grace', { is_admin: true });
+    const grace = await aColleague(api, bob, 'Grace', { is_admin: true });
     const { consent_code } = Object((await api.anonymous.get(await consentTo(api, grace), 200)).body);
     await bob.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: false }, 200);
     const before = api.google.liveGrants();

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
+import { aPublishedAgent } from '#test/support/builders.ts';
 import { connectSearch, toolStack } from '#test/support/tool-stack.ts';
 
 describe('agents with tools', () => {
   it('are ready while their organization has the connections that their tools need', async () => {
     const api = await toolStack();
     const [ada, eve] = [await api.signUp(), await api.signUp('Eve')];
-    const id = await publishAgent(ada, { enabled_tools: ['web.search', 'time.now'] });
+    const id = await aPublishedAgent(ada, { enabled_tools: ['web.search', 'time.now'] });
     const isReady = async () => Object((await ada.get(`/agents/${id}`, 200)).body).ready;
     await connectSearch(api, eve);
     expect(await isReady()).equal(false);

@@ -1,0 +1,289 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
+import type { z } from 'zod';
+import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
+import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import {
+  committedDraftVersionSchema,
+  type DraftDto,
+  type DraftVersionDto,
+  draftDetailSchema,
+} from '#src/modules/drafts/drafts.schema.ts';
+import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
+import {
+  type FolderDto,
+  type FolderTreeNodeDto,
+  folderSchema,
+  folderTreeNodeSchema,
+} from '#src/modules/folders/folders.schema.ts';
+import { userSchema } from '#src/modules/members/members.schema.ts';
+import { teamSchema } from '#src/modules/teams/teams.schema.ts';
+import type { ApiClient, Member } from './client.ts';
+import { readEvents, type StreamEvent } from './event-stream.ts';
+import type { Stack } from './stack.ts';
+import { untilJob, untilRun } from './until-job.ts';
+
+/** An address that nobody has registered. */
+export function freshEmail(name = 'user'): string {
+  return `${name}-${randomUUID()}@example.com`;
+}
+
+const password = 'Correct-horse-1';
+
+/**
+ * Another member of an org admin's organization, signed in. Fields are those of POST /entity/members. The session is
+ * opened without a look at the password, which would double the time.
+ */
+export async function aColleague(stack: Stack, of: Member, name = 'Grace', fields: object = {}): Promise<Member> {
+  const email = freshEmail(name.toLowerCase());
+  const sent = { email, password, display_name: name, ...fields };
+  const { user_id: userId } = userSchema.parse((await of.post('/entity/members', sent, 201)).body);
+  return { ...(await openSession(stack, { userId, orgId: of.orgId })), email, password, userId, orgId: of.orgId };
+}
+
+/** A team of an org admin's organization with these members. */
+export async function aTeam(of: Member, members: readonly Member[] = []): Promise<string> {
+  const { id } = teamSchema.parse((await of.post('/entity/teams', { name: `Team ${randomUUID()}` }, 201)).body);
+  for (const { userId } of members) await of.put(`/entity/teams/${id}/members/${userId}`, {}, 200);
+  return id;
+}
+
+async function openSession({ container, anonymous }: Stack, user: { userId: string; orgId: string }) {
+  const { sessionId, refreshToken } = await container.sessions.open(container.db, user.userId, {
+    network: '127.0.0.1',
+    userAgent: null,
+  });
+  // Beside the user and his session, a token's claims are hints that nobody asks.
+  const hints = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], tier: 'free' };
+  const token = await container.accessTokens.sign({ ...user, ...hints, sessionId });
+  return { ...anonymous.withToken(token), refreshToken };
+}
+
+/** Everybody who could ask for a thing of the red team's that `owner` has made. */
+export type Cast = {
+  owner: Member;
+  sameTeam: Member;
+  sameOrganization: Member;
+  teamAdmin: Member;
+  orgAdmin: Member;
+  otherOrganization: Member;
+  disabled: Member;
+  anonymous: ApiClient;
+  redTeamId: string;
+};
+
+/** An organization with a red team, and who stands in every relation to it. */
+export async function aCast(stack: Stack): Promise<Cast> {
+  const orgAdmin = await stack.signUp('Olga');
+  // Room for as many as a test likes.
+  await stack.container.db('organizations').where({ id: orgAdmin.orgId }).update({ tier: 'max' });
+  const { body } = await orgAdmin.post('/entity/teams', { name: 'Red' }, 201);
+  const redTeamId = (body as { id: string }).id;
+  const inRed = { team_id: redTeamId };
+  const join = (fields = {}) => aColleague(stack, orgAdmin, 'Grace', fields);
+  const disabled = await join(inRed);
+  await orgAdmin.post(`/entity/users/${disabled.userId}/disable`, undefined, 204);
+  return {
+    owner: await join(inRed),
+    sameTeam: await join(inRed),
+    sameOrganization: await join(),
+    teamAdmin: await join({ ...inRed, is_team_admin: true }),
+    orgAdmin,
+    otherOrganization: await stack.signUp('Otto'),
+    disabled,
+    anonymous: stack.anonymous,
+    redTeamId,
+  };
+}
+
+export const treesOf = async (member: Member): Promise<FolderTreeNodeDto[]> =>
+  folderTreeNodeSchema.array().parse((await member.get('/folders', 200)).body);
+
+/** For `team_root`, returns the root of the first team of the member. */
+export async function rootOf(member: Member, role: 'org_root' | 'team_root' | 'personal_root'): Promise<string> {
+  const root = (await treesOf(member)).find((folder) => folder.system_role === role);
+  if (root === undefined) throw new Error(`no ${role}`);
+  return root.id;
+}
+
+export async function aFolder(
+  member: Member,
+  parentId: string,
+  name: string = crypto.randomUUID(),
+): Promise<FolderDto> {
+  return folderSchema.parse((await member.post('/folders', { name, parent_id: parentId }, 201)).body);
+}
+
+/** Uploads a text file and does not ingest it. */
+export async function aDocumentIn(member: Member, folderId: string, name = 'note.txt'): Promise<string> {
+  const fields = { ingest: 'false', target_folder_id: folderId };
+  const { body } = await member.upload('/documents', { name, content: `Some words of ${name}.` }, 201, { fields });
+  return fullDocumentSchema.parse(body).id;
+}
+
+/** Enough to be published. */
+export const clerk = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
+
+export async function aDraft(client: ApiClient, body: object = clerk): Promise<DraftDto> {
+  return draftDetailSchema.parse((await client.post('/agent-drafts', body, 201)).body);
+}
+
+export async function readDraft(client: ApiClient, draftId: string): Promise<DraftDto> {
+  return draftDetailSchema.parse((await client.get(`/agent-drafts/${draftId}`, 200)).body);
+}
+
+export async function commitVersion(client: ApiClient, draftId: string, body: object): Promise<DraftVersionDto> {
+  const reply = await client.post(`/agent-drafts/${draftId}/versions`, body, 201);
+  return committedDraftVersionSchema.parse(reply.body).version;
+}
+
+/** A draft with so many versions, one after the other. */
+export async function aDraftWithVersions(client: ApiClient, length: number, body: object = clerk): Promise<DraftDto> {
+  const { id, head_version_id } = await aDraft(client, body);
+  let parent_version_id = head_version_id;
+  for (let done = 1; done < length; done += 1) {
+    parent_version_id = (await commitVersion(client, id, { parent_version_id })).id;
+  }
+  return readDraft(client, id);
+}
+
+/** An agent of the head, or of the version that the body names. */
+export async function anAgentOfDraft(
+  client: ApiClient,
+  draft: Pick<DraftDto, 'id' | 'head_version_id'>,
+  body: object = {},
+): Promise<AgentDto> {
+  const sent = { version_id: draft.head_version_id, ...body };
+  return agentSchema.parse((await client.post(`/agent-drafts/${draft.id}/publish`, sent, 201)).body);
+}
+
+/** The same once it has its candidates: from then on it changes only when somebody changes it. */
+export async function aSettledAgentOfDraft(...publication: Parameters<typeof anAgentOfDraft>): Promise<AgentDto> {
+  const [client] = publication;
+  const { id } = await anAgentOfDraft(...publication);
+  await untilJob(client, anchoringWorkflowId(id), 'succeeded');
+  return agentSchema.parse((await client.get(`/agents/${id}`, 200)).body);
+}
+
+export type ChatMessage = z.output<typeof chatMessageSchema>;
+
+export const loanAnchors = {
+  loan: 5,
+  mortgage: 5,
+  'interest rate': 4,
+  repayment: 3,
+  'monthly payment': 3,
+  credit: 3,
+  bank: 2,
+  collateral: 2,
+};
+
+/** Publishes an agent that talks about loans, and answers its id. */
+export async function aPublishedAgent(client: ApiClient, fields: Record<string, unknown> = {}): Promise<string> {
+  const draft = (
+    await client.post(
+      '/agent-drafts',
+      {
+        agent_name: 'Loans',
+        agent_prompt: 'You help the customers of a bank with their loans.',
+        anchor_words: loanAnchors,
+        ...fields,
+      },
+      201,
+    )
+  ).body as { id: string; head_version_id: string };
+  const published = await client.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 201);
+  return (published.body as { id: string }).id;
+}
+
+/** Makes a document of a text and waits until its chunks can be found. */
+export async function anIngestedDocument(
+  client: ApiClient,
+  name: string,
+  content: string,
+  fields: object = {},
+): Promise<string> {
+  const sent = { name, content, source_format: 'markdown', ...fields };
+  const { body } = await client.post('/documents/paste', sent, 201);
+  const { id, embedding_job_id } = body as { id: string; embedding_job_id: string };
+  await untilRun(client, embedding_job_id, 'succeeded');
+  return id;
+}
+
+export async function ask(
+  client: ApiClient,
+  body: Record<string, unknown>,
+  expectedStatus: 200 | 201,
+  headers: Record<string, string> = {},
+): Promise<ChatMessage> {
+  return chatMessageSchema.parse((await client.post('/chat', body, expectedStatus, headers)).body);
+}
+
+/** Opens a stream; the events are read one by one. */
+export async function openChatStream(
+  member: Pick<Member, 'raw'>,
+  body: Record<string, unknown>,
+  init: RequestInit = {},
+): Promise<AsyncIterableIterator<StreamEvent>> {
+  const response = await member.raw('/chat/stream', {
+    method: 'POST',
+    body: JSON.stringify(body),
+    ...init,
+    headers: { 'content-type': 'application/json', ...init.headers },
+  });
+  expect(response.status).equal(200);
+  expect(response.headers.get('content-type')).match(/^text\/event-stream/);
+  return readEvents(response);
+}
+
+export type EvaluationDto = z.infer<typeof evaluationResultSchema>;
+
+export type Evaluable = { draft_id: string; version_id: string };
+
+export const persona = 'You are Lena. You help with loans, in one sentence.';
+
+/** A draft with one version. */
+export async function anEvaluableVersion(client: ApiClient, fields: object = {}): Promise<Evaluable> {
+  const draft = await aDraft(client, { agent_name: 'Lena', agent_prompt: persona, tags: ['loans'], ...fields });
+  return { draft_id: draft.id, version_id: draft.head_version_id };
+}
+
+/** A draft with two versions: the second, and the first. */
+export async function twoEvaluableVersions(
+  client: ApiClient,
+  fields: object = {},
+): Promise<[version: Evaluable, parent: Evaluable]> {
+  const parent = await anEvaluableVersion(client);
+  const { draft_id, version_id: parent_version_id } = parent;
+  const sent = { parent_version_id, agent_prompt: `${persona} Be brief.`, ...fields };
+  return [{ draft_id, version_id: (await commitVersion(client, draft_id, sent)).id }, parent];
+}
+
+export async function evaluate(client: ApiClient, body: object): Promise<EvaluationDto> {
+  return evaluationResultSchema.parse((await client.post('/agent-eval/evaluate', body, 200)).body);
+}
+
+export const startPath = ({ draft_id, version_id }: Evaluable): string =>
+  `/agent-drafts/${draft_id}/versions/${version_id}/eval/start`;
+
+export async function readVersion(client: ApiClient, { draft_id, version_id }: Evaluable): Promise<DraftVersionDto> {
+  const version = (await readDraft(client, draft_id)).versions.find(({ id }) => id === version_id);
+  if (version === undefined) throw new Error(`draft ${draft_id} has no version ${version_id}`);
+  return version;
+}
+
+/** Stores a connection of the member to a bucket at an address without a server. @returns its id */
+export async function aStoredConnection({ container }: Pick<Stack, 'container'>, member: Member, displayName: string) {
+  const { orgId, userId } = member;
+  const id = uuidv7();
+  const keys = { kind: 'keys', accessKeyId: 'key', secretAccessKey: 'secret', sessionToken: null } as const;
+  await container.db('connections').insert({
+    ...{ id, orgId, userId, displayName, provider: 'acme_s3', status: 'active', accountId: id, scopes: [] },
+    config: { bucket: 'reports', endpoint: 'http://127.0.0.1:1' },
+    credentials: container.storedConnections.encrypt({ orgId, id }, keys),
+  });
+  return id;
+}
