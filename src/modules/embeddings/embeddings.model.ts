@@ -13,7 +13,7 @@ import {
   uuid,
 } from '#src/adapters/postgres/shapes.ts';
 
-class CachedEmbeddingModel extends model(
+export class CachedEmbeddingModel extends model(
   'embeddings',
   {
     orgId: uuid(),
@@ -25,7 +25,7 @@ class CachedEmbeddingModel extends model(
   ['orgId', 'model', 'textSha256'],
 ) {}
 
-class EmbeddingDimensionsModel extends model(
+export class EmbeddingDimensionsModel extends model(
   'embedding_models',
   {
     model: text(),

@@ -3,7 +3,7 @@ import { model } from '#src/adapters/postgres/base-model.ts';
 import { boolean, oneRow, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
 import { PreviewModel } from '#src/modules/previews/previews.model.ts';
 
-class BlobClaimModel extends model('blob_claims', {
+export class BlobClaimModel extends model('blob_claims', {
   id: uuid(),
   orgId: uuid(),
   blobKey: text(),
