@@ -13,9 +13,10 @@ import { failedTests } from './test/results.ts';
 type Canary = {
   defect: string;
   file: string;
-  /** @returns the source with the defect; an unchanged source means that the canary is out of date */
+  /** Returns the source with the defect. An unchanged source means that the canary is out of date. */
   plant: (source: string) => string;
-  foundBy: { check: string } | { test: string; title: string };
+  /** The check, or the file of tests, that must fail. */
+  foundBy: { check: string } | { test: string };
 };
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -33,47 +34,148 @@ const CANARIES: Canary[] = [
     defect: 'two activities in another order',
     file: 'workflows/ingest-document.ts',
     plant: (source) => swap(source, 'embedChunks(input)', 'activateGeneration(input)'),
-    foundBy: { test: 'test/replay/histories.test.ts', title: 'recorded histories replays' },
-  },
-  {
-    defect: 'hidden characters in a passage of the prompt',
-    file: 'src/domain/chat/context-blocks.ts',
-    plant: (source) =>
-      source.replace('neutralizeRoleMarkers(removeInvisibleCharacters(text))', 'neutralizeRoleMarkers(text)'),
-    foundBy: {
-      test: 'test/unit/domain/context-blocks.test.ts',
-      title: 'context blocks removes invisible characters',
-    },
-  },
-  {
-    defect: 'a folder is changed by a member who may only read it',
-    file: 'src/domain/access/policy.ts',
-    plant: (source) => source.replace(`'folder:write': manages,`, `'folder:write': holdsKey,`),
-    foundBy: { test: 'test/api/folders/change.test.ts', title: 'PATCH /folders/{folder_id} 403' },
-  },
-  {
-    defect: 'a consent is finished by a user who did not begin it',
-    file: 'src/modules/consents/consents.service.ts',
-    plant: (source) => source.replace('consent.userId !== actor.userId', 'consent.userId === undefined'),
-    foundBy: {
-      test: 'test/api/connectors/consent-fixation.test.ts',
-      title: 'consents begun by one user and given by another create no connection',
-    },
-  },
-  {
-    defect: 'an organization whose passwords are hashed before those of all others',
-    file: 'src/adapters/passwords/argon2-hasher.ts',
-    plant: (source) => source.replaceAll('inTurn(owner,', "inTurn('all',"),
-    foundBy: {
-      test: 'test/unit/adapters/argon2-hasher.test.ts',
-      title: 'Argon2 hasher rejects an owner with too many waiting checks',
-    },
+    foundBy: { test: 'test/replay/histories.test.ts' },
   },
   {
     defect: 'an assertion that does not hold',
     file: 'test/unit/domain/visibility.test.ts',
-    plant: (source) => source.replace('to.equal(true)', 'to.equal(false)'),
-    foundBy: { test: 'test/unit/domain/visibility.test.ts', title: 'visibility' },
+    plant: replacing('to.equal(true)', 'to.equal(false)'),
+    foundBy: { test: 'test/unit/domain/visibility.test.ts' },
+  },
+  {
+    defect: 'access: members who may read a folder change it',
+    file: 'src/domain/access/policy.ts',
+    plant: replacing(`'folder:write': manages,`, `'folder:write': holdsKey,`),
+    foundBy: { test: 'test/api/permissions/matrix.test.ts' },
+  },
+  {
+    defect: 'access: rows of another organization are readable',
+    file: 'src/domain/access/policy.ts',
+    plant: replacing('resource.orgId === actor.orgId && ', ''),
+    foundBy: { test: 'test/unit/domain/policy.test.ts' },
+  },
+  {
+    defect: 'auth: a refresh token works twice',
+    file: 'src/modules/auth/sessions.repository.ts',
+    plant: replacing(".whereNull('usedAt')\n", '\n'),
+    foundBy: { test: 'test/api/auth/refresh-tokens.test.ts' },
+  },
+  {
+    defect: 'members: the last admin of an organization steps down',
+    file: 'src/modules/members/members.service.ts',
+    plant: replacing('if (!isOrgAdmin) await requireAnotherAdmin(trx, orgId, userId);', ''),
+    foundBy: { test: 'test/api/members/org-admin.test.ts' },
+  },
+  {
+    defect: 'passwords: one organization is hashed before all others',
+    file: 'src/adapters/passwords/argon2-hasher.ts',
+    plant: replacing('inTurn(owner,', "inTurn('all',"),
+    foundBy: { test: 'test/unit/adapters/argon2-hasher.test.ts' },
+  },
+  {
+    defect: 'secrets: a secret can be read as that of another row',
+    file: 'src/adapters/secrets/secret-cipher.ts',
+    plant: replacing('authenticated(id, associatedData)', "authenticated(id, '')"),
+    foundBy: { test: 'test/unit/adapters/secret-cipher.test.ts' },
+  },
+  {
+    defect: 'http: If-Match is ignored',
+    file: 'src/errors.ts',
+    plant: replacing('!expected.includes(version)', 'false'),
+    foundBy: { test: 'test/api/http/conditional-changes.test.ts' },
+  },
+  {
+    defect: 'http: an Idempotency-Key answers another request',
+    file: 'src/adapters/postgres/idempotency-keys.ts',
+    plant: replacing('row.fingerprint !== fingerprint', 'false'),
+    foundBy: { test: 'test/api/http/idempotency.test.ts' },
+  },
+  {
+    defect: 'http: one request too many is allowed',
+    file: 'src/adapters/limits.ts',
+    plant: replacing('window.used <= count', 'window.used <= count + 1'),
+    foundBy: { test: 'test/api/http/noisy-neighbours.test.ts' },
+  },
+  {
+    defect: 'web: a host is reached if one of its addresses is public',
+    file: 'src/adapters/web/guarded-agent.ts',
+    plant: replacing('!addresses.every(isPublicAddress)', '!addresses.some(isPublicAddress)'),
+    foundBy: { test: 'test/unit/adapters/guarded-fetch.test.ts' },
+  },
+  {
+    defect: 'documents: chunks lose their overlap',
+    file: 'src/domain/documents/chunking.ts',
+    plant: replacing('tokens(first - 1, end) <= overlapTokens', 'false'),
+    foundBy: { test: 'test/unit/domain/chunking.test.ts' },
+  },
+  {
+    defect: 'ingestion: the new generation is never activated',
+    file: 'activities/ingestion.ts',
+    plant: replacing('ingestion.activate(input, step)', 'Promise.resolve()'),
+    foundBy: { test: 'test/api/rag/ingest.test.ts' },
+  },
+  {
+    defect: 'retrieval: ranks begin at zero',
+    file: 'src/domain/retrieval/fusion-and-reranking.ts',
+    plant: replacing('[hit.id, index + 1]', '[hit.id, index]'),
+    foundBy: { test: 'test/unit/domain/merge-groups.test.ts' },
+  },
+  {
+    defect: 'chat: hidden characters stand in a passage of the prompt',
+    file: 'src/domain/chat/context-blocks.ts',
+    plant: replacing('neutralizeRoleMarkers(removeInvisibleCharacters(text))', 'neutralizeRoleMarkers(text)'),
+    foundBy: { test: 'test/unit/domain/context-blocks.test.ts' },
+  },
+  {
+    defect: 'chat: a citation of a passage that is no longer readable stays',
+    file: 'src/modules/chat/citations.ts',
+    plant: replacing("return 'unreadable'", 'return null'),
+    foundBy: { test: 'test/api/chat/citations.test.ts' },
+  },
+  {
+    defect: 'chat: a citation that the passage does not support stays',
+    file: 'src/modules/chat/citations.ts',
+    plant: replacing("holds ? null : 'unsupported'", 'null'),
+    foundBy: { test: 'test/api/chat/citations.test.ts' },
+  },
+  {
+    defect: 'alignment: drift is seen too late',
+    file: 'src/domain/alignment/chat-state.ts',
+    plant: replacing('const driftUnder = 45', 'const driftUnder = 40'),
+    foundBy: { test: 'test/unit/domain/alignment-fold.test.ts' },
+  },
+  {
+    defect: 'evaluations: the order of two replies decides',
+    file: 'src/domain/judging/comparison.ts',
+    plant: replacing('if (first === second) return', 'if (first) return'),
+    foundBy: { test: 'test/unit/judging/results.test.ts' },
+  },
+  {
+    defect: 'connectors: a user who did not begin a consent finishes it',
+    file: 'src/modules/consents/consents.service.ts',
+    plant: replacing('consent.userId !== actor.userId', 'consent.userId === undefined'),
+    foundBy: { test: 'test/api/connectors/consent-fixation.test.ts' },
+  },
+  {
+    defect: 'imports: a mass deletion needs no confirmation',
+    file: 'src/modules/imports/import-steps.service.ts',
+    plant: replacing('if (run.acceptsDeletions || run.deleted > 0) return;', 'return;'),
+    foundBy: { test: 'test/api/connectors/sync-deletions.test.ts' },
+  },
+  {
+    defect: 'jobs: a run that was replaced marks the newer one as started',
+    file: 'src/modules/jobs/jobs.repository.ts',
+    plant: replacing(
+      'where({ id, startId }).patch({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() })',
+      'where({ id }).patch({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() })',
+    ),
+    foundBy: { test: 'test/activities/jobs/outbox.test.ts' },
+  },
+  {
+    defect: 'erasure: folders of a deleted user stay',
+    file: 'src/contracts/deletion.ts',
+    plant: replacing("['chats', 'drafts', 'agents', 'folders', 'traces']", "['chats', 'drafts', 'agents', 'traces']"),
+    foundBy: { test: 'test/workflows/erase-content.test.ts' },
   },
 ];
 
@@ -104,10 +206,8 @@ async function tryOut(checkout: string, canary: Canary): Promise<string | null> 
   const failures = await failuresOf(checkout, canary.foundBy);
   await writeFile(file, original);
   if (failures.length === 0) return 'nothing failed';
-  const expected = 'check' in canary.foundBy ? canary.foundBy.check : canary.foundBy.title;
-  return failures.some((failure) => failure.startsWith(expected))
-    ? null
-    : `this failed instead: ${failures.join(', ')}`;
+  if (!('check' in canary.foundBy)) return null;
+  return failures.includes(canary.foundBy.check) ? null : `this failed instead: ${failures.join(', ')}`;
 }
 
 async function failuresOf(checkout: string, by: Canary['foundBy']): Promise<string[]> {
@@ -123,6 +223,11 @@ async function failuresOf(checkout: string, by: Canary['foundBy']): Promise<stri
       ? [...stdout.matchAll(/^ {2}✖ (.+)$/gm)].map(([, name = '']) => name)
       : failedTests(join(checkout, RESULTS));
   return names.length > 0 ? names : [`exit code ${code}`];
+}
+
+/** Replaces every occurrence. */
+function replacing(one: string, other: string): (source: string) => string {
+  return (source) => source.replaceAll(one, other);
 }
 
 function swap(source: string, one: string, other: string): string {
