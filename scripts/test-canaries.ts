@@ -162,13 +162,10 @@ const CANARIES: Canary[] = [
     foundBy: { test: 'test/api/connectors/sync-deletions.test.ts' },
   },
   {
-    defect: 'jobs: a run that was replaced marks the newer one as started',
+    defect: 'jobs: the late end of an earlier attempt ends the present one',
     file: 'src/modules/jobs/jobs.repository.ts',
-    plant: replacing(
-      'where({ id, startId }).patch({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() })',
-      'where({ id }).patch({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() })',
-    ),
-    foundBy: { test: 'test/activities/jobs/outbox.test.ts' },
+    plant: replacing("query.where({ attempt }).whereNull('finishedAt')", "query.whereNull('finishedAt')"),
+    foundBy: { test: 'test/activities/ingestion/generations.test.ts' },
   },
   {
     defect: 'erasure: folders of a deleted user stay',
