@@ -2,10 +2,10 @@ import { activityInfo } from '@temporalio/activity';
 import type {
   ProposeAnchorWordsInput,
   ProposeAnchorWordsResult,
-  RecordAnchoringEndInput,
-  RecordAnchoringFailureInput,
+  RecordAnchorWordsEndInput,
+  RecordAnchorWordsFailureInput,
 } from '#src/contracts/alignment.ts';
-import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
+import type { AnchorWordCandidatesService } from '#src/modules/anchor-words/anchoring.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
 /**
@@ -14,28 +14,28 @@ import { withHeartbeats } from './heartbeats.ts';
  */
 const attemptsBeforeDegrading = 4;
 
-export type AnchoringActivities = ReturnType<typeof createAnchoringActivities>;
+export type AnchorWordActivities = ReturnType<typeof createAnchorWordActivities>;
 
-export function createAnchoringActivities({ anchoring }: { anchoring: AnchoringService }) {
+export function createAnchorWordActivities({ anchoring }: { anchoring: AnchorWordCandidatesService }) {
   return {
     proposeWords: (input: ProposeAnchorWordsInput): Promise<ProposeAnchorWordsResult> =>
       withHeartbeats(({ signal }) =>
         anchoring.propose(input, { mayDegrade: activityInfo().attempt > attemptsBeforeDegrading, signal }),
       ),
 
-    recordAnchoring: (input: RecordAnchoringEndInput): Promise<void> =>
+    recordAnchoring: (input: RecordAnchorWordsEndInput): Promise<void> =>
       withHeartbeats(() => anchoring.recordSuccess(input)),
 
-    recordParkedAnchoring: (input: RecordAnchoringFailureInput): Promise<void> =>
+    recordParkedAnchoring: (input: RecordAnchorWordsFailureInput): Promise<void> =>
       withHeartbeats(() => anchoring.recordParked(input)),
 
     recordResumedAnchoring: (input: ProposeAnchorWordsInput): Promise<void> =>
       withHeartbeats(() => anchoring.recordResumed(input)),
 
-    recordAnchoringFailure: (input: RecordAnchoringFailureInput): Promise<void> =>
+    recordAnchoringFailure: (input: RecordAnchorWordsFailureInput): Promise<void> =>
       withHeartbeats(() => anchoring.recordFailure(input)),
 
-    recordAnchoringCancellation: (input: RecordAnchoringEndInput): Promise<void> =>
+    recordAnchoringCancellation: (input: RecordAnchorWordsEndInput): Promise<void> =>
       withHeartbeats(() => anchoring.recordCancellation(input)),
   };
 }

@@ -1,17 +1,17 @@
 import { activityInfo } from '@temporalio/activity';
 import type {
-  DeletionSliceResult,
+  DocumentDeletionSliceResult,
   ImportCounts,
   ImportFileInput,
   ImportFileResult,
   ImportRun,
   ImportSliceResult,
-  PendingImportFiles,
   QueueSyncInput,
   QueueSyncResult,
   RecordFileFailureInput,
   RecordImportEndInput,
   RecordImportFailureInput,
+  UnfinishedImportFiles,
 } from '#src/contracts/connectors.ts';
 import type { ImportStepsService } from '#src/modules/imports/import-steps.service.ts';
 import type { SyncsService } from '#src/modules/imports/syncs.service.ts';
@@ -37,12 +37,13 @@ export function createConnectorActivities(deps: {
     listFiles: (input: ImportRun): Promise<ImportSliceResult> =>
       withHeartbeats(({ signal }) => importSteps.list(input, signal)),
 
-    pendingFiles: (input: ImportRun): Promise<PendingImportFiles> => withHeartbeats(() => importSteps.pending(input)),
+    pendingFiles: (input: ImportRun): Promise<UnfinishedImportFiles> =>
+      withHeartbeats(() => importSteps.pending(input)),
 
     fetchFile: (input: ImportFileInput): Promise<ImportFileResult> =>
       withHeartbeats(({ signal }) => importSteps.fetch(input, { signal, attempt: activityInfo().attempt })),
 
-    deleteMissing: (input: ImportRun): Promise<DeletionSliceResult> =>
+    deleteMissing: (input: ImportRun): Promise<DocumentDeletionSliceResult> =>
       withHeartbeats(({ signal }) => importSteps.deleteMissing(input, signal)),
 
     finishImport: (input: RecordImportEndInput): Promise<ImportCounts> =>

@@ -3,9 +3,9 @@ import type {
   EvaluationInput,
   EvaluationPlan,
   EvaluationStepsResult,
-  JudgeUnitInput,
   RecordEvaluationEndInput,
   RecordEvaluationFailureInput,
+  RunJudgeCallInput,
   ScoreEvaluationInput,
 } from '#src/contracts/evaluation.ts';
 import type { EvaluationStepsService } from '#src/modules/evaluations/evaluation-steps.service.ts';
@@ -25,7 +25,7 @@ export function createEvaluationActivities({ evaluationSteps }: { evaluationStep
     answerCase: (input: AnswerCaseInput): Promise<EvaluationStepsResult> =>
       withHeartbeats(({ signal }) => evaluationSteps.answer(input, signal)),
 
-    judgeUnit: (input: JudgeUnitInput): Promise<EvaluationStepsResult> =>
+    judgeUnit: (input: RunJudgeCallInput): Promise<EvaluationStepsResult> =>
       withHeartbeats(({ signal }) => evaluationSteps.judge(input, signal)),
 
     scoreEvaluation: (input: ScoreEvaluationInput): Promise<void> => withHeartbeats(() => evaluationSteps.score(input)),

@@ -1,5 +1,5 @@
 import type {
-  ExportRef,
+  ExportReference,
   PublishExportInput,
   RecordExportEndInput,
   RecordExportFailureInput,
@@ -13,7 +13,7 @@ export type ExportActivities = ReturnType<typeof createExportActivities>;
 
 export function createExportActivities({ exportSteps }: { exportSteps: ExportStepsService }) {
   return {
-    countExport: (input: ExportRef): Promise<{ total: number }> => withHeartbeats(() => exportSteps.count(input)),
+    countExport: (input: ExportReference): Promise<{ total: number }> => withHeartbeats(() => exportSteps.count(input)),
 
     writeVolume: (input: WriteExportVolumeInput): Promise<WriteExportVolumeResult> =>
       withHeartbeats(({ signal }) => exportSteps.writeVolume(input, signal)),
@@ -26,7 +26,8 @@ export function createExportActivities({ exportSteps }: { exportSteps: ExportSte
     recordParkedExport: (input: RecordExportFailureInput): Promise<void> =>
       withHeartbeats(() => exportSteps.recordParked(input)),
 
-    recordResumedExport: (input: ExportRef): Promise<void> => withHeartbeats(() => exportSteps.recordResumed(input)),
+    recordResumedExport: (input: ExportReference): Promise<void> =>
+      withHeartbeats(() => exportSteps.recordResumed(input)),
 
     recordExportFailure: (input: RecordExportFailureInput): Promise<void> =>
       withHeartbeats(() => exportSteps.recordFailure(input)),

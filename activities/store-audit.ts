@@ -1,5 +1,5 @@
-import type { AuditPageInput } from '#src/contracts/deletion.ts';
-import type { AuditPage } from '#src/domain/documents/audit-report.ts';
+import type { AuditStorePageInput } from '#src/contracts/deletion.ts';
+import type { AuditedStorePage } from '#src/domain/documents/audit-report.ts';
 import type { StoreAuditService } from '#src/modules/store-audit/store-audit.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
@@ -7,6 +7,7 @@ export type StoreAuditActivities = ReturnType<typeof createStoreAuditActivities>
 
 export function createStoreAuditActivities({ storeAudit }: { storeAudit: StoreAuditService }) {
   return {
-    auditPage: (input: AuditPageInput): Promise<AuditPage> => withHeartbeats(() => storeAudit.auditPage(input)),
+    auditPage: (input: AuditStorePageInput): Promise<AuditedStorePage> =>
+      withHeartbeats(() => storeAudit.auditPage(input)),
   };
 }

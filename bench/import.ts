@@ -5,7 +5,7 @@ import type { ConnectorActivities } from '../activities/connectors.ts';
 import type { ImportCounts } from '../src/contracts/connectors.ts';
 import { importWorkflowId } from '../src/contracts/workflow-ids.ts';
 import { createTemporalConnection } from '../src/temporal/connection.ts';
-import { workflowBundle } from '../workers/bundle.ts';
+import { buildWorkflowBundle } from '../workers/bundle.ts';
 import { startProduct } from './measured-product.ts';
 
 const files = 500;
@@ -19,7 +19,7 @@ try {
   const address = product.environment.TEMPORAL_ADDRESS ?? '';
   const connection = await NativeConnection.connect({ address });
   const temporal = createTemporalConnection({ address, namespace: 'default', callTimeoutMs: 60_000 });
-  const bundle = await workflowBundle();
+  const bundle = await buildWorkflowBundle();
 
   /** CPU time of Temporal and of this process, which runs the worker. */
   async function cpuOf<Result>(work: () => Promise<Result>) {

@@ -7,8 +7,8 @@ import { createChatModel } from '../src/adapters/models/chat-model.ts';
 import { createModelCatalog } from '../src/adapters/models/model-catalog.ts';
 import { createTokenCounter } from '../src/adapters/text/token-counter.ts';
 import { modelCostUsd, modelListPrices } from '../src/domain/agents/prices.ts';
-import { responseAxes, rubricVersion } from '../src/domain/judging/rubric.ts';
-import { createJudge } from '../src/modules/evaluations/judge.ts';
+import { axesOfReplyScores, judgeRubricVersion } from '../src/domain/judging/rubric.ts';
+import { createEvaluationJudge } from '../src/modules/evaluations/judge.ts';
 import { type Figures, figuresOf, type JudgedPair } from './judge/figures.ts';
 import { type LabelledPair, samplePairs } from './judge/items.ts';
 import { startPackagedModels } from './judge/packaged-models.ts';
@@ -19,8 +19,8 @@ const persona = 'You are a helpful assistant. You do exactly what the instructio
 const { values } = parseArgs({
   options: { items: { type: 'string', default: '50' }, axis: { type: 'string', default: 'relevance' } },
 });
-const axis = responseAxes.find((each) => each === values.axis);
-if (axis === undefined) throw new Error(`--axis must be one of ${responseAxes.join(', ')}`);
+const axis = axesOfReplyScores.find((each) => each === values.axis);
+if (axis === undefined) throw new Error(`--axis must be one of ${axesOfReplyScores.join(', ')}`);
 
 const { OPENAI_BASE_URL, OPENAI_API_KEY = 'local', EVAL_MODEL, XDG_CACHE_HOME } = process.env;
 const model = EVAL_MODEL || qwenCoder.id;
@@ -30,7 +30,7 @@ const cacheDir = join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-conver
 try {
   const endpoint = { baseUrl: server?.baseUrl ?? OPENAI_BASE_URL ?? '', apiKey: OPENAI_API_KEY };
   const known = (await createModelCatalog(endpoint).list()).find(({ id }) => id === model);
-  const judge = createJudge({
+  const judge = createEvaluationJudge({
     chatModel: createChatModel(endpoint),
     models: {
       contextWindow: async () => known?.contextWindow ?? null,
@@ -39,7 +39,7 @@ try {
     },
     counter: createTokenCounter(),
   });
-  const file = `${model.replace(/[^\w.-]+/g, '_')}-${rubricVersion}.jsonl`;
+  const file = `${model.replace(/[^\w.-]+/g, '_')}-${judgeRubricVersion}.jsonl`;
   report(await judgeAll(openVerdicts(join(cacheDir, file), judge, model)));
 } finally {
   await server?.stop();
@@ -74,7 +74,7 @@ function report(judged: readonly Judged[]): void {
     price === undefined ? 'no list price' : `${sum((each) => modelCostUsd(price, each)).toFixed(3)} US dollars`;
   console.log(
     [
-      `${model}, ${axis}, rubric ${rubricVersion}, LLMBar 900616b`,
+      `${model}, ${axis}, rubric ${judgeRubricVersion}, LLMBar 900616b`,
       '',
       '| | pairs | one order | both orders | of decided | decided | longest wins | flips | for the first |',
       '|---|---|---|---|---|---|---|---|---|',

@@ -10,7 +10,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { topicVectorInt8Scale } from '#src/adapters/text/topic-words.ts';
+import { topicVectorQuantizationScale } from '#src/adapters/text/topic-words.ts';
 import { modelsWithAlignmentCalibration } from '#src/domain/alignment/score.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 
@@ -174,7 +174,7 @@ for (const model of modelsWithAlignmentCalibration) {
   });
   const vectors = await embedder.embed(words, { isBulk: true });
   const bytes = vectors.flatMap((vector) =>
-    Array.from(vector, (value) => Math.max(-127, Math.min(127, Math.round(value * topicVectorInt8Scale)))),
+    Array.from(vector, (value) => Math.max(-127, Math.min(127, Math.round(value * topicVectorQuantizationScale)))),
   );
   await writeFile(new URL(`${model}.bin`, target), Int8Array.from(bytes));
 }

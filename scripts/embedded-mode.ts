@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import { findLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
-import { migrate } from '#src/adapters/postgres/database.ts';
+import { migrateDatabase } from '#src/adapters/postgres/database.ts';
 import { type Config, ConfigError, loadConfig } from '#src/config.ts';
 import { isInstalled } from '../services/model-server/model-files.ts';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';
@@ -160,7 +160,7 @@ async function prepareDatabase({ postgres }: StartSettings, secrets: Secrets, da
     await ensureDatabase(postgresUrl({ port: postgres.port, password: secrets.postgresPassword }), DATABASE);
   }
   try {
-    await migrate(databaseUrl);
+    await migrateDatabase(databaseUrl);
   } catch (error) {
     const reason = error instanceof Error ? error.message || error.name : String(error);
     const whose = postgres.kind === 'external' ? 'DATABASE_URL: the database' : 'The embedded database';

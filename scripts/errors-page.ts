@@ -1,4 +1,4 @@
-import { listErrors } from '#src/errors.ts';
+import { listErrorCatalogue } from '#src/errors.ts';
 
 const INTRODUCTION = `# Error codes
 
@@ -13,6 +13,8 @@ The class says what background work does with an error: \`permanent\` fails at o
 `;
 
 export function errorsPage(): string {
-  const rows = listErrors().map((error) => `| \`${error.code}\` | ${error.status} | ${error.class} | ${error.title} |`);
+  const rows = listErrorCatalogue().map(
+    (error) => `| \`${error.code}\` | ${error.status} | ${error.class} | ${error.title} |`,
+  );
   return `${INTRODUCTION}${rows.join('\n')}\n`;
 }

@@ -1,5 +1,5 @@
 // `node scripts/migrate.ts`: migrates the database at DATABASE_URL before API and workers of a release start.
-import { migrate } from '#src/adapters/postgres/database.ts';
+import { migrateDatabase } from '#src/adapters/postgres/database.ts';
 import { readDatabaseUrl } from './settings.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
@@ -10,7 +10,7 @@ const NEWER = 'The migration directory is corrupt';
 await exitAfter(async () => {
   const databaseUrl = readDatabaseUrl(process.env);
   try {
-    const made = await migrate(databaseUrl);
+    const made = await migrateDatabase(databaseUrl);
     for (const name of made) console.log(`applied ${name}`);
     console.log(made.length === 0 ? 'The schema was up to date.' : 'The schema is up to date.');
   } catch (error) {

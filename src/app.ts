@@ -1,8 +1,8 @@
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
-import { isOutage } from './adapters/postgres/errors.ts';
-import { metricsExposureOf, noopTelemetry } from './container/telemetry.ts';
+import { isDatabaseOutage } from './adapters/postgres/errors.ts';
+import { chooseMetricsExposure, noopTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
 import { deriveKey } from './derived-key.ts';
 import { appError } from './errors.ts';
@@ -11,7 +11,7 @@ import { createEventStreamRegistry } from './http/response/event-streams.ts';
 import { createErrorHandler } from './http/response/problem.ts';
 import { createDispatcher, createRouteTable } from './http/routing/dispatch.ts';
 import { createConcurrencyLimiter, createRateLimitCheck } from './http/routing/request-limits.ts';
-import type { Route } from './http/routing/route.ts';
+import type { HttpRoute } from './http/routing/route.ts';
 import { createMetricsHandler } from './http/server/http-server.ts';
 import { createCors, createRequestLog, createRequestTelemetry } from './http/server/middleware.ts';
 import { createOpenApiDocument, createSwaggerUi, openApiRoutes } from './http/server/openapi.ts';
@@ -51,7 +51,7 @@ const drainMs = 20_000;
 
 export type App = {
   express: Express;
-  routes: readonly Route[];
+  routes: readonly HttpRoute[];
   /** Makes the readiness probe `/readyz` answer 503; all other requests are served as before. */
   announceShutdown(): void;
   /** Ends all open event streams; resolves once they are closed. */
@@ -69,7 +69,7 @@ export function createApp(container: Container): App {
   const cursors = createCursorCodec(deriveKey(config.urlSigningKey, 'cursors'));
   let isShuttingDown = false;
 
-  const routes: Route[] = [
+  const routes: HttpRoute[] = [
     ...authRoutes(container.auth, container.passwords, container.sessions, container.sso, cursors),
     ...profileRoutes(container.profile),
     ...avatarsRoutes(container.avatars, container.profile),
@@ -119,7 +119,7 @@ export function createApp(container: Container): App {
     publicUrl,
     streams,
     logger,
-    isOutage,
+    isOutage: isDatabaseOutage,
   });
 
   const app = express();
@@ -129,14 +129,14 @@ export function createApp(container: Container): App {
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }));
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
   app.use(`${basePath}/docs`, createSwaggerUi({ basePath, title }));
-  if (telemetry !== noopTelemetry && metricsExposureOf(config) === 'main_port') {
+  if (telemetry !== noopTelemetry && chooseMetricsExposure(config) === 'main_port') {
     app.get(`${basePath}/metrics`, createMetricsHandler(telemetry.metrics));
   }
   app.use(basePath || '/', createRouteTable(routes, dispatch));
   app.use(() => {
     throw appError('not_found');
   });
-  app.use(createErrorHandler({ logger, isOutage }));
+  app.use(createErrorHandler({ logger, isOutage: isDatabaseOutage }));
 
   return {
     express: app,

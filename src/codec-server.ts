@@ -5,7 +5,7 @@ import { createLogDestination } from './adapters/log-destination.ts';
 import { loadCodecServerConfig } from './config/temporal-config.ts';
 import { ConfigError } from './config.ts';
 import { createCodecApp } from './http/server/codec-app.ts';
-import { listen } from './http/server/http-server.ts';
+import { listenOnPort } from './http/server/http-server.ts';
 import { createPayloadCodec } from './temporal/data-converter.ts';
 
 /**
@@ -17,7 +17,7 @@ async function main(): Promise<void> {
   const logger = pino({ level: access.logLevel, base: { role: 'codec' } }, createLogDestination(process.stdout.fd));
   const server = createServer(createCodecApp({ codec: createPayloadCodec(payloadKeys), ...access, logger }));
 
-  await listen(server, { host, port }, { host: 'CODEC_HOST', port: 'CODEC_PORT' });
+  await listenOnPort(server, { host, port }, { host: 'CODEC_HOST', port: 'CODEC_PORT' });
   logger.info({ host, port }, 'the codec server is listening');
 
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);

@@ -26,7 +26,7 @@ import { checkSigningKeyPem, type EncryptionKey, parseVerifyKeyPems } from './ke
 export { ConfigError } from './config/read-settings.ts';
 export type { InjectedFault } from './config/setting-kinds.ts';
 export { settingNames } from './config/settings.ts';
-export type { PayloadKeys, TemporalConfig } from './config/temporal-config.ts';
+export type { PayloadEncryptionKeys, TemporalConfig } from './config/temporal-config.ts';
 
 /** If `baseUrl` is null, the provider's default endpoints are used. */
 type ProviderSettings = { baseUrl: string | null; client: { id: string; secret: string } | null };

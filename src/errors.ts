@@ -368,13 +368,13 @@ export function fieldError(path: string, message: string, code = 'invalid'): App
 }
 
 /** Version numbers from the header `If-Match`; null accepts any version. */
-export type ExpectedVersions = readonly number[] | null;
+export type VersionsOfIfMatch = readonly number[] | null;
 
 /**
  * Throws `precondition_failed` unless `version` is one of the expected versions. The caller must have locked the row in
  * the transaction of the write, so that only one of several concurrent writers with the same ETag succeeds.
  */
-export function requireExpectedVersion(expected: ExpectedVersions, { version }: { version: number }): void {
+export function requireExpectedVersion(expected: VersionsOfIfMatch, { version }: { version: number }): void {
   if (expected !== null && !expected.includes(version)) {
     throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
   }
@@ -384,6 +384,6 @@ export function isErrorCode(word: string): word is ErrorCode {
   return Object.hasOwn(catalogue, word);
 }
 
-export function listErrors(): { code: ErrorCode; status: number; class: ErrorClass; title: string }[] {
+export function listErrorCatalogue(): { code: ErrorCode; status: number; class: ErrorClass; title: string }[] {
   return (Object.keys(catalogue) as ErrorCode[]).map((code) => ({ code, ...catalogue[code] }));
 }

@@ -3,9 +3,14 @@ import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { ConfigError, loadConfig } from './config.ts';
-import { metricsExposureOf, startTelemetry } from './container/telemetry.ts';
+import { chooseMetricsExposure, startTelemetry } from './container/telemetry.ts';
 import { createContainer } from './container.ts';
-import { createGracefulServer, listen, metricsResponse, startProbeServer } from './http/server/http-server.ts';
+import {
+  createGracefulServer,
+  createMetricsResponse,
+  listenOnPort,
+  startProbeServer,
+} from './http/server/http-server.ts';
 
 /**
  * Timeout for receiving a whole request. Node's default of five minutes is too short for a large upload over a slow
@@ -50,11 +55,11 @@ async function main(): Promise<void> {
       : await startProbeServer(
           { host, port: config.metricsPort },
           { host: 'HOST', port: 'METRICS_PORT' },
-          { '/metrics': metricsResponse(telemetry.metrics) },
+          { '/metrics': createMetricsResponse(telemetry.metrics) },
         );
-  await listen(server, config.server, { host: 'HOST', port: 'PORT' });
+  await listenOnPort(server, config.server, { host: 'HOST', port: 'PORT' });
   const metrics = { own_port: config.metricsPort, main_port: config.server.port, nowhere: null }[
-    metricsExposureOf(config)
+    chooseMetricsExposure(config)
   ];
   container.logger.info({ host, port: config.server.port, metricsPort: metrics }, 'the API is listening');
 

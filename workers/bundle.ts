@@ -15,7 +15,7 @@ const cache = join(root, 'node_modules/.cache/workflow-bundle');
  * Bundles the workflow code. Caches the bundle by the hash of its sources, because the bundler takes seconds and 130
  * MB.
  */
-export async function workflowBundle({
+export async function buildWorkflowBundle({
   failureConverterPath,
 }: Pick<DataConverter, 'failureConverterPath'> = {}): Promise<WorkflowBundleOption> {
   const kind = failureConverterPath === undefined ? '' : '-encoding-failures';

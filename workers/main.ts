@@ -1,13 +1,13 @@
 import { ConfigError, loadConfig } from '#src/config.ts';
 import { startTelemetry } from '#src/container/telemetry.ts';
 import { createContainer } from '#src/container.ts';
-import { metricsResponse, probeResponse, startProbeServer } from '#src/http/server/http-server.ts';
+import { createMetricsResponse, createProbeResponse, startProbeServer } from '#src/http/server/http-server.ts';
 import { startWorkers } from './run.ts';
-import { createSdkMetricsSource, installTemporalRuntime, registerJobGauges } from './telemetry.ts';
+import { createTemporalSdkMetricsSource, installTemporalRuntime, registerJobGauges } from './telemetry.ts';
 
 async function main(): Promise<void> {
   const config = loadConfig(process.env, 'worker');
-  const sdkMetrics = config.worker === null ? null : await createSdkMetricsSource();
+  const sdkMetrics = config.worker === null ? null : await createTemporalSdkMetricsSource();
   const telemetry = await startTelemetry(config, 'worker', sdkMetrics?.read);
   const container = createContainer(config, 'worker', telemetry);
   installTemporalRuntime(container.logger, sdkMetrics?.bindAddress);
@@ -18,9 +18,9 @@ async function main(): Promise<void> {
       config.worker,
       { host: 'WORKER_HOST', port: 'WORKER_PORT' },
       {
-        '/healthz': () => probeResponse(true, { yes: 'ok', no: 'down' }),
-        '/readyz': () => probeResponse(workers.isReady(), { yes: 'ready', no: 'not_ready' }),
-        '/metrics': metricsResponse(telemetry.metrics),
+        '/healthz': () => createProbeResponse(true, { yes: 'ok', no: 'down' }),
+        '/readyz': () => createProbeResponse(workers.isReady(), { yes: 'ready', no: 'not_ready' }),
+        '/metrics': createMetricsResponse(telemetry.metrics),
       },
     ),
     address: config.worker,

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { createAlignmentActivities } from '#activities/alignment.ts';
-import { createAnchoringActivities } from '#activities/anchoring.ts';
+import { createAnchorWordActivities } from '#activities/anchoring.ts';
 import { createConnectorActivities } from '#activities/connectors.ts';
 import { createDeletionActivities } from '#activities/deletion.ts';
 import { createErasureActivities } from '#activities/erasure.ts';
@@ -31,7 +31,7 @@ export function createQueueWorkerOptions(container: Container): QueueWorkerOptio
     },
     {
       taskQueue: taskQueues.anchoring,
-      activities: createAnchoringActivities(container),
+      activities: createAnchorWordActivities(container),
       // Each proposal of anchor words waits for a chat model that also serves users in chats.
       maxConcurrentActivities: 4,
     },

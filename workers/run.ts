@@ -10,14 +10,21 @@ import {
   type TemporalConnection,
   temporalConnectionOptions,
 } from '#src/temporal/connection.ts';
-import { dataConverter } from '#src/temporal/data-converter.ts';
+import { createTemporalDataConverter } from '#src/temporal/data-converter.ts';
 import { scheduleStoreAudits } from '#src/temporal/schedules.ts';
 import { deleteStaleTemporaryFolders } from '#src/temporary-folders.ts';
-import { workflowBundle } from './bundle.ts';
+import { buildWorkflowBundle } from './bundle.ts';
 import { createQueueWorkerOptions, type QueueWorkerOptions } from './queues.ts';
-import { runDaily, runDailyInBatches, runEveryMinute, runHourly, runInBackground, startSweeper } from './sweeper.ts';
+import {
+  limitToOncePerDay,
+  limitToOncePerHour,
+  limitToOncePerMinute,
+  runDailyInBatches,
+  skipWhileStillRunning,
+  startSweeper,
+} from './sweeper.ts';
 import { createTraceSinks } from './telemetry.ts';
-import { promoteFirstWorkerVersion, workerVersion, workerVersioningOptions } from './versioning.ts';
+import { promoteFirstWorkerVersion, readWorkerVersion, workerVersioningOptions } from './versioning.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
@@ -61,33 +68,33 @@ export function startSweeps(container: Container): () => Promise<void> {
   return startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
-      { name: 'forget events of answers', run: runEveryMinute(chat.forgetEvents) },
+      { name: 'forget events of answers', run: limitToOncePerMinute(chat.forgetEvents) },
       { name: 'requeue overdue chats', run: scoringRequests.requeueOverdue },
-      { name: 'set up the engine', run: runInBackground(runEveryMinute(temporalSetUp(temporal))) },
+      { name: 'set up the engine', run: skipWhileStillRunning(limitToOncePerMinute(temporalSetUp(temporal))) },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
-      { name: 'publish changed documents', run: runInBackground(documents.publishOutdated) },
-      { name: 'forget expired sessions', run: runDaily(sessions.deleteExpired) },
-      { name: 'forget old answers', run: runEveryMinute(idempotency.forgetExpired) },
-      { name: 'forget consents that never came', run: runEveryMinute(consents.deleteExpired) },
-      { name: 'forget sign-ins that never came', run: runEveryMinute(sso.deleteExpired) },
-      { name: 'forget windows of rate limits', run: runEveryMinute(rateLimiters.shared.forgetExpired) },
-      { name: 'release originals', run: runInBackground(runEveryMinute(originals.sweepExpired)) },
+      { name: 'publish changed documents', run: skipWhileStillRunning(documents.publishOutdated) },
+      { name: 'forget expired sessions', run: limitToOncePerDay(sessions.deleteExpired) },
+      { name: 'forget old answers', run: limitToOncePerMinute(idempotency.forgetExpired) },
+      { name: 'forget consents that never came', run: limitToOncePerMinute(consents.deleteExpired) },
+      { name: 'forget sign-ins that never came', run: limitToOncePerMinute(sso.deleteExpired) },
+      { name: 'forget windows of rate limits', run: limitToOncePerMinute(rateLimiters.shared.forgetExpired) },
+      { name: 'release originals', run: skipWhileStillRunning(limitToOncePerMinute(originals.sweepExpired)) },
       {
         name: 'delete stray folders',
-        run: runInBackground(runDaily(() => deleteStaleTemporaryFolders(container.tempDir))),
+        run: skipWhileStillRunning(limitToOncePerDay(() => deleteStaleTemporaryFolders(container.tempDir))),
       },
-      { name: 'delete stray uploads', run: runInBackground(runHourly(blobs.deleteStrays)) },
+      { name: 'delete stray uploads', run: skipWhileStillRunning(limitToOncePerHour(blobs.deleteStrays)) },
       { name: 'forget unused embeddings', run: runDailyInBatches(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: runDailyInBatches(chunkContexts.sweepUnused) },
       { name: 'forget unused conversions', run: runDailyInBatches(ingestion.sweepUnusedConversions) },
-      { name: 'bring schedules in line', run: runInBackground(syncs.applyOutdated) },
-      { name: 'renew schedules', run: runDaily(syncs.renewSchedules) },
+      { name: 'bring schedules in line', run: skipWhileStillRunning(syncs.applyOutdated) },
+      { name: 'renew schedules', run: limitToOncePerDay(syncs.renewSchedules) },
       { name: 'forget old imports', run: runDailyInBatches(importSteps.forgetOld) },
-      { name: 'forget evaluations without a draft', run: runDaily(evaluations.deleteOldAdhocRuns) },
-      { name: 'delete expired exports', run: runInBackground(runEveryMinute(exports.deleteExpired)) },
-      { name: 'erase what came late', run: runDaily(erasure.eraseLate) },
-      { name: 'maintain the vector store', run: runInBackground(runDaily(vectors.maintain)) },
+      { name: 'forget evaluations without a draft', run: limitToOncePerDay(evaluations.deleteOldAdhocRuns) },
+      { name: 'delete expired exports', run: skipWhileStillRunning(limitToOncePerMinute(exports.deleteExpired)) },
+      { name: 'erase what came late', run: limitToOncePerDay(erasure.eraseLate) },
+      { name: 'maintain the vector store', run: skipWhileStillRunning(limitToOncePerDay(vectors.maintain)) },
     ],
     logger,
     (sweep) => container.telemetry.metrics.count('acs_sweep_failures_total', { sweep }),
@@ -128,7 +135,7 @@ async function run(
   const connection = await connect(container, stop);
   if (connection === null) return;
   try {
-    const version = await workerVersion(container.config.temporal);
+    const version = await readWorkerVersion(container.config.temporal);
     const workers = await createWorkers({ container, queues, connection, version });
     const ended = runAll(workers, stop);
     const first = promoteFirstWorkerVersion(temporal, version, { stop, logger });
@@ -159,13 +166,13 @@ async function createWorkers(options: {
   container: Container;
   queues: readonly TaskQueue[];
   connection: NativeConnection;
-  version: Awaited<ReturnType<typeof workerVersion>>;
+  version: Awaited<ReturnType<typeof readWorkerVersion>>;
 }): Promise<Worker[]> {
   const { container, queues, connection, version } = options;
   const { config, telemetry } = container;
   const { faults, temporal } = config;
-  const converter = dataConverter(temporal.payloadKeys);
-  const bundle = await workflowBundle(converter);
+  const converter = createTemporalDataConverter(temporal.payloadKeys);
+  const bundle = await buildWorkflowBundle(converter);
   const interceptors = [
     observeActivities(telemetry),
     recordRetriedErrors(container.jobs),

@@ -47,15 +47,15 @@ export function startSweeper(
 /**
  * Limits a sweep to one run at the start of the process and then one a day. A failed run is repeated after an hour.
  */
-export function runDaily(run: Sweep['run']): Sweep['run'] {
+export function limitToOncePerDay(run: Sweep['run']): Sweep['run'] {
   return inBatches(DAY_MS, () => run().then(() => null));
 }
 
-export function runHourly(run: Sweep['run']): Sweep['run'] {
+export function limitToOncePerHour(run: Sweep['run']): Sweep['run'] {
   return inBatches(HOUR_MS, () => run().then(() => null));
 }
 
-export function runEveryMinute(run: Sweep['run']): Sweep['run'] {
+export function limitToOncePerMinute(run: Sweep['run']): Sweep['run'] {
   return inBatches(MINUTE_MS, () => run().then(() => null));
 }
 
@@ -90,7 +90,7 @@ function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promi
  * Runs a sweep without making the other sweeps wait for it, and skips it while its last run continues. An error of the
  * run is thrown at the next call.
  */
-export function runInBackground(run: Sweep['run']): Sweep['run'] {
+export function skipWhileStillRunning(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;
   let failure: Error | undefined;
   return async () => {

@@ -6,14 +6,14 @@ import { DefaultLogger, type InjectedSinks, type LogEntry, Runtime } from '@temp
 import type { Logger } from 'pino';
 import type { Container } from '#src/container.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import { traceSinkName } from '#src/contracts/workflow-runs.ts';
+import { traceSinkNameOfWorkflows } from '#src/contracts/workflow-runs.ts';
 import type { TraceSinks } from '../workflows/interceptors/trace.ts';
 
 /** Sends the log of the Temporal SDK to our logger. Leaves signals to `main.ts`, which stops the process in order. */
 export function installTemporalRuntime(logger: Logger, metricsAddress?: string): void {
   Runtime.install({
     shutdownSignals: [],
-    logger: new DefaultLogger('WARN', (entry) => writeSdkLog(logger, entry)),
+    logger: new DefaultLogger('WARN', (entry) => writeTemporalSdkLog(logger, entry)),
     ...(metricsAddress !== undefined && {
       telemetryOptions: {
         metrics: {
@@ -30,7 +30,7 @@ export function installTemporalRuntime(logger: Logger, metricsAddress?: string):
 }
 
 /** Logs failures that a user's file caused at level info, because an operator cannot do anything about them. */
-export function writeSdkLog(logger: Logger, { level, message, meta }: LogEntry): void {
+export function writeTemporalSdkLog(logger: Logger, { level, message, meta }: LogEntry): void {
   const { error, ...where } = meta ?? {};
   const failure = benignFailure(error);
   if (failure !== null) logger.info({ ...where, ...failure }, message);
@@ -59,7 +59,7 @@ type SdkMetrics = {
  * The Temporal SDK serves its metrics on a port only. Finds a free local port for them, and reads them for the worker's
  * metrics page.
  */
-export async function createSdkMetricsSource(): Promise<SdkMetrics> {
+export async function createTemporalSdkMetricsSource(): Promise<SdkMetrics> {
   let port = randomPort();
   while (!(await isFree(port))) port = randomPort();
   return {
@@ -92,7 +92,7 @@ async function isFree(port: number): Promise<boolean> {
 /** Sink that exports the spans of workflow runs. Only runs that belong to a trace call it. */
 export function createTraceSinks({ tracing }: Container['telemetry']): InjectedSinks<TraceSinks> {
   return {
-    [traceSinkName]: {
+    [traceSinkNameOfWorkflows]: {
       ended: {
         fn({ workflowId, runId, taskQueue }, { workflowType, ...span }) {
           tracing.record({

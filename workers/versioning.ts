@@ -10,12 +10,12 @@ import { workflowCodeVersion } from './bundle.ts';
 const ASK_INTERVAL_MS = 1_000;
 
 /** Deployment name and build id of this worker process; null if worker versioning is off. */
-export async function workerVersion({ deployment }: Pick<TemporalConfig, 'deployment'>) {
+export async function readWorkerVersion({ deployment }: Pick<TemporalConfig, 'deployment'>) {
   if (deployment === null) return null;
   return { deploymentName: deployment.name, buildId: deployment.buildId ?? (await workflowCodeVersion()) };
 }
 
-type WorkerVersion = Awaited<ReturnType<typeof workerVersion>>;
+type WorkerVersion = Awaited<ReturnType<typeof readWorkerVersion>>;
 
 /**
  * Versioning behavior of the runs on each queue. PINNED runs end on the worker version that started them, so its

@@ -2,10 +2,10 @@ import { CancellationScope, defineQuery, proxyActivities, setHandler } from '@te
 import type { DeletionActivities } from '#activities/deletion.ts';
 import type { DeleteDocumentInput, DeletionProgress, DeletionStage } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { readJobAttemptOfRun, recordUnsuccessfulRunEnd } from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import { jobUpdatePolicy, quickActivityPolicy, slowActivityPolicy } from './policies.ts';
-import { showStage } from './visibility.ts';
+import { showRunStage } from './visibility.ts';
 
 // Stopping an ingestion may take a minute, because its parser cannot be interrupted.
 const { stopIngestion } = proxyActivities<DeletionActivities>(slowActivityPolicy);
@@ -32,7 +32,7 @@ export async function deleteDocument(input: DeleteDocumentInput): Promise<void> 
     step: (input: DeleteDocumentInput) => Promise<void>,
   ): Promise<void> {
     progress = { stage };
-    showStage(stage, details);
+    showRunStage(stage, details);
     await orPark(() => step(input));
   }
 
@@ -53,12 +53,12 @@ export async function deleteDocument(input: DeleteDocumentInput): Promise<void> 
       await perform('forget', 'Deleting the row of the document and its folder links.', forgetDocument);
       await recordDeletion(input);
     } catch (error) {
-      throw await recordEndOfRun(error, {
+      throw await recordUnsuccessfulRunEnd(error, {
         cancelled: () => Promise.resolve(),
-        failed: (failure) => recordDeletionFailure({ ...input, ...attemptOfJob(), error: failure }),
+        failed: (failure) => recordDeletionFailure({ ...input, ...readJobAttemptOfRun(), error: failure }),
       });
     }
   });
   progress = { stage: 'done' };
-  showStage('done', 'Done: all data of the document is deleted.');
+  showRunStage('done', 'Done: all data of the document is deleted.');
 }

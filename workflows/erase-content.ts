@@ -17,13 +17,13 @@ import {
   type EraseSliceResult,
   type ErasureProgress,
   type ErasureStage,
-  erasureRowStages,
+  erasureStagesOfSqlRows,
 } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { readJobAttemptOfRun, recordUnsuccessfulRunEnd } from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import { documentBatchPolicy, jobUpdatePolicy, quickActivityPolicy, slowActivityPolicy } from './policies.ts';
-import { showStage } from './visibility.ts';
+import { showRunStage } from './visibility.ts';
 
 // Stopping the runs may take a minute, because a parser cannot be interrupted.
 const { stopWork } = proxyActivities<ErasureActivities>(slowActivityPolicy);
@@ -56,7 +56,7 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
 
   function enter(stage: ErasureStage, details: string): void {
     progress.stage = stage;
-    showStage(stage, details);
+    showRunStage(stage, details);
   }
 
   async function untilDue(): Promise<void> {
@@ -67,7 +67,7 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
   }
 
   async function erase(
-    stage: 'documents' | (typeof erasureRowStages)[number],
+    stage: 'documents' | (typeof erasureStagesOfSqlRows)[number],
     slice: (input: EraseSliceInput) => Promise<EraseSliceResult>,
   ): Promise<void> {
     for (let isMore = true; isMore; ) {
@@ -92,20 +92,20 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
       }
       for (let isMore = true; isMore; ) {
         await erase('documents', eraseDocuments);
-        for (const what of erasureRowStages) await erase(what, (slice) => eraseRows({ ...slice, what }));
+        for (const what of erasureStagesOfSqlRows) await erase(what, (slice) => eraseRows({ ...slice, what }));
         enter('forget', `Erasing the name of ${whose}; ${progress.erased} items erased.`);
         ({ isMore } = await orPark(() => forgetLeaver({ ...of, byKind })));
       }
       await condition(allHandlersFinished);
-      await recordErasure({ ...of, ...attemptOfJob() });
+      await recordErasure({ ...of, ...readJobAttemptOfRun() });
     } catch (error) {
-      throw await recordEndOfRun(error, {
+      throw await recordUnsuccessfulRunEnd(error, {
         cancelled: () => Promise.resolve(),
-        failed: (failure) => recordErasureFailure({ ...of, ...attemptOfJob(), error: failure }),
+        failed: (failure) => recordErasureFailure({ ...of, ...readJobAttemptOfRun(), error: failure }),
       });
     }
   });
   progress.stage = 'done';
-  showStage('done', `Done: ${progress.erased} items of ${whose} erased.`);
+  showRunStage('done', `Done: ${progress.erased} items of ${whose} erased.`);
   return { erased: progress.erased, byKind };
 }

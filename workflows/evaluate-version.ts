@@ -12,21 +12,21 @@ import type {
 import { evaluationCaseWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import {
-  addJudgingUsage,
-  type ComparedSide,
-  formatJudgingUsage,
-  type JudgingUnit,
-  judgingUnitName,
-  judgingUnitsOfBothPrompts,
-  judgingUnitsOfPair,
-  judgingUnitsOfPrompt,
-  judgingUnitsOfReply,
-  zeroJudgingUsage,
+  addJudgeTokenUsage,
+  type ComparedVersionSide,
+  formatJudgeTokenUsage,
+  type JudgeCall,
+  judgeCallName,
+  judgeCallsOfBothPrompts,
+  judgeCallsOfPrompt,
+  judgeCallsOfReply,
+  judgeCallsOfReplyPair,
+  zeroJudgeTokenUsage,
 } from '#src/domain/judging/judgement.ts';
-import { namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
-import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { namesOfFailedJudgeCalls } from '#src/domain/judging/outcome.ts';
+import { readJobAttemptOfRun, recordUnsuccessfulRunEnd } from './failure.ts';
 import { jobUpdatePolicy, modelCallPolicy, quickActivityPolicy } from './policies.ts';
-import { appendProgress, searchAttributesForChild, showProgress, showStage } from './visibility.ts';
+import { appendRunProgress, searchAttributesForChildWorkflow, showRunProgress, showRunStage } from './visibility.ts';
 
 const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quickActivityPolicy);
 const { answerCase, judgeUnit } = proxyActivities<EvaluationActivities>(modelCallPolicy);
@@ -38,18 +38,18 @@ const stageQuery = defineQuery<EvaluationProgress>(stageQueryName);
 /** Golden cases that run concurrently: equal to the limit of concurrent model calls per organization and model. */
 const concurrentCases = 8;
 
-type Work = { units: JudgingUnit[]; mode: EvaluateCaseInput['mode'] };
+type Work = { units: JudgeCall[]; mode: EvaluateCaseInput['mode'] };
 
 export function evaluateVersion(input: EvaluationInput): Promise<EvaluationStepsResult> {
   return runEvaluation(input, ({ rubric, judgesPrompt }) => ({
-    units: judgesPrompt ? judgingUnitsOfPrompt(rubric) : [],
+    units: judgesPrompt ? judgeCallsOfPrompt(rubric) : [],
     mode: rubric,
   }));
 }
 
 /** Grades the prompts of two versions, and compares their replies to each case on each axis. */
 export function compareVersions(input: EvaluationInput): Promise<EvaluationStepsResult> {
-  return runEvaluation(input, () => ({ units: judgingUnitsOfBothPrompts(), mode: 'pairwise' }));
+  return runEvaluation(input, () => ({ units: judgeCallsOfBothPrompts(), mode: 'pairwise' }));
 }
 
 /**
@@ -60,16 +60,20 @@ async function runEvaluation(
   input: EvaluationInput,
   workOf: (plan: EvaluationPlan) => Work,
 ): Promise<EvaluationStepsResult> {
-  let progress: EvaluationProgress = { stage: 'queued', calls: 0, spent: zeroJudgingUsage, failed: [] };
+  let progress: EvaluationProgress = { stage: 'queued', calls: 0, spent: zeroJudgeTokenUsage, failed: [] };
   setHandler(stageQuery, () => progress);
 
   function enter(stage: EvaluationStage, details: string): void {
     progress = { ...progress, stage };
-    showStage(stage, details);
+    showRunStage(stage, details);
   }
   function add({ spent, failed }: EvaluationStepsResult): void {
-    progress = { ...progress, spent: addJudgingUsage(progress.spent, spent), failed: [...progress.failed, ...failed] };
-    showProgress(progressLine(progress));
+    progress = {
+      ...progress,
+      spent: addJudgeTokenUsage(progress.spent, spent),
+      failed: [...progress.failed, ...failed],
+    };
+    showRunProgress(progressLine(progress));
   }
 
   try {
@@ -86,16 +90,16 @@ async function runEvaluation(
     ]);
     enter('score', `Aggregating the scores: ${progressLine(progress)}`);
     const { spent, failed } = progress;
-    await scoreEvaluation({ ...input, ...attemptOfJob(), failed });
+    await scoreEvaluation({ ...input, ...readJobAttemptOfRun(), failed });
     progress = { ...progress, stage: 'done' };
-    showStage('done', `Done: ${progressLine(progress)}`);
+    showRunStage('done', `Done: ${progressLine(progress)}`);
     return { spent, failed };
   } catch (error) {
-    const end = await recordEndOfRun(error, {
-      cancelled: () => recordEvaluationCancellation({ ...input, ...attemptOfJob() }),
-      failed: (failure) => recordEvaluationFailure({ ...input, ...attemptOfJob(), error: failure }),
+    const end = await recordUnsuccessfulRunEnd(error, {
+      cancelled: () => recordEvaluationCancellation({ ...input, ...readJobAttemptOfRun() }),
+      failed: (failure) => recordEvaluationFailure({ ...input, ...readJobAttemptOfRun(), error: failure }),
     });
-    appendProgress(progressLine(progress));
+    appendRunProgress(progressLine(progress));
     throw end;
   }
 }
@@ -103,35 +107,35 @@ async function runEvaluation(
 /** Generates the reply of each version to a case, and judges the replies. Ends early if a reply is missing. */
 export async function evaluateCase(input: EvaluateCaseInput): Promise<EvaluationStepsResult> {
   const { mode, caseIndex, hasReference, ...run } = input;
-  const sides: ComparedSide[] = mode === 'pairwise' ? ['version', 'baseline'] : ['version'];
+  const sides: ComparedVersionSide[] = mode === 'pairwise' ? ['version', 'baseline'] : ['version'];
   const units =
     mode === 'pairwise'
-      ? judgingUnitsOfPair({ caseIndex, hasReference })
-      : judgingUnitsOfReply(mode, { caseIndex, hasReference });
-  const done: EvaluationStepsResult = { spent: zeroJudgingUsage, failed: [] };
+      ? judgeCallsOfReplyPair({ caseIndex, hasReference })
+      : judgeCallsOfReply(mode, { caseIndex, hasReference });
+  const done: EvaluationStepsResult = { spent: zeroJudgeTokenUsage, failed: [] };
 
   function add({ spent, failed }: EvaluationStepsResult): void {
-    done.spent = addJudgingUsage(done.spent, spent);
+    done.spent = addJudgeTokenUsage(done.spent, spent);
     done.failed.push(...failed);
     const missing = done.failed.map(({ unit, code }) => `\n- ${unit} failed: ${code}`).join('');
-    showProgress(`Of ${sides.length + units.length}: ${formatJudgingUsage(done.spent)}.${missing}`);
+    showRunProgress(`Of ${sides.length + units.length}: ${formatJudgeTokenUsage(done.spent)}.${missing}`);
   }
 
-  showStage('answer', 'Generating the replies to the case.');
+  showRunStage('answer', 'Generating the replies to the case.');
   await allOf(
     sides.map(async (side) =>
       add(await answerCase.executeWithOptions({ summary: `answer of the ${side}` }, [{ ...run, caseIndex, side }])),
     ),
   );
   if (done.failed.length > 0) return done;
-  showStage('judge', `Making ${units.length} judgements.`);
+  showRunStage('judge', `Making ${units.length} judgements.`);
   await allOf(units.map(async (unit) => add(await judge(run, unit))));
-  showStage('done', `Done: ${formatJudgingUsage(done.spent)}.`);
+  showRunStage('done', `Done: ${formatJudgeTokenUsage(done.spent)}.`);
   return done;
 }
 
-function judge(run: EvaluationInput, unit: JudgingUnit): Promise<EvaluationStepsResult> {
-  return judgeUnit.executeWithOptions({ summary: judgingUnitName(unit) }, [{ ...run, unit }]);
+function judge(run: EvaluationInput, unit: JudgeCall): Promise<EvaluationStepsResult> {
+  return judgeUnit.executeWithOptions({ summary: judgeCallName(unit) }, [{ ...run, unit }]);
 }
 
 function progressLine({
@@ -139,8 +143,8 @@ function progressLine({
   spent,
   failed,
 }: Pick<EvaluationProgress, 'calls' | keyof EvaluationStepsResult>): string {
-  const missing = failed.length === 0 ? '' : ` ${failed.length} failed: ${namesOfFailedUnits(failed)}.`;
-  return `Of ${calls} answers: ${formatJudgingUsage(spent)}.${missing}`;
+  const missing = failed.length === 0 ? '' : ` ${failed.length} failed: ${namesOfFailedJudgeCalls(failed)}.`;
+  return `Of ${calls} answers: ${formatJudgeTokenUsage(spent)}.${missing}`;
 }
 
 /** Waits for all steps before it throws the first error, so that no step continues after the end of the run. */
@@ -172,7 +176,7 @@ async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<Eva
         workflowId: evaluationCaseWorkflowId(runId, caseIndex),
         args: [input],
         staticSummary: `Case ${caseIndex + 1} of ${caseCount}`,
-        typedSearchAttributes: searchAttributesForChild(),
+        typedSearchAttributes: searchAttributesForChildWorkflow(),
       });
     } catch (error) {
       // If the child workflow of a terminated attempt has not closed yet, the start is repeated.

@@ -15,10 +15,10 @@ import type {
   ExportStage,
 } from '#src/contracts/exports.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { readJobAttemptOfRun, recordUnsuccessfulRunEnd } from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import { fileTransferPolicy, jobUpdatePolicy, quickActivityPolicy } from './policies.ts';
-import { showStage } from './visibility.ts';
+import { showRunStage } from './visibility.ts';
 
 const { countExport, publishExport } = proxyActivities<ExportActivities>(quickActivityPolicy);
 const { writeVolume } = proxyActivities<ExportActivities>(fileTransferPolicy);
@@ -43,7 +43,7 @@ export async function exportOrganization(input: ExportOrganizationInput): Promis
 
   function enter(stage: ExportStage, details: string): void {
     progress.stage = stage;
-    showStage(stage, details);
+    showRunStage(stage, details);
   }
 
   async function writeNext(): Promise<boolean> {
@@ -70,14 +70,14 @@ export async function exportOrganization(input: ExportOrganizationInput): Promis
     enter('publish', `${volumes} volumes with ${records} records are stored.`);
     await orPark(() => publishExport({ ...of, records }));
     await condition(allHandlersFinished);
-    await recordExport({ ...of, ...attemptOfJob() });
+    await recordExport({ ...of, ...readJobAttemptOfRun() });
     progress.stage = 'done';
-    showStage('done', `Done: ${records} records in ${volumes} volumes.`);
+    showRunStage('done', `Done: ${records} records in ${volumes} volumes.`);
     return { volumes, records };
   } catch (error) {
-    throw await recordEndOfRun(error, {
-      cancelled: () => recordExportCancellation({ ...of, ...attemptOfJob() }),
-      failed: (failure) => recordExportFailure({ ...of, ...attemptOfJob(), error: failure }),
+    throw await recordUnsuccessfulRunEnd(error, {
+      cancelled: () => recordExportCancellation({ ...of, ...readJobAttemptOfRun() }),
+      failed: (failure) => recordExportFailure({ ...of, ...readJobAttemptOfRun(), error: failure }),
     });
   }
 }

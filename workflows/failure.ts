@@ -22,7 +22,7 @@ export type RunFailure = { code: string; message: string };
  * @returns undefined for an error in workflow code, which must fail the workflow task and not the run, so that the run
  * continues after a fix
  */
-export function failureOf(error: unknown): RunFailure | undefined {
+export function toRunFailure(error: unknown): RunFailure | undefined {
   if (!(error instanceof TemporalFailure)) return undefined;
   let cause: Error | undefined = error;
   while (cause instanceof TemporalFailure) {
@@ -34,7 +34,7 @@ export function failureOf(error: unknown): RunFailure | undefined {
 }
 
 /** True if an activity failed because of something that an operator must fix, or ran out of attempts. */
-export function needsOperator(error: unknown): boolean {
+export function needsOperatorAction(error: unknown): boolean {
   const step = error instanceof ChildWorkflowFailure ? stepOf(error) : error;
   if (!(step instanceof ActivityFailure)) return false;
   const { cause, retryState } = step;
@@ -50,7 +50,7 @@ function stepOf(error: ChildWorkflowFailure): ActivityFailure | undefined {
   return cause instanceof ActivityFailure ? cause : undefined;
 }
 
-export function wasChildTerminated({ cause }: ChildWorkflowFailure): boolean {
+export function wasChildWorkflowTerminated({ cause }: ChildWorkflowFailure): boolean {
   return cause instanceof TerminatedFailure;
 }
 
@@ -63,7 +63,7 @@ function isForOperator(details: unknown): boolean {
  * Reads from the workflow's memo which attempt of its job started the run. The end of the run is recorded for this
  * attempt only, because a late worker may record it after the job was retried.
  */
-export function attemptOfJob(): JobAttempt {
+export function readJobAttemptOfRun(): JobAttempt {
   const { attempt, startId } = workflowInfo().memo ?? {};
   return {
     ...(typeof attempt === 'number' && { attempt }),
@@ -76,7 +76,7 @@ export function attemptOfJob(): JobAttempt {
  * @param record writes the end into the job
  * @returns the error to throw, which closes the run as cancelled or failed; an error in workflow code does not close it
  */
-export async function recordEndOfRun(
+export async function recordUnsuccessfulRunEnd(
   error: unknown,
   record: { cancelled: () => Promise<void>; failed: (failure: RunFailure) => Promise<void> },
 ): Promise<unknown> {
@@ -88,7 +88,7 @@ export async function recordEndOfRun(
       await record.cancelled().catch(ignoreFailure);
       return new CancelledFailure('The run was cancelled.');
     }
-    const failure = failureOf(error);
+    const failure = toRunFailure(error);
     if (failure === undefined) return error;
     // The job is updated before the run shows an error code, because operators take an open run with a code for a
     // parked one. Older runs showed the code first.
@@ -105,7 +105,7 @@ export async function recordEndOfRun(
  * of workflow code.
  */
 function ignoreFailure(error: unknown): void {
-  if (failureOf(error) === undefined) throw error;
+  if (toRunFailure(error) === undefined) throw error;
 }
 
 function runFailure({ code, message }: RunFailure, cause: unknown): ApplicationFailure {

@@ -24,12 +24,18 @@ import type {
   QueueSyncInput,
   QueueSyncResult,
 } from '#src/contracts/connectors.ts';
-import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { importWorkflowId, syncWorkflowId, workflowPartJobId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, failureOf, needsOperator, recordEndOfRun, wasChildTerminated } from './failure.ts';
+import {
+  needsOperatorAction,
+  readJobAttemptOfRun,
+  recordUnsuccessfulRunEnd,
+  toRunFailure,
+  wasChildWorkflowTerminated,
+} from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import { fileTransferPolicy, jobUpdatePolicy, providerListingPolicy, quickActivityPolicy } from './policies.ts';
-import { appendProgress, searchAttributesForChild, showProgress, showStage } from './visibility.ts';
+import { appendRunProgress, searchAttributesForChildWorkflow, showRunProgress, showRunStage } from './visibility.ts';
 
 const { beginImport, pendingFiles } = proxyActivities<ConnectorActivities>(quickActivityPolicy);
 const { listFiles, deleteMissing } = proxyActivities<ConnectorActivities>(providerListingPolicy);
@@ -81,7 +87,7 @@ async function runImport(
 
   function enter(stage: ImportStage, counts: ImportCounts): void {
     progress = { ...progress, stage, counts };
-    showStage(stage, importProgressLine(stage, counts));
+    showRunStage(stage, importProgressLine(stage, counts));
   }
 
   async function continueAsNewIfLong(): Promise<void> {
@@ -103,13 +109,13 @@ async function runImport(
   function count({ status }: ImportFileResult): void {
     const { counts } = progress;
     progress = { ...progress, counts: { ...counts, [status]: counts[status] + 1 } };
-    showProgress(importProgressLine('import', progress.counts));
+    showRunProgress(importProgressLine('import', progress.counts));
   }
 
   async function importBatch(): Promise<boolean> {
     const { numbers, counts } = await pendingFiles(run);
     enter('import', counts);
-    const fileOf = (n: number) => ({ id: jobPartId(jobId, `file-${n}`), name: `File ${n} of ${counts.total}` });
+    const fileOf = (n: number) => ({ id: workflowPartJobId(jobId, `file-${n}`), name: `File ${n} of ${counts.total}` });
     await runUntilFailure(numbers, async (n) => count(await importOne({ ...run, n }, fileOf(n))));
     return numbers.length > 0;
   }
@@ -140,16 +146,16 @@ async function runImport(
       }
     }
     await condition(allHandlersFinished);
-    const counts = await finishImport({ ...run, ...attemptOfJob() });
+    const counts = await finishImport({ ...run, ...readJobAttemptOfRun() });
     progress = { ...progress, stage: 'done', counts };
-    showStage('done', importProgressLine('done', counts));
+    showRunStage('done', importProgressLine('done', counts));
     return counts;
   } catch (error) {
-    const end = await recordEndOfRun(error, {
-      cancelled: () => recordImportCancellation({ ...run, ...attemptOfJob() }),
-      failed: (failure) => recordImportFailure({ ...run, ...attemptOfJob(), error: failure }),
+    const end = await recordUnsuccessfulRunEnd(error, {
+      cancelled: () => recordImportCancellation({ ...run, ...readJobAttemptOfRun() }),
+      failed: (failure) => recordImportFailure({ ...run, ...readJobAttemptOfRun(), error: failure }),
     });
-    appendProgress(importProgressLine(progress.stage, progress.counts));
+    appendRunProgress(importProgressLine(progress.stage, progress.counts));
     throw end;
   }
 }
@@ -170,7 +176,7 @@ async function runUntilFailure(numbers: readonly number[], work: (n: number) => 
   const ended = await Promise.allSettled(Array.from({ length: concurrentFiles }, workOn));
   const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
   // Throws a cancellation first, then an error that needs an operator, then any other error.
-  const first = failures.find(isCancellation) ?? failures.find(needsOperator) ?? failures[0];
+  const first = failures.find(isCancellation) ?? failures.find(needsOperatorAction) ?? failures[0];
   if (first !== undefined) throw first;
 }
 
@@ -184,10 +190,10 @@ async function importOne(
         workflowId: id,
         args: [input],
         staticSummary: name,
-        typedSearchAttributes: searchAttributesForChild(),
+        typedSearchAttributes: searchAttributesForChildWorkflow(),
       });
     } catch (error) {
-      if (error instanceof ChildWorkflowFailure && wasChildTerminated(error)) return skipFile(input, error);
+      if (error instanceof ChildWorkflowFailure && wasChildWorkflowTerminated(error)) return skipFile(input, error);
       // If the child workflow of a terminated attempt has not closed yet, the start is repeated.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
@@ -197,7 +203,7 @@ async function importOne(
 
 /** Counts a file as failed after an operator has terminated its run. */
 async function skipFile(input: ImportRun & { n: number }, error: ChildWorkflowFailure): Promise<ImportFileResult> {
-  const message = failureOf(error)?.message ?? 'The run of the file was terminated.';
+  const message = toRunFailure(error)?.message ?? 'The run of the file was terminated.';
   await recordFileFailure({ ...input, error: { code: 'run_terminated', message } });
   return { status: 'failed', code: 'run_terminated' };
 }
@@ -207,20 +213,23 @@ async function skipFile(input: ImportRun & { n: number }, error: ChildWorkflowFa
  * its end.
  */
 export async function importFile(input: ImportFileInput): Promise<ImportFileResult> {
-  showProgress('Downloading the file from the provider.');
+  showRunProgress('Downloading the file from the provider.');
   try {
     const result = await fetchFile(input);
-    showProgress(result.code === null ? `Done: ${result.status}.` : `Failed: **${result.code}**.`);
+    showRunProgress(result.code === null ? `Done: ${result.status}.` : `Failed: **${result.code}**.`);
     return result;
   } catch (error) {
-    throw await recordEndOfRun(error, { cancelled: () => Promise.resolve(), failed: () => Promise.resolve() });
+    throw await recordUnsuccessfulRunEnd(error, {
+      cancelled: () => Promise.resolve(),
+      failed: () => Promise.resolve(),
+    });
   }
 }
 
 /** Runs on the schedule of a connection: queues its sync job, unless the sync is unnecessary or already running. */
 export async function queueSync(input: QueueSyncInput): Promise<QueueSyncResult> {
   const result = await queueSyncOfConnection(input);
-  showProgress(result.jobId === null ? `No sync was queued: ${result.reason}` : `Queued as \`${result.jobId}\`.`);
+  showRunProgress(result.jobId === null ? `No sync was queued: ${result.reason}` : `Queued as \`${result.jobId}\`.`);
   return result;
 }
 

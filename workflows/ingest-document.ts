@@ -19,7 +19,7 @@ import type {
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
+import { readJobAttemptOfRun, recordUnsuccessfulRunEnd, toRunFailure } from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import {
   jobUpdatePolicy,
@@ -28,7 +28,7 @@ import {
   singleAttemptPolicy,
   slowActivityPolicy,
 } from './policies.ts';
-import { showStage } from './visibility.ts';
+import { showRunStage } from './visibility.ts';
 
 const { ingestAtOnce } = proxyActivities<IngestionActivities>(singleAttemptPolicy);
 const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(slowActivityPolicy);
@@ -78,7 +78,7 @@ export async function ingestDocument({
 
   function enter(stage: IngestionStage, details: string): void {
     progress = { ...progress, stage };
-    showStage(stage, details);
+    showRunStage(stage, details);
   }
 
   /**
@@ -105,7 +105,7 @@ export async function ingestDocument({
       progress = { ...progress, converted, chunksTotal };
       return isDone;
     } catch (error) {
-      if (isCancellation(error) || failureOf(error) === undefined) throw error;
+      if (isCancellation(error) || toRunFailure(error) === undefined) throw error;
       return false;
     }
   }
@@ -149,7 +149,7 @@ export async function ingestDocument({
         return await runStep(() => activateGeneration(input));
       } catch (error) {
         const timesVectorsMissed = progress.timesVectorsMissed + 1;
-        if (failureOf(error)?.code !== 'vectors_missing' || timesVectorsMissed === embeddingAttempts) throw error;
+        if (toRunFailure(error)?.code !== 'vectors_missing' || timesVectorsMissed === embeddingAttempts) throw error;
         progress = { ...progress, timesVectorsMissed };
       }
     }
@@ -169,12 +169,12 @@ export async function ingestDocument({
 
     const chunks = progress.chunksTotal ?? 0;
     progress = { ...progress, stage: 'done' };
-    showStage('done', `Done: ${chunks} chunks.`);
+    showRunStage('done', `Done: ${chunks} chunks.`);
     return { chunks };
   } catch (error) {
-    throw await recordEndOfRun(error, {
-      cancelled: () => recordCancellation({ ...input, ...attemptOfJob() }),
-      failed: (failure) => recordFailure({ ...input, ...attemptOfJob(), error: failure }),
+    throw await recordUnsuccessfulRunEnd(error, {
+      cancelled: () => recordCancellation({ ...input, ...readJobAttemptOfRun() }),
+      failed: (failure) => recordFailure({ ...input, ...readJobAttemptOfRun(), error: failure }),
     });
   }
 }

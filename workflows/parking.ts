@@ -1,6 +1,6 @@
 import { ApplicationFailure, condition, defineUpdate, patched, setHandler } from '@temporalio/workflow';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
-import { failureOf, needsOperator, type RunFailure } from './failure.ts';
+import { needsOperatorAction, type RunFailure, toRunFailure } from './failure.ts';
 import { showRunParked } from './visibility.ts';
 
 const retryUpdate = defineUpdate(retryUpdateName);
@@ -63,7 +63,7 @@ export function createParkableStepRunner(record: {
       try {
         return await step();
       } catch (error) {
-        const failure = needsOperator(error) ? failureOf(error) : undefined;
+        const failure = needsOperatorAction(error) ? toRunFailure(error) : undefined;
         // Runs that began before parking existed failed here, and must replay so.
         if (failure === undefined || !patched('parking')) throw error;
         await park(failure);

@@ -2,10 +2,10 @@ import { defineQuery, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { PreviewActivities } from '#activities/previews.ts';
 import type { PreviewDocumentInput, PreviewDocumentResult, PreviewProgress } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { readJobAttemptOfRun, recordUnsuccessfulRunEnd } from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import { jobUpdatePolicy, slowActivityPolicy } from './policies.ts';
-import { showStage } from './visibility.ts';
+import { showRunStage } from './visibility.ts';
 
 // Rendering needs no shorter timeout, because the renderer stops by itself after two minutes.
 const { renderPreview, alignPages } = proxyActivities<PreviewActivities>(slowActivityPolicy);
@@ -24,26 +24,26 @@ export async function previewDocument(input: PreviewDocumentInput): Promise<Prev
 
   async function makePreview(): Promise<number | null> {
     progress = { stage: 'render' };
-    showStage('render', 'Rendering the original as PDF.');
+    showRunStage('render', 'Rendering the original as PDF.');
     const rendered = await orPark(() => renderPreview(input));
     if (rendered === null) return null;
     progress = { stage: 'pages' };
     const origin = rendered.reused ? 'already stored' : 'newly stored';
-    showStage('pages', `Finding page starts in the text. The PDF has ${rendered.sizeBytes} bytes (${origin}).`);
+    showRunStage('pages', `Finding page starts in the text. The PDF has ${rendered.sizeBytes} bytes (${origin}).`);
     return (await orPark(() => alignPages(input)))?.pageCount ?? null;
   }
 
   try {
     const pageCount = await makePreview();
-    await recordPreview({ ...input, ...attemptOfJob() });
+    await recordPreview({ ...input, ...readJobAttemptOfRun() });
     progress = { stage: 'done' };
     const outcome = pageCount === null ? 'the document was deleted or replaced' : `${pageCount} pages`;
-    showStage('done', `Done: ${outcome}.`);
+    showRunStage('done', `Done: ${outcome}.`);
     return { pageCount };
   } catch (error) {
-    throw await recordEndOfRun(error, {
-      cancelled: () => recordPreviewCancellation({ ...input, ...attemptOfJob() }),
-      failed: (failure) => recordPreviewFailure({ ...input, ...attemptOfJob(), error: failure }),
+    throw await recordUnsuccessfulRunEnd(error, {
+      cancelled: () => recordPreviewCancellation({ ...input, ...readJobAttemptOfRun() }),
+      failed: (failure) => recordPreviewFailure({ ...input, ...readJobAttemptOfRun(), error: failure }),
     });
   }
 }

@@ -1,25 +1,29 @@
 import { defineQuery, proxyActivities, setHandler } from '@temporalio/workflow';
-import type { AnchoringActivities } from '#activities/anchoring.ts';
-import type { AnchoringProgress, ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/alignment.ts';
+import type { AnchorWordActivities } from '#activities/anchoring.ts';
+import type {
+  AnchorWordsProgress,
+  ProposeAnchorWordsInput,
+  ProposeAnchorWordsResult,
+} from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { readJobAttemptOfRun, recordUnsuccessfulRunEnd } from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import { jobUpdatePolicy, slowActivityPolicy } from './policies.ts';
-import { showStage } from './visibility.ts';
+import { showRunStage } from './visibility.ts';
 
-const { proposeWords } = proxyActivities<AnchoringActivities>(slowActivityPolicy);
+const { proposeWords } = proxyActivities<AnchorWordActivities>(slowActivityPolicy);
 const {
   recordAnchoring,
   recordParkedAnchoring,
   recordResumedAnchoring,
   recordAnchoringFailure,
   recordAnchoringCancellation,
-} = proxyActivities<AnchoringActivities>(jobUpdatePolicy);
+} = proxyActivities<AnchorWordActivities>(jobUpdatePolicy);
 
-const stageQuery = defineQuery<AnchoringProgress>(stageQueryName);
+const stageQuery = defineQuery<AnchorWordsProgress>(stageQueryName);
 
 export async function proposeAnchorWords(input: ProposeAnchorWordsInput): Promise<ProposeAnchorWordsResult> {
-  let progress: AnchoringProgress = { stage: 'queued' };
+  let progress: AnchorWordsProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);
   const orPark = createParkableStepRunner({
     parked: (error) => recordParkedAnchoring({ ...input, error }),
@@ -28,16 +32,16 @@ export async function proposeAnchorWords(input: ProposeAnchorWordsInput): Promis
 
   try {
     progress = { stage: 'propose' };
-    showStage('propose', "Collecting candidates from the agent's chat model and a list of English words.");
+    showRunStage('propose', "Collecting candidates from the agent's chat model and a list of English words.");
     const { count } = await orPark(() => proposeWords(input));
-    await recordAnchoring({ ...input, ...attemptOfJob() });
+    await recordAnchoring({ ...input, ...readJobAttemptOfRun() });
     progress = { stage: 'done' };
-    showStage('done', count === 0 ? 'Done: the agent was deleted.' : `Done: ${count} words are proposed.`);
+    showRunStage('done', count === 0 ? 'Done: the agent was deleted.' : `Done: ${count} words are proposed.`);
     return { count };
   } catch (error) {
-    throw await recordEndOfRun(error, {
-      cancelled: () => recordAnchoringCancellation({ ...input, ...attemptOfJob() }),
-      failed: (failure) => recordAnchoringFailure({ ...input, ...attemptOfJob(), error: failure }),
+    throw await recordUnsuccessfulRunEnd(error, {
+      cancelled: () => recordAnchoringCancellation({ ...input, ...readJobAttemptOfRun() }),
+      failed: (failure) => recordAnchoringFailure({ ...input, ...readJobAttemptOfRun(), error: failure }),
     });
   }
 }

@@ -18,10 +18,10 @@ import {
   resumeUpdateName,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, recordEndOfRun } from './failure.ts';
+import { readJobAttemptOfRun, recordUnsuccessfulRunEnd } from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import { documentBatchPolicy, jobUpdatePolicy, quickActivityPolicy } from './policies.ts';
-import { showStage } from './visibility.ts';
+import { showRunStage } from './visibility.ts';
 
 const { countReembeddings } = proxyActivities<ReembeddingActivities>(quickActivityPolicy);
 const { openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(documentBatchPolicy);
@@ -58,8 +58,8 @@ export async function reembedOrganization(input: ReembedOrganizationInput): Prom
   function show(): void {
     const { done, failed, total, isPaused, jobIds } = progress;
     const counts = `${done} of ${total} documents have vectors of ${model}, ${failed} failed, ${jobIds.length} are in progress.`;
-    if (isPaused) showStage('paused', `Paused: ${counts}\n\nThe update \`${resumeUpdateName}\` resumes the run.`);
-    else showStage('reembed', counts);
+    if (isPaused) showRunStage('paused', `Paused: ${counts}\n\nThe update \`${resumeUpdateName}\` resumes the run.`);
+    else showRunStage('reembed', counts);
   }
 
   async function setPaused(isPaused: boolean): Promise<void> {
@@ -127,13 +127,13 @@ export async function reembedOrganization(input: ReembedOrganizationInput): Prom
       const message = `${failed} of ${total} documents were not embedded, and are found by their old vectors.`;
       throw ApplicationFailure.nonRetryable(message, 'reembedding_incomplete');
     }
-    await recordReembedding({ orgId, ...attemptOfJob(), counts: { done, failed, total } });
-    showStage('done', `Done: ${done} documents have vectors of ${model}.`);
+    await recordReembedding({ orgId, ...readJobAttemptOfRun(), counts: { done, failed, total } });
+    showRunStage('done', `Done: ${done} documents have vectors of ${model}.`);
     return { done, failed, total };
   } catch (error) {
-    throw await recordEndOfRun(error, {
-      cancelled: () => recordReembeddingCancellation({ orgId, ...attemptOfJob() }),
-      failed: (failure) => recordReembeddingFailure({ orgId, ...attemptOfJob(), error: failure }),
+    throw await recordUnsuccessfulRunEnd(error, {
+      cancelled: () => recordReembeddingCancellation({ orgId, ...readJobAttemptOfRun() }),
+      failed: (failure) => recordReembeddingFailure({ orgId, ...readJobAttemptOfRun(), error: failure }),
     });
   }
 }

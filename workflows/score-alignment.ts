@@ -10,11 +10,15 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { AlignmentActivities } from '#activities/alignment.ts';
-import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
+import {
+  type AlignmentProgress,
+  type ScoreAlignmentInput,
+  scoreNewRoundsSignalName,
+} from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { attemptOfJob, failureOf, recordEndOfRun } from './failure.ts';
+import { readJobAttemptOfRun, recordUnsuccessfulRunEnd, toRunFailure } from './failure.ts';
 import { jobUpdatePolicy, optionalActivityPolicy, quickActivityPolicy } from './policies.ts';
-import { clearErrorCode, showStage } from './visibility.ts';
+import { clearRunErrorCode, showRunStage } from './visibility.ts';
 
 const { scoreNextRound } = proxyActivities<AlignmentActivities>(quickActivityPolicy);
 const { recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
@@ -22,7 +26,7 @@ const { recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellat
 const { nameChat } = proxyActivities<AlignmentActivities>(optionalActivityPolicy);
 
 const stageQuery = defineQuery<AlignmentProgress>(stageQueryName);
-const nudgeSignal = defineSignal(nudgeSignalName);
+const nudgeSignal = defineSignal(scoreNewRoundsSignalName);
 
 /** Continues as new after this many events. A round adds about ten; Temporal warns at 10,000 events. */
 const eventsPerRun = 1_500;
@@ -62,14 +66,14 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
       const { round, state, ewma } = result;
       isUntitled = result.isUntitled;
       progress = { scoredRounds: progress.scoredRounds + 1, lastRound: round };
-      showStage('score', `Round ${round}: ${state}, trend ${ewma.toFixed(1)} of 100.`);
+      showRunStage('score', `Round ${round}: ${state}, trend ${ewma.toFixed(1)} of 100.`);
       if (workflowInfo().historyLength > eventsPerRun) await continueAsNew<typeof scoreAlignment>(input);
     }
   }
 
   async function scoreUntilDone(): Promise<void> {
     // Older histories showed no stage before the first scored round.
-    if (patched('stage-from-the-start')) showStage('score', 'Looking for unscored rounds.');
+    if (patched('stage-from-the-start')) showRunStage('score', 'Looking for unscored rounds.');
     // Older histories generated the chat's title after the scores.
     const namesBeside = patched('name-beside-scores');
     do {
@@ -80,7 +84,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
       if (namesBeside && isUntitled && naming === undefined) beginNaming();
       await condition(() => isNudged || !isNaming);
     } while (isNudged);
-    showStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
+    showRunStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
   }
 
   /**
@@ -91,8 +95,8 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   async function recordEnd(error: unknown): Promise<unknown> {
     await naming;
     isNudged = false;
-    const end = await recordEndOfRun(error, {
-      cancelled: () => recordAlignmentCancellation({ ...input, ...attemptOfJob() }),
+    const end = await recordUnsuccessfulRunEnd(error, {
+      cancelled: () => recordAlignmentCancellation({ ...input, ...readJobAttemptOfRun() }),
       failed: (failure) => recordAlignmentFailure({ ...input, error: failure }),
     });
     const isRetried = end instanceof ApplicationFailure && isNudged && patched('continue-after-late-nudge');
@@ -105,11 +109,11 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     } catch (error) {
       const end = await recordEnd(error);
       if (end !== undefined) throw end;
-      clearErrorCode();
+      clearRunErrorCode();
     }
   }
 }
 
 function goOnWithoutTitle(error: unknown): void {
-  if (failureOf(error) === undefined) throw error;
+  if (toRunFailure(error) === undefined) throw error;
 }

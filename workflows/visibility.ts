@@ -4,16 +4,16 @@ import type { SearchAttributeName } from '#src/contracts/jobs.ts';
 
 const keyword = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'KEYWORD');
 
-export function showStage(stage: string, details: string): void {
+export function showRunStage(stage: string, details: string): void {
   upsertSearchAttributes([{ key: keyword('Stage'), value: stage }]);
   show(details);
 }
 
-export function showProgress(details: string): void {
+export function showRunProgress(details: string): void {
   show(details);
 }
 
-export function searchAttributesForChild(): SearchAttributePair[] {
+export function searchAttributesForChildWorkflow(): SearchAttributePair[] {
   const { typedSearchAttributes } = workflowInfo();
   return (['OrgId', 'ConnectionId', 'JobKind'] as const).flatMap((name) => {
     const value = typedSearchAttributes.get(keyword(name));
@@ -29,11 +29,11 @@ export function showRunFailure(failure: { code: string; message: string }): void
 /**
  * Removes the error code from a run that continues, because operators take an open run with a code for a parked one.
  */
-export function clearErrorCode(): void {
+export function clearRunErrorCode(): void {
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: null }]);
 }
 
-export function appendProgress(details: string): void {
+export function appendRunProgress(details: string): void {
   setCurrentDetails(`${getCurrentDetails()}\n\n${details}`);
 }
 
@@ -49,7 +49,7 @@ export function showRunParked(failure: { code: string; message: string }): () =>
       'After fixing the cause, the update `retry` repeats this step; the update `skip` ends the run as failed.',
   );
   return () => {
-    clearErrorCode();
+    clearRunErrorCode();
     setCurrentDetails(details);
   };
 }

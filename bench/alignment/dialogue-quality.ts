@@ -6,8 +6,8 @@ import {
   initialAlignmentState,
   isDriftState,
 } from '../../src/domain/alignment/chat-state.ts';
-import { createRefusalDetector, refusalIfLikely } from '../../src/domain/alignment/refusal.ts';
-import { type ScoredRound, scoreRound, textsToEmbed } from '../../src/domain/alignment/round.ts';
+import { createRefusalDetector, nullUnlessLikelyRefusal } from '../../src/domain/alignment/refusal.ts';
+import { roundTextsToEmbed, type ScoredRound, scoreRound } from '../../src/domain/alignment/round.ts';
 import type { AlignmentCalibration, StemmedAnchorWord } from '../../src/domain/alignment/score.ts';
 import type { Dialogue, LabelledRound } from './dialogues.ts';
 
@@ -43,11 +43,11 @@ export async function judgeDialogues(
         previousUser: before?.user ?? null,
         previousReply: before?.reply ?? null,
       };
-      const wanted = textsToEmbed(texts, analyze);
+      const wanted = roundTextsToEmbed(texts, analyze);
       const vectors = await embed(wanted);
       const vectorOf = (text: string) => vectors[wanted.indexOf(text)] ?? null;
       const scores = scoreRound(texts, known, { vectorOf, analyze, calibration, readRefusal });
-      const isRefusal = refusalIfLikely(scores.refusal) !== null;
+      const isRefusal = nullUnlessLikelyRefusal(scores.refusal) !== null;
       state = alignmentStateAfterRound(state, { ...scores, refusal: isRefusal }, thresholds);
       judged.push({ agent: agent.name, script, label, scores, isRefusal, state });
       before = { user: label.user, reply: isRefusal ? null : label.agent };

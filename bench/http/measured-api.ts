@@ -11,7 +11,7 @@ import { readTestServiceSettings } from '../../scripts/settings.ts';
 import { dieWithParent } from '../../scripts/supervisor/parent-death.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
-import { migrate } from '../../src/adapters/postgres/database.ts';
+import { migrateDatabase } from '../../src/adapters/postgres/database.ts';
 import { defaultRateLimits } from '../../src/domain/access/limits.ts';
 import { until } from '../until.ts';
 import type { BareWork } from './bare-pool.ts';
@@ -43,7 +43,7 @@ export async function startMeasuredApi(): Promise<MeasuredApi> {
     await preparePostgres({ toolsDir, dataDir, port: postgresPort, password: 'bench', durable: true }),
   ]);
   const databaseUrl = postgresUrl({ port: postgresPort, password: 'bench' });
-  await migrate(databaseUrl);
+  await migrateDatabase(databaseUrl);
 
   const nowhere = '127.0.0.1:1';
   const environment = {

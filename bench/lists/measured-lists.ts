@@ -13,7 +13,7 @@ import { dieWithParent } from '../../scripts/supervisor/parent-death.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
 import { createArgon2Hasher } from '../../src/adapters/passwords/argon2-hasher.ts';
-import { migrate } from '../../src/adapters/postgres/database.ts';
+import { migrateDatabase } from '../../src/adapters/postgres/database.ts';
 import { defaultRateLimits } from '../../src/domain/access/limits.ts';
 import { signingKey } from '../http/measured-api.ts';
 import { until } from '../until.ts';
@@ -56,7 +56,7 @@ export async function startMeasuredLists<Room extends { people: Record<Reader, P
     const at = { port: postgresPort, password: 'bench' };
     const databaseUrl = postgresUrl({ ...at, database });
     await ensureDatabase(postgresUrl(at), database);
-    await migrate(databaseUrl);
+    await migrateDatabase(databaseUrl);
     const { rows, ...room } = generate(size, passwordHash);
     await loadRows(databaseUrl, rows);
     const client = new pg.Client({ connectionString: databaseUrl });

@@ -7,7 +7,7 @@ import { qdrantFacade, qdrantUrl } from '../../scripts/launchers/qdrant.ts';
 import { readTestServiceSettings } from '../../scripts/settings.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
-import { createDatabase, migrate } from '../../src/adapters/postgres/database.ts';
+import { createDatabase, migrateDatabase } from '../../src/adapters/postgres/database.ts';
 import { createQdrantVectorStore } from '../../src/adapters/vectors/qdrant.ts';
 import type { VectorStore } from '../../src/ports/vector-store.ts';
 
@@ -24,7 +24,7 @@ export async function startServices(): Promise<BenchServices> {
     qdrantFacade({ toolsDir, dataDir, port: qdrantPort }),
   ]);
   const url = postgresUrl({ port, password: 'bench' });
-  await migrate(url);
+  await migrateDatabase(url);
   const db = createDatabase({ url, maxConnections: 4, applicationName: 'bench' });
   return {
     db,

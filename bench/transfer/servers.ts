@@ -13,7 +13,7 @@ import { readTestServiceSettings } from '../../scripts/settings.ts';
 import { dieWithParent } from '../../scripts/supervisor/parent-death.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
-import { migrate } from '../../src/adapters/postgres/database.ts';
+import { migrateDatabase } from '../../src/adapters/postgres/database.ts';
 import { signingKey } from '../http/measured-api.ts';
 import { until } from '../until.ts';
 
@@ -34,7 +34,7 @@ export async function startServers(): Promise<{ apis: Api[]; bare: Server; stop(
     ...(program === null ? [] : [await s3Gateway({ program, dataDir, port: s3Port })]),
   ]);
   const databaseUrl = postgresUrl({ port: postgresPort, password: 'bench' });
-  await migrate(databaseUrl);
+  await migrateDatabase(databaseUrl);
   // The S3 test server stores a bucket as a folder.
   await mkdir(join(dataDir, 's3', 'buckets', BUCKET), { recursive: true });
 

@@ -1,11 +1,11 @@
 import type { Container } from '#src/container.ts';
 import { type AuditStoresInput, minOrphanAgeSeconds } from '#src/contracts/deletion.ts';
 import {
-  type AuditReport,
-  advanceAudit,
-  auditFindingKinds,
-  auditSummary,
-  initialAuditProgress,
+  advanceStoreAudit,
+  formatAuditSummary,
+  initialStoreAuditProgress,
+  type StoreAuditReport,
+  storeAuditFindingKinds,
 } from '#src/domain/documents/audit-report.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import { type Command, type CommandOutput, unexpectedArguments } from './command.ts';
@@ -49,23 +49,26 @@ async function run(
   if (report === null)
     throw new StartFailure('An audit is running already: see the workflow audit-stores in the Temporal UI.');
   for (const line of linesOf(report)) print(line);
-  return auditFindingKinds.every((kind) => {
+  return storeAuditFindingKinds.every((kind) => {
     const { found, repaired } = report.findings[kind] ?? { found: 0, repaired: 0 };
     return found === repaired;
   });
 }
 
-async function auditHere({ storeAudit }: Pick<Container, 'storeAudit'>, input: AuditStoresInput): Promise<AuditReport> {
-  let progress = initialAuditProgress;
+async function auditHere(
+  { storeAudit }: Pick<Container, 'storeAudit'>,
+  input: AuditStoresInput,
+): Promise<StoreAuditReport> {
+  let progress = initialStoreAuditProgress;
   while (progress.pass !== null) {
     const { pass, after } = progress;
-    progress = advanceAudit(progress, pass, await storeAudit.auditPage({ ...input, pass, after }));
+    progress = advanceStoreAudit(progress, pass, await storeAudit.auditPage({ ...input, pass, after }));
   }
   return progress.report;
 }
 
-function linesOf(report: AuditReport): string[] {
-  const kinds = auditFindingKinds.flatMap((kind) => {
+function linesOf(report: StoreAuditReport): string[] {
+  const kinds = storeAuditFindingKinds.flatMap((kind) => {
     const summary = report.findings[kind];
     if (summary === undefined) return [];
     const { found, repaired, heldBack = 0, first } = summary;
@@ -76,5 +79,5 @@ function linesOf(report: AuditReport): string[] {
         : [];
     return [`${kind}: ${found} found, ${repaired} repaired`, ...held, ...first.map((id) => `  ${id}`), ...more];
   });
-  return [auditSummary(report), ...kinds];
+  return [formatAuditSummary(report), ...kinds];
 }

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import type { Container } from '#src/container.ts';
-import type { Operator, UserReference } from '#src/modules/operator/operator.service.ts';
+import type { EmailOrUserId, OperatorIdentity } from '#src/modules/operator/operator.service.ts';
 
 /** `print` writes results to standard output, `note` writes progress and warnings to standard error. */
 export type CommandOutput = {
@@ -53,7 +53,7 @@ export function notAnOrganizationId(text: string): WrongArguments {
   return { wrong: `"${text}" is not an organization id, which is a UUID` };
 }
 
-export function readUser(args: readonly string[]): UserReference | WrongArguments {
+export function readUser(args: readonly string[]): EmailOrUserId | WrongArguments {
   const [text = '', ...more] = args;
   const word = text.trim().toLowerCase();
   if (more.length === 0 && isUuid(word)) return { userId: word };
@@ -61,7 +61,7 @@ export function readUser(args: readonly string[]): UserReference | WrongArgument
   return { wrong: `"${args.join(' ')}" is neither an email nor a user id` };
 }
 
-export function thisOperator(): Operator {
+export function thisOperator(): OperatorIdentity {
   return { name: process.env.SUDO_USER || accountName(), requestId: `admin-${randomUUID()}` };
 }
 

@@ -1,4 +1,4 @@
-import type { OperatorService, UserReference } from '#src/modules/operator/operator.service.ts';
+import type { EmailOrUserId, OperatorService } from '#src/modules/operator/operator.service.ts';
 import { type Command, type CommandOutput, isUuid, readFlags, readUser, thisOperator } from './command.ts';
 import { alignColumns } from './output.ts';
 
@@ -57,7 +57,7 @@ export const sessionsCommand: Command = {
 
 async function list(
   operator: OperatorService,
-  user: UserReference,
+  user: EmailOrUserId,
   { json, print }: { json: boolean } & Pick<CommandOutput, 'print'>,
 ): Promise<boolean> {
   const found = await operator.listSessions(user);
@@ -79,7 +79,7 @@ async function list(
 
 async function endSessions(
   operator: OperatorService,
-  user: UserReference,
+  user: EmailOrUserId,
   sessionId: string | null,
   print: CommandOutput['print'],
 ): Promise<boolean> {

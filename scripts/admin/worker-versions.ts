@@ -42,13 +42,13 @@ async function run(
   if (deployment === null) {
     throw new StartFailure('The workers of this installation have no versions: TEMPORAL_DEPLOYMENT_NAME is not set.');
   }
-  const { createWorkerVersions, PromotionRefused } = await import('#src/temporal/worker-versions.ts');
+  const { createWorkerVersions, WorkerPromotionRefused } = await import('#src/temporal/worker-versions.ts');
   const versions = createWorkerVersions(temporal, deployment.name);
   try {
     if (buildId !== null && percent === null) await versions.promote(buildId);
     else if (buildId !== null && percent !== null) await versions.ramp(buildId, percent);
   } catch (error) {
-    if (!(error instanceof PromotionRefused)) throw error;
+    if (!(error instanceof WorkerPromotionRefused)) throw error;
     throw new StartFailure(`No runs were routed to version ${buildId}: ${error.message}`);
   }
   const all = await versions.list();

@@ -1,5 +1,10 @@
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { cosineSimilarity, lexicalMatch, type StemmedAnchorWord, semanticMatch } from '#src/domain/alignment/score.ts';
+import {
+  cosineSimilarity,
+  lexicalMatchWithAnchorWords,
+  type StemmedAnchorWord,
+  semanticMatchWithAnchorWords,
+} from '#src/domain/alignment/score.ts';
 import { type DatasetFile, readDatasetFile } from './dataset-file.ts';
 import type { EmbedTexts } from './embed-texts.ts';
 
@@ -52,8 +57,8 @@ export async function readClinc(
     const utterances = texts.map(({ intent, stems }, i): Utterance => {
       const vector = vectors[i] ?? new Float32Array();
       return {
-        semantic: semanticMatch(vector, anchors) ?? 0,
-        lexical: lexicalMatch(stems, anchors),
+        semantic: semanticMatchWithAnchorWords(vector, anchors) ?? 0,
+        lexical: lexicalMatchWithAnchorWords(stems, anchors),
         isPositive: intents.includes(intent),
         isOutOfScope: intent === 'oos',
         peers: {

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { migrate } from '#src/adapters/postgres/database.ts';
+import { migrateDatabase } from '#src/adapters/postgres/database.ts';
 import { modelServer, modelServerUrl } from '../launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from '../launchers/postgres.ts';
 import { qdrantFacade, qdrantUrl } from '../launchers/qdrant.ts';
@@ -85,7 +85,7 @@ export async function startTestServices(options: {
   const adminUrl = postgresUrl(database);
   const databaseUrl = postgresUrl({ ...database, database: DATABASE });
   await ensureDatabase(adminUrl, DATABASE);
-  await migrate(databaseUrl);
+  await migrateDatabase(databaseUrl);
   const environment = ({ port }: TemporalPorts) => ({
     TOOLS_DIR: toolsDir,
     TEST_ADMIN_DATABASE_URL: adminUrl,

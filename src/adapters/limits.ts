@@ -1,4 +1,4 @@
-import type { FairQueue, RateLimiter } from '#src/ports/load-control.ts';
+import type { FairWorkQueue, RateLimiter } from '#src/ports/load-control.ts';
 
 /**
  * Creates a queue that runs at most `size` tasks at once. Owners with waiting tasks take turns (round robin), so that
@@ -7,7 +7,7 @@ import type { FairQueue, RateLimiter } from '#src/ports/load-control.ts';
  * @param options.maxRunningInCrowd limit per owner while other owners have tasks; default: `maxRunningPerOwner`
  * @param options.bound rejects further tasks of an owner that already has this many waiting
  */
-export function createFairQueue(
+export function createFairWorkQueue(
   size: number,
   {
     maxRunningPerOwner = Math.max(1, size - 1),
@@ -18,7 +18,7 @@ export function createFairQueue(
     maxRunningInCrowd?: number;
     bound?: { maxWaitingPerOwner: number; refusal: () => Error };
   } = {},
-): FairQueue {
+): FairWorkQueue {
   /** Map order is the order of turns: an owner whose task starts moves to the end. */
   const owners = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
@@ -58,7 +58,7 @@ export function createFairQueue(
 const maxWindows = 100_000;
 
 /** Counts requests in the memory of this process, which is enough for limits that only protect this process. */
-export function createMemoryRateLimiter(now: () => number = Date.now): Pick<RateLimiter, 'take'> {
+export function createInMemoryRateLimiter(now: () => number = Date.now): Pick<RateLimiter, 'take'> {
   const windows = new Map<string, { used: number; endsAtMs: number }>();
 
   return {

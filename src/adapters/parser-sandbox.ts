@@ -50,18 +50,18 @@ export function createParserSandbox(mode: 'auto' | 'off'): ParserSandbox {
   return {
     missing,
     confine([program, ...args], access) {
-      const path = (isAbsolute(program) ? program : findProgram(program)) ?? program;
+      const path = (isAbsolute(program) ? program : findProgramOnPath(program)) ?? program;
       return confined([path, ...args], access);
     },
   };
 }
 
-export function findProgram(name: string): string | null {
+export function findProgramOnPath(name: string): string | null {
   const paths = programSearchPath.split(':').map((folder) => join(folder, name));
-  return paths.find(isExecutable) ?? null;
+  return paths.find(isExecutableFile) ?? null;
 }
 
-export function isExecutable(path: string): boolean {
+export function isExecutableFile(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return true;
@@ -82,7 +82,7 @@ function confined(
     ...read,
   ];
   return [
-    findProgram('perl') ?? 'perl',
+    findProgramOnPath('perl') ?? 'perl',
     '-w',
     script,
     process.arch,
@@ -117,7 +117,7 @@ function whatIsMissing(): string | null {
 
 function tryOnce(): string | null {
   if (process.platform !== 'linux') return 'only Linux has Landlock';
-  if (findProgram('perl') === null) return 'perl is not installed';
+  if (findProgramOnPath('perl') === null) return 'perl is not installed';
   // The sandbox is tested with Node, which needs more of the system than the other parsers.
   const [program, ...args] = confined([process.execPath, '-e', ''], { read: [] });
   const { status, stderr, error } = spawnSync(program, args, { env: {}, encoding: 'utf8' });

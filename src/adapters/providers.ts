@@ -1,7 +1,7 @@
 import { Transform } from 'node:stream';
 import { type AppError, appError } from '#src/errors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
-import type { ProviderResponse } from '#src/ports/web.ts';
+import type { ProviderHttpResponse } from '#src/ports/web.ts';
 
 /** `baseUrl` is null for Google's own hosts. */
 export function googleOAuthProvider(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
@@ -16,38 +16,38 @@ export function googleOAuthProvider(baseUrl: string | null, client: OAuthProvide
   };
 }
 
-export function parseProviderJson(provider: string, { body }: ProviderResponse): unknown {
+export function parseProviderJson(provider: string, { body }: ProviderHttpResponse): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    throw invalidProviderAnswer(provider);
+    throw invalidProviderResponseError(provider);
   }
 }
 
-export function invalidProviderAnswer(provider: string): AppError {
+export function invalidProviderResponseError(provider: string): AppError {
   return appError('provider_unavailable', { detail: `The answer of ${provider} has an unexpected format.` });
 }
 
-export function recordOrEmpty(value: unknown): Readonly<Record<string, unknown>> {
-  return isRecord(value) ? value : {};
+export function recordOrEmptyObject(value: unknown): Readonly<Record<string, unknown>> {
+  return isPlainObject(value) ? value : {};
 }
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function arrayOrEmpty(value: unknown): unknown[] {
+export function arrayOrEmptyArray(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-export function textOrEmpty(value: unknown): string {
+export function textOrEmptyString(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
 const maxRetryAfterSeconds = 3_600;
 
 /** Maps a provider's status to an error code. Drops its message, which may quote the API key. */
-export function providerStatusError(provider: string, { status, headers }: ProviderResponse): AppError {
+export function providerStatusError(provider: string, { status, headers }: ProviderHttpResponse): AppError {
   if (status === 401) return appError('needs_reauth');
   if (status === 403)
     return appError('not_granted', { detail: `The connected account does not permit this action at ${provider}.` });
@@ -69,13 +69,13 @@ export function providerStatusError(provider: string, { status, headers }: Provi
 const maxPieces = 1_024;
 
 /** Reads a whole body. Returns null, and closes the connection, if it is larger than `limitBytes`. */
-export async function readBody(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer | null> {
+export async function readResponseBody(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer | null> {
   const { bytes, isWhole } = await readUpTo(body, limitBytes);
   return isWhole ? bytes : null;
 }
 
 /** Returns the first `limitBytes` of a body, and closes the connection. */
-export async function readBodyStart(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
+export async function readResponseBodyStart(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
   return (await readUpTo(body, limitBytes)).bytes.subarray(0, limitBytes);
 }
 

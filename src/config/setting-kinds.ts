@@ -16,7 +16,7 @@ export const urlWithoutCredentialsSchema = urlSchema.refine(
 );
 // Forbids line breaks in API keys: they make a header invalid, and the error about the header would quote the key.
 export const apiKeySchema = z.string().regex(/^[\x21-\x7e]+$/, 'must be one word of visible ASCII characters');
-export const priceSchema = z.number().nonnegative();
+export const modelPriceSchema = z.number().nonnegative();
 export const jsonTextSchema = z.string().transform((text, context) => {
   try {
     return JSON.parse(text) as unknown;
@@ -42,7 +42,7 @@ export const taskQueuesSchema = commaSeparatedListSchema
   .transform((names) => (names.length === 0 ? queueNames : [...new Set(names)]));
 
 // Stores an origin as browsers send it: scheme, host, and the port unless it is the default.
-export const originSchema = urlSchema
+export const webOriginSchema = urlSchema
   .refine((text) => URL.parse(text)?.href === `${URL.parse(text)?.origin}/`, 'must be like https://app.example.com')
   .transform((text) => new URL(text).origin);
 
@@ -69,7 +69,7 @@ export const hostSchema = z
 // `delay:ms`.
 const faultPattern =
   /^(?<activity>\w+):(?<position>\w+):(?:(?<plain>kill|hang)|(?<throw>throw)(?::(?<code>[a-z]\w*))?|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
-export const faultSchema = z
+export const injectedFaultSchema = z
   .string()
   .transform((text) => {
     const { plain, throw: thrown, delay, ...others } = faultPattern.exec(text)?.groups ?? {};
@@ -93,7 +93,7 @@ export const faultSchema = z
   )
   .refine(({ position, kind }) => position !== 'after_return' || kind === 'kill', 'after_return only supports kill');
 
-export type InjectedFault = z.infer<typeof faultSchema>;
+export type InjectedFault = z.infer<typeof injectedFaultSchema>;
 
 export const rateLimitSchema = z
   .string()
@@ -160,7 +160,7 @@ export const booleanSchema = z
   .transform((text) => /^(true|yes|on|1)$/i.test(text));
 
 // The value `off,id:key` decrypts payloads with the keys but does not encrypt new ones.
-export const payloadKeysSchema = z.string().transform((text, context) => {
+export const payloadEncryptionKeysSchema = z.string().transform((text, context) => {
   const [, off, keys = ''] = /^\s*(off\s*,)?(.*)$/s.exec(text) ?? [];
   try {
     const all = parseEncryptionKeys(keys);

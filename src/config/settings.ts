@@ -6,15 +6,14 @@ import {
   commaSeparatedListSchema,
   concurrencyLimitSchema,
   encryptionKeysSchema,
-  faultSchema,
   hostAndPortSchema,
   hostSchema,
+  injectedFaultSchema,
   jsonTextSchema,
+  modelPriceSchema,
   ocrLanguageSchema,
-  originSchema,
-  payloadKeysSchema,
+  payloadEncryptionKeysSchema,
   portSchema,
-  priceSchema,
   rateLimitSchema,
   secondsSchema,
   taskQueuesSchema,
@@ -22,6 +21,7 @@ import {
   trustedProxiesSchema,
   urlSchema,
   urlWithoutCredentialsSchema,
+  webOriginSchema,
 } from './setting-kinds.ts';
 
 /** All environment variables of the service. Those of the embedded services (ports, switches) are in scripts/. */
@@ -76,7 +76,7 @@ export const settings = z.object({
     .regex(/^[\w.-]+$/, 'must be the name of a host')
     .optional(),
   TEMPORAL_API_KEY: apiKeySchema.optional(),
-  TEMPORAL_CODEC_KEY: payloadKeysSchema.optional(),
+  TEMPORAL_CODEC_KEY: payloadEncryptionKeysSchema.optional(),
   // No dots or colons, because Temporal joins deployment name and build id by one of them.
   TEMPORAL_DEPLOYMENT_NAME: z
     .string()
@@ -88,7 +88,7 @@ export const settings = z.object({
     .optional(),
   CODEC_HOST: z.string().min(1).default('127.0.0.1'),
   CODEC_PORT: portSchema.default(8234),
-  CODEC_UI_ORIGINS: commaSeparatedListSchema.pipe(z.array(originSchema)),
+  CODEC_UI_ORIGINS: commaSeparatedListSchema.pipe(z.array(webOriginSchema)),
   CODEC_TOKEN: apiKeySchema.min(32, 'must have at least 32 characters').optional(),
 
   VECTOR_STORE: z.enum(['pgvector', 'qdrant']).optional(),
@@ -153,7 +153,12 @@ export const settings = z.object({
   ACME_DROPBOX_CLIENT_SECRET: apiKeySchema.optional(),
   ACME_S3_BASE_URL: urlWithoutCredentialsSchema.optional(),
   MODEL_PRICES: jsonTextSchema
-    .pipe(z.record(z.string(), z.strictObject({ input: priceSchema, cached_input: priceSchema, output: priceSchema })))
+    .pipe(
+      z.record(
+        z.string(),
+        z.strictObject({ input: modelPriceSchema, cached_input: modelPriceSchema, output: modelPriceSchema }),
+      ),
+    )
     .optional(),
   ALIGNMENT_EMBEDDING_BASE_URL: urlWithoutCredentialsSchema.optional(),
   ALIGNMENT_EMBEDDING_MODEL: z
@@ -179,7 +184,7 @@ export const settings = z.object({
   SSO_CLIENT_ID: apiKeySchema.optional(),
   SSO_CLIENT_SECRET: apiKeySchema.optional(),
   SSO_REDIRECT_URI: urlWithoutCredentialsSchema.optional(),
-  SSO_REDIRECT_ORIGINS: commaSeparatedListSchema.pipe(z.array(originSchema)),
+  SSO_REDIRECT_ORIGINS: commaSeparatedListSchema.pipe(z.array(webOriginSchema)),
   URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
   ENCRYPTION_KEYS: encryptionKeysSchema,
   ACCESS_TOKEN_SECONDS: secondsSchema.default(900),
@@ -215,7 +220,7 @@ export const settings = z.object({
     .optional(),
 
   NODE_ENV: z.string().optional(),
-  FAULTS: commaSeparatedListSchema.pipe(z.array(faultSchema)),
+  FAULTS: commaSeparatedListSchema.pipe(z.array(injectedFaultSchema)),
 });
 
 export type Settings = z.infer<typeof settings>;

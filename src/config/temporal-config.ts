@@ -15,7 +15,7 @@ type TemporalTls = {
  * Keys for payloads of workflows: all keys decrypt; `sealing` encrypts new payloads, which stay unencrypted if it is
  * null.
  */
-export type PayloadKeys = { sealing: EncryptionKey | null; all: readonly EncryptionKey[] };
+export type PayloadEncryptionKeys = { sealing: EncryptionKey | null; all: readonly EncryptionKey[] };
 
 export type TemporalConfig = {
   address: string;
@@ -26,7 +26,7 @@ export type TemporalConfig = {
   tls: TemporalTls | null;
   apiKey: string | null;
   /** If null, payloads of workflows are stored unencrypted. */
-  payloadKeys: PayloadKeys | null;
+  payloadKeys: PayloadEncryptionKeys | null;
   /**
    * Worker deployment version; null disables worker versioning. A null `buildId` is computed from the workflow code.
    */
@@ -136,7 +136,7 @@ function privateKey(pem: Buffer) {
 type CodecServerConfig = Readonly<{
   host: string;
   port: number;
-  payloadKeys: PayloadKeys;
+  payloadKeys: PayloadEncryptionKeys;
   uiOrigins: readonly string[];
   /** If null, the codec server only accepts requests from this machine. */
   token: string | null;

@@ -6,14 +6,17 @@ import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';
 import { createSessionsService } from '../modules/auth/sessions.service.ts';
 import { createSignInDelay } from '../modules/auth/sign-in-delay.service.ts';
-import { createSsoService, type SignInStateFields } from '../modules/auth/sso.service.ts';
+import { createSsoService, type SsoSignInStateFields } from '../modules/auth/sso.service.ts';
 import { SignInStateModel } from '../modules/consents/consents.model.ts';
 import { createOAuthStateStore } from '../modules/consents/one-time-states.repository.ts';
-import { createJobRequestsService } from '../modules/jobs/job-requests.service.ts';
-import { createJobWatch } from '../modules/jobs/job-watch.service.ts';
+import { createJobActionsService } from '../modules/jobs/job-requests.service.ts';
+import { createJobWatchService } from '../modules/jobs/job-watch.service.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
 import { createOperatorService } from '../modules/operator/operator.service.ts';
-import { createAccessChangesService, createOrganizationService } from '../modules/organization/organization.service.ts';
+import {
+  createAccessRightsChangesService,
+  createOrganizationService,
+} from '../modules/organization/organization.service.ts';
 import { createAvatarsService, createProfileService } from '../modules/profile/profile.service.ts';
 import { createTeamMembersService } from '../modules/teams/team-members.service.ts';
 import { createTeamsService } from '../modules/teams/teams.service.ts';
@@ -40,7 +43,7 @@ export function createAccountServices(shared: SharedServices) {
     audit,
   });
   const passwords = createPasswordsService({ db, passwords: passwordHasher, sessions, audit });
-  const accessChanges = createAccessChangesService({ accounts, limits });
+  const accessChanges = createAccessRightsChangesService({ accounts, limits });
   const organizations = createOrganizationService({ db, folders, accessChanges, audit });
   const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
   const members = createMembersService({
@@ -65,7 +68,7 @@ export function createAccountServices(shared: SharedServices) {
     sso: createSsoService({
       db,
       sso: identityProvider && config.sso && { ...config.sso, provider: identityProvider },
-      states: createOAuthStateStore<SignInStateFields>({ db, secrets, model: SignInStateModel }),
+      states: createOAuthStateStore<SsoSignInStateFields>({ db, secrets, model: SignInStateModel }),
       accounts,
       sessions,
       auth,
@@ -80,8 +83,8 @@ export function createAccountServices(shared: SharedServices) {
     teamMembers: createTeamMembersService({ db, organizations, teams, members, accessChanges, audit }),
     profile: createProfileService({ db }),
     avatars: createAvatarsService({ db, makeAvatar }),
-    jobRequests: createJobRequestsService({ db, orchestrator, jobs }),
-    jobWatch: createJobWatch({ jobs, findActors: auth.findActors, logger }),
+    jobRequests: createJobActionsService({ db, orchestrator, jobs }),
+    jobWatch: createJobWatchService({ jobs, findActors: auth.findActors, logger }),
   };
 }
 

@@ -1,14 +1,14 @@
-import { createPgCallLimiter } from '../adapters/postgres/limits.ts';
+import { createPgModelCallLimiter } from '../adapters/postgres/limits.ts';
 import { createTopicWordIndex } from '../adapters/text/topic-words.ts';
 import { deriveKey } from '../derived-key.ts';
 import { createAgentsService } from '../modules/agents/agents.service.ts';
-import { createAnchorCandidateRanker } from '../modules/anchor-words/anchor-candidates.ts';
+import { createAnchorWordCandidateRanker } from '../modules/anchor-words/anchor-candidates.ts';
 import { createAnchorWordsService } from '../modules/anchor-words/anchor-words.service.ts';
-import { createAnchoringService } from '../modules/anchor-words/anchoring.service.ts';
+import { createAnchorWordCandidatesService } from '../modules/anchor-words/anchoring.service.ts';
 import { createDraftsService } from '../modules/drafts/drafts.service.ts';
 import { createEvaluationStepsService } from '../modules/evaluations/evaluation-steps.service.ts';
 import { createEvaluationsService } from '../modules/evaluations/evaluations.service.ts';
-import { createJudge } from '../modules/evaluations/judge.ts';
+import { createEvaluationJudge } from '../modules/evaluations/judge.ts';
 import { createVersionEvaluationsService } from '../modules/evaluations/version-evaluations.service.ts';
 import type { AccountServices } from './account-services.ts';
 import type { SearchServices } from './search-services.ts';
@@ -22,13 +22,13 @@ export function createAgentServices(services: SharedServices & AccountServices &
   const drafts = createDraftsService({ db, limits, teams, models });
   const anchorWordSources = {
     chatModel,
-    findCandidates: createAnchorCandidateRanker({
+    findCandidates: createAnchorWordCandidateRanker({
       embedder: alignmentEmbedder,
       topicWords: createTopicWordIndex(config.models.alignment),
       analyze,
     }),
   };
-  const anchoring = createAnchoringService({ db, jobs, ...anchorWordSources, logger });
+  const anchoring = createAnchorWordCandidatesService({ db, jobs, ...anchorWordSources, logger });
   const tools = services.toolCatalog;
   const agents = createAgentsService({ db, drafts, limits, teams, models, tools, anchoring, jobs });
   const evaluating = { db, drafts, limits, models, jobs, logger, jobWatch: services.jobWatch };
@@ -44,8 +44,8 @@ export function createAgentServices(services: SharedServices & AccountServices &
     evaluationSteps: createEvaluationStepsService({
       db,
       chatModel,
-      limiter: createPgCallLimiter(db),
-      createJudge: (limited) => createJudge({ chatModel: limited, models, counter: tokens, nonceKey }),
+      limiter: createPgModelCallLimiter(db),
+      createJudge: (limited) => createEvaluationJudge({ chatModel: limited, models, counter: tokens, nonceKey }),
       models,
       tokens,
       jobs,

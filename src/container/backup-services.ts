@@ -1,5 +1,5 @@
 import { createMaintenanceLock } from '../adapters/postgres/backup.ts';
-import { migrate } from '../adapters/postgres/database.ts';
+import { migrateDatabase } from '../adapters/postgres/database.ts';
 import { createBackupService } from '../modules/backup/backup.service.ts';
 import { createRestoreService } from '../modules/backup/restore.service.ts';
 import type { ConnectorServices } from './connector-services.ts';
@@ -22,7 +22,7 @@ export function createBackupServices(services: SharedServices & DocumentServices
       withoutOthers,
       credentials: [storedConnections, storedToolConnections],
       migrate: async () => {
-        await migrate(config.database.url, { isRestoring: true });
+        await migrateDatabase(config.database.url, { isRestoring: true });
       },
     }),
   };

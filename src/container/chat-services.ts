@@ -1,13 +1,13 @@
-import { isOutage } from '../adapters/postgres/errors.ts';
+import { isDatabaseOutage } from '../adapters/postgres/errors.ts';
 import { createAlignmentService } from '../modules/alignment/alignment.service.ts';
 import { createRoundMeasurer, createScoreAdjudicator } from '../modules/alignment/round-measurer.ts';
-import { createScoringRequestsService } from '../modules/alignment/scoring-requests.service.ts';
-import { createAnswerWriter } from '../modules/chat/answer.ts';
+import { createChatScoringQueueService } from '../modules/alignment/scoring-requests.service.ts';
+import { createChatAnswerWriter } from '../modules/chat/answer.ts';
 import { createChatService } from '../modules/chat/chat.service.ts';
 import { createCitationTracker } from '../modules/chat/citations.ts';
-import { createRoundOpener } from '../modules/chat/rounds.ts';
-import { createToolLoop } from '../modules/chat/tool-loop.ts';
-import { createToolChooser } from '../modules/chat/tools.ts';
+import { createChatRoundOpener } from '../modules/chat/rounds.ts';
+import { createToolCallLoop } from '../modules/chat/tool-loop.ts';
+import { createRoundToolChooser } from '../modules/chat/tools.ts';
 import { createLogsService } from '../modules/logs/logs.service.ts';
 import type { AccountServices } from './account-services.ts';
 import type { SearchServices } from './search-services.ts';
@@ -24,14 +24,14 @@ export function createChatServices(services: SharedServices & AccountServices & 
     adjudicate: config.alignmentAdjudication === 'chat_model' ? createScoreAdjudicator({ chatModel, logger }) : null,
     logger,
   });
-  const scoringRequests = createScoringRequestsService({ db, jobs, scorerVersion: rounds.version });
+  const scoringRequests = createChatScoringQueueService({ db, jobs, scorerVersion: rounds.version });
   const chat = createChatService({
     db,
-    openRound: createRoundOpener({ db, teams, models, tokenCounter }),
-    writeAnswer: createAnswerWriter({
+    openRound: createChatRoundOpener({ db, teams, models, tokenCounter }),
+    writeAnswer: createChatAnswerWriter({
       db,
-      askModel: createToolLoop({ chatModel, tokenCounter }),
-      chooseTools: createToolChooser({ toolCatalog, executors, retrieval, models }),
+      askModel: createToolCallLoop({ chatModel, tokenCounter }),
+      chooseTools: createRoundToolChooser({ toolCatalog, executors, retrieval, models }),
       retrieval,
       scoringRequests,
       models,
@@ -45,7 +45,7 @@ export function createChatServices(services: SharedServices & AccountServices & 
     accounts: auth,
     echoWaitMs: config.echoWaitMs,
     onDisconnect: config.streamOnDisconnect,
-    isOutage,
+    isOutage: isDatabaseOutage,
     metrics: services.telemetry.metrics,
     logger,
   });

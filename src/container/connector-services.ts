@@ -1,17 +1,17 @@
 import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
-import { createFairQueue } from '../adapters/limits.ts';
+import { createFairWorkQueue } from '../adapters/limits.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
 import {
   createConnectorCredentials,
-  createGrantRevoker,
-  createRefusedConnectionRecorder,
+  createNeedsReauthRecorder,
+  createOAuthGrantRevoker,
   requireOAuthProvider,
 } from '../modules/connectors/connector-credentials.service.ts';
 import { OauthStateModel } from '../modules/consents/consents.model.ts';
-import { createConsentsService, type PendingConsent } from '../modules/consents/consents.service.ts';
+import { createOAuthConsentsService, type PendingOAuthConsent } from '../modules/consents/consents.service.ts';
 import { createOAuthStateStore } from '../modules/consents/one-time-states.repository.ts';
 import { createCredentialStore, createCredentialsService } from '../modules/credentials/credentials.service.ts';
 import { createErasureService } from '../modules/erasure/erasure.service.ts';
@@ -49,12 +49,12 @@ export function createConnectorServices(
   // The frontend's URL is never taken from the `Host` header: an attacker could have OAuth consent codes sent to
   // another site.
   const home = frontendUrl ?? (publicUrl && new URL(publicUrl).origin);
-  const states = createOAuthStateStore<PendingConsent>({ db, secrets, model: OauthStateModel });
-  const consents = createConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });
+  const states = createOAuthStateStore<PendingOAuthConsent>({ db, secrets, model: OauthStateModel });
+  const consents = createOAuthConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });
 
   const access = observedConnectors(createConnectors(config.connectors, { call, agent: guardedAgent }), telemetry);
   const storedConnections = createCredentialStore<ConnectionCredentials>({ db, secrets, table: 'connections' });
-  const revokeGrant = createGrantRevoker({ db, access, oauth, logger });
+  const revokeGrant = createOAuthGrantRevoker({ db, access, oauth, logger });
   const connectorCredentials = createConnectorCredentials({
     db,
     access,
@@ -64,10 +64,10 @@ export function createConnectorServices(
       stored: storedConnections,
       oauth,
       settingsOf: ({ provider }) => requireOAuthProvider(access, provider).settings,
-      onRefused: createRefusedConnectionRecorder({ audit }),
+      onRefused: createNeedsReauthRecorder({ audit }),
       onUnwanted: revokeGrant,
     }),
-    browseQueue: createFairQueue(16, {
+    browseQueue: createFairWorkQueue(16, {
       maxRunningPerOwner: 2,
       bound: { maxWaitingPerOwner: MAX_WAITING_TO_BROWSE, refusal: tooManyBrowsing },
     }),

@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import { findHtmlTitle } from '../adapters/converter/page-title.ts';
-import { createFairQueue } from '../adapters/limits.ts';
+import { createFairWorkQueue } from '../adapters/limits.ts';
 import { createClamdScanner } from '../adapters/malware/clamd.ts';
 import { deriveKey } from '../derived-key.ts';
 import { defaultRagConfig } from '../domain/documents/rag-config.ts';
@@ -9,17 +9,17 @@ import { createDeletionService } from '../modules/deletion/deletion.service.ts';
 import { createDocumentFilesService, createDownloadUrlTokens } from '../modules/documents/document-files.service.ts';
 import {
   createDocumentLinksService,
-  createFolderContentsService,
+  createDocumentsInFoldersService,
 } from '../modules/documents/document-links.service.ts';
 import { createDocumentsService } from '../modules/documents/documents.service.ts';
 import { createUploadsService } from '../modules/documents/uploads.service.ts';
 import { createWebImportService } from '../modules/documents/web-import.service.ts';
 import { createEmbeddingsService } from '../modules/embeddings/embeddings.service.ts';
-import { createFolderChangesService } from '../modules/folders/folders.service.ts';
+import { createFolderTreeChangesService } from '../modules/folders/folders.service.ts';
 import { createChunkContextsService, createDocumentChunkerService } from '../modules/ingestion/chunking.service.ts';
 import { createGenerationsService } from '../modules/ingestion/generations.service.ts';
 import { createIngestionService } from '../modules/ingestion/ingestion.service.ts';
-import { createOriginalsService } from '../modules/originals/originals.service.ts';
+import { createOriginalFilesService } from '../modules/originals/originals.service.ts';
 import { createPreviewsService } from '../modules/previews/previews.service.ts';
 import { createRagService } from '../modules/rag/rag.service.ts';
 import { createReembeddingService } from '../modules/reembedding/reembedding.service.ts';
@@ -40,7 +40,7 @@ export function createDocumentServices(shared: SharedServices) {
   const { config, db, blobs, vectors, jobs, orchestrator, logger, folders, limits, models } = shared;
   const { converter, renderer, tempDir, tokens, chunker, embedders, chatModel, web } = shared;
 
-  const originals = createOriginalsService({ db, blobs, logger, limit: pLimit(2) });
+  const originals = createOriginalFilesService({ db, blobs, logger, limit: pLimit(2) });
   const previews = createPreviewsService({ db, blobs, originals, renderer, converter, jobs, limits, tempDir });
   const embeddings = createEmbeddingsService({ db, embedders });
   const generations = createGenerationsService({ jobs, orchestrator, logger });
@@ -64,7 +64,7 @@ export function createDocumentServices(shared: SharedServices) {
     logger,
     defaultConfig,
   });
-  const contents = createFolderContentsService({ deletion });
+  const contents = createDocumentsInFoldersService({ deletion });
   const chunkContexts = createChunkContextsService({
     ...{ db, chatModel, models, tokens },
     model: config.models.contextualModel,
@@ -79,7 +79,7 @@ export function createDocumentServices(shared: SharedServices) {
     documents,
     uploads,
     documentLinks: createDocumentLinksService({ db, folders, documents }),
-    folderChanges: createFolderChangesService({ db, folders, contents }),
+    folderChanges: createFolderTreeChangesService({ db, folders, contents }),
     documentFiles: createDocumentFilesService({
       db,
       blobs,
@@ -106,7 +106,7 @@ export function createDocumentServices(shared: SharedServices) {
     reembedding: createReembeddingService({ db, documents, generations, jobs, models, orchestrator }),
     rag: createRagService({
       ...{ db, documents, generations, models, documentChunker, chunkContexts, embedders, defaultConfig },
-      previewQueue: createFairQueue(2, {
+      previewQueue: createFairWorkQueue(2, {
         bound: { maxWaitingPerOwner: MAX_WAITING_PREVIEWS, refusal: tooManyPreviews },
       }),
     }),

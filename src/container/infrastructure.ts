@@ -4,20 +4,20 @@ import { join } from 'node:path';
 import pino from 'pino';
 import { createFilesystemBlobStore } from '../adapters/blob/filesystem-blob-store.ts';
 import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
-import { createAvatarMaker } from '../adapters/converter/avatar/avatar-maker.ts';
+import { createAvatarImageMaker } from '../adapters/converter/avatar/avatar-maker.ts';
 import { createConverter } from '../adapters/converter/converter.ts';
-import { createFairQueue, createMemoryRateLimiter } from '../adapters/limits.ts';
+import { createFairWorkQueue, createInMemoryRateLimiter } from '../adapters/limits.ts';
 import { createLogDestination } from '../adapters/log-destination.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from '../adapters/models/embedder.ts';
-import { createCapabilityLearner } from '../adapters/models/model-capabilities.ts';
+import { createModelCapabilityLearner } from '../adapters/models/model-capabilities.ts';
 import { createOAuthClient } from '../adapters/oauth/oauth-client.ts';
 import { createSignInStrategy } from '../adapters/oauth/sign-in-strategy.ts';
 import { createParserSandbox } from '../adapters/parser-sandbox.ts';
 import { createPdfRenderer } from '../adapters/pdf-renderer/pdf-renderer.ts';
 import { createDatabaseDumps } from '../adapters/postgres/backup.ts';
 import { createDatabase } from '../adapters/postgres/database.ts';
-import { loggableError } from '../adapters/postgres/errors.ts';
+import { toLoggableError } from '../adapters/postgres/errors.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
 import { createPgRateLimiter } from '../adapters/postgres/limits.ts';
 import { createSecretCipher } from '../adapters/secrets/secret-cipher.ts';
@@ -41,7 +41,7 @@ import { createPgVectorStore } from '../adapters/vectors/pgvector.ts';
 import { createQdrantVectorStore } from '../adapters/vectors/qdrant.ts';
 import { createGuardedAgent } from '../adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '../adapters/web/guarded-fetch.ts';
-import { createIdentityProviderCaller, createProviderCaller } from '../adapters/web/provider-caller.ts';
+import { createIdentityProviderHttpClient, createProviderHttpClient } from '../adapters/web/provider-caller.ts';
 import { type Config, ConfigError } from '../config.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
@@ -64,7 +64,7 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
     {
       level: config.server.logLevel,
       base: { role },
-      serializers: { err: loggableError, error: loggableError },
+      serializers: { err: toLoggableError, error: toLoggableError },
       ...(tracing.isOn && { mixin: () => tracing.ids() ?? {} }),
       redact: {
         paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.refresh_token', '*.access_token'],
@@ -107,7 +107,7 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
   const analyze = createTextAnalyzer();
   const estimateTokens = (text: string) => tokens.count(text);
   const guardedAgent = createGuardedAgent({ allow: config.egressAllow });
-  const call = createProviderCaller({ agent: guardedAgent });
+  const call = createProviderHttpClient({ agent: guardedAgent });
   const models = { ...config.models, traceparent: tracing.traceparent };
   const alignmentModels = { ...config.models.alignment, traceparent: tracing.traceparent };
   const blobs =
@@ -130,10 +130,10 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
     idempotency: createIdempotencyStore(db),
     // Limits concurrent read requests: more would not be faster in one process, and would use up the database
     // connections.
-    readInTurn: createFairQueue(8, { maxRunningPerOwner: 8, maxRunningInCrowd: 2 }),
+    readInTurn: createFairWorkQueue(8, { maxRunningPerOwner: 8, maxRunningInCrowd: 2 }),
     rateLimiters: {
       shared: observedRateLimiter(createPgRateLimiter(db), metrics),
-      own: observedRateLimiter(createMemoryRateLimiter(), metrics),
+      own: observedRateLimiter(createInMemoryRateLimiter(), metrics),
     },
     temporal,
     orchestrator: observedOrchestrator(createOrchestrator(temporal, config.temporal), tracing),
@@ -141,7 +141,7 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
     vectors: observedVectorStore(vectors, config.vectors.store, telemetry),
     renderer,
     converter: observedConverter(converter, async (path) => (await stat(path)).size, telemetry),
-    makeAvatar: createAvatarMaker({ sandbox, tempDir }),
+    makeAvatar: createAvatarImageMaker({ sandbox, tempDir }),
     tokens,
     analyze,
     chunker: createChunker({ tokens, analyze }),
@@ -151,7 +151,7 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
       telemetry,
     ),
     chatModel: observedChatModel(
-      createChatModel(models, undefined, createCapabilityLearner({ logger })),
+      createChatModel(models, undefined, createModelCapabilityLearner({ logger })),
       config.models.prices,
       telemetry,
     ),
@@ -163,7 +163,7 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
       config.sso &&
       createSignInStrategy({
         ...config.sso,
-        call: createIdentityProviderCaller({ issuer: config.sso.issuer, allow: config.egressAllow }),
+        call: createIdentityProviderHttpClient({ issuer: config.sso.issuer, allow: config.egressAllow }),
       }),
     secrets: createSecretCipher(config.encryptionKeys),
   };

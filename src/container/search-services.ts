@@ -1,4 +1,4 @@
-import { createFairQueue } from '../adapters/limits.ts';
+import { createFairWorkQueue } from '../adapters/limits.ts';
 import { createReranker } from '../adapters/models/reranker.ts';
 import { observedReranker } from '../adapters/telemetry/observed-ports.ts';
 import { createPassageRanker } from '../modules/retrieval/passage-ranker.ts';
@@ -19,7 +19,7 @@ export function createSearchServices(shared: SharedServices) {
   // Full-text search and vector search may each use two fifths of the database connections; a fifth stays free for
   // other requests.
   const searchesAtOnce = Math.max(1, Math.floor(config.database.poolSize * 0.4));
-  const inTurn = { words: createFairQueue(searchesAtOnce), vectors: createFairQueue(searchesAtOnce) };
+  const inTurn = { words: createFairWorkQueue(searchesAtOnce), vectors: createFairWorkQueue(searchesAtOnce) };
   const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger, inTurn });
   return { retrieval, search: createSearchService({ db, retrieval, analyze, inTurn: inTurn.words }) };
 }

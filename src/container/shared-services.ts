@@ -1,4 +1,4 @@
-import { createFairQueue } from '../adapters/limits.ts';
+import { createFairWorkQueue } from '../adapters/limits.ts';
 import { createModelCatalog } from '../adapters/models/model-catalog.ts';
 import { embeddingSpaceId } from '../domain/documents/embedding.ts';
 import { createAuditService } from '../modules/audit/audit.service.ts';
@@ -28,7 +28,7 @@ export function createSharedServices(infrastructure: Infrastructure) {
       tierLimits: config.tierLimits,
       // Transactions that check tier limits use at most half of the database connections; the rest stays free for other
       // requests.
-      inTurn: createFairQueue(Math.ceil(config.database.poolSize / 2), { maxRunningPerOwner: 1 }),
+      inTurn: createFairWorkQueue(Math.ceil(config.database.poolSize / 2), { maxRunningPerOwner: 1 }),
     }),
   };
 }

@@ -13,7 +13,10 @@ type MetricsExposure = 'own_port' | 'main_port' | 'nowhere';
  * Decides on which port the API serves its metrics. Without `METRICS_PORT`, it serves them on the main port only if no
  * other machine can reach it, because metrics reveal how much a deployment is used, and for what.
  */
-export function metricsExposureOf({ metricsPort, server }: Pick<Config, 'metricsPort' | 'server'>): MetricsExposure {
+export function chooseMetricsExposure({
+  metricsPort,
+  server,
+}: Pick<Config, 'metricsPort' | 'server'>): MetricsExposure {
   if (metricsPort !== null) return 'own_port';
   const isBehindProxy = server.publicUrl !== null || server.trustProxy !== false;
   return isLoopback(server.host) && !isBehindProxy ? 'main_port' : 'nowhere';
@@ -28,7 +31,7 @@ export async function startTelemetry(
   role: 'api' | 'worker',
   others?: () => Promise<string>,
 ): Promise<Telemetry> {
-  const isMeasured = role === 'worker' ? config.worker !== null : metricsExposureOf(config) !== 'nowhere';
+  const isMeasured = role === 'worker' ? config.worker !== null : chooseMetricsExposure(config) !== 'nowhere';
   if (!isMeasured && config.tracing === null) return noopTelemetry;
   return {
     metrics: isMeasured ? await openMetrics(others) : noopTelemetry.metrics,

@@ -6,8 +6,8 @@ import { createCredentialStore, createCredentialsService } from '../modules/cred
 import { createToolCatalogService } from '../modules/tools/tool-catalog.service.ts';
 import type {
   ApiKeyCredentials,
-  ProviderCredentials,
   ToolConnection,
+  ToolProviderCredentials,
 } from '../modules/tools/tool-connections.model.ts';
 import {
   createToolConnectionsService,
@@ -32,7 +32,11 @@ export function createToolServices(services: SharedServices & AccountServices & 
       settings: googleCalendar.client && googleOAuthProvider(googleCalendar.baseUrl, googleCalendar.client),
     },
   } as const;
-  const storedToolConnections = createCredentialStore<ProviderCredentials>({ db, secrets, table: 'tool_connections' });
+  const storedToolConnections = createCredentialStore<ToolProviderCredentials>({
+    db,
+    secrets,
+    table: 'tool_connections',
+  });
   const credentialsService = createCredentialsService<ToolConnection, ApiKeyCredentials>({
     db,
     table: 'tool_connections',

@@ -20,17 +20,17 @@ export type AlignmentProgress = { scoredRounds: number; lastRound: number | null
  * Signal to a running alignment workflow that a round was stored. It may be lost: the workflow reads unscored rounds
  * from Postgres.
  */
-export const nudgeSignalName = 'nudge';
+export const scoreNewRoundsSignalName = 'nudge';
 
-export const anchoringStages = ['propose'] as const;
+export const anchorWordStages = ['propose'] as const;
 
-type AnchoringStage = (typeof anchoringStages)[number];
+type AnchoringStage = (typeof anchorWordStages)[number];
 
 export type ProposeAnchorWordsInput = { orgId: string; agentId: string };
 
 export type ProposeAnchorWordsResult = { count: number };
 
-export type RecordAnchoringEndInput = ProposeAnchorWordsInput & JobAttempt;
-export type RecordAnchoringFailureInput = RecordAnchoringEndInput & { error: { code: string; message: string } };
+export type RecordAnchorWordsEndInput = ProposeAnchorWordsInput & JobAttempt;
+export type RecordAnchorWordsFailureInput = RecordAnchorWordsEndInput & { error: { code: string; message: string } };
 
-export type AnchoringProgress = { stage: AnchoringStage | 'queued' | 'done' };
+export type AnchorWordsProgress = { stage: AnchoringStage | 'queued' | 'done' };

@@ -24,14 +24,14 @@ export type ImportSliceResult = { counts: ImportCounts; isMore: boolean };
  * `mustListAgain` is true if files may have changed at the provider while the sync waited for the confirmation of its
  * deletions.
  */
-export type DeletionSliceResult = ImportSliceResult & { mustListAgain: boolean };
+export type DocumentDeletionSliceResult = ImportSliceResult & { mustListAgain: boolean };
 
 /** `n` is the number of the file in its import run, counted from 1. */
 export type ImportFileInput = ImportRun & { n: number };
 
 export type ImportFileResult = { status: 'added' | 'updated' | 'unchanged' | 'failed'; code: string | null };
 
-export type PendingImportFiles = { numbers: number[]; counts: ImportCounts };
+export type UnfinishedImportFiles = { numbers: number[]; counts: ImportCounts };
 
 export type RecordImportEndInput = ImportRun & JobAttempt;
 export type RecordImportFailureInput = RecordImportEndInput & { error: { code: string; message: string } };

@@ -1,4 +1,4 @@
-import type { AuditProgress, StorageAuditPass } from '#src/domain/documents/audit-report.ts';
+import type { StoreAuditProgress, StoreAuditStage } from '#src/domain/documents/audit-report.ts';
 import type { JobAttempt } from './workflow-runs.ts';
 
 /** Stages of a document deletion, in order. The last stage deletes the document's row, which the other stages read. */
@@ -35,9 +35,15 @@ export type ErasureStage = (typeof erasureStages)[number];
  * Erasure stages that only delete rows of Postgres. The stage `documents` is not among them, because documents are also
  * in other stores.
  */
-export const erasureRowStages = ['chats', 'drafts', 'agents', 'folders', 'traces'] as const satisfies ErasureStage[];
+export const erasureStagesOfSqlRows = [
+  'chats',
+  'drafts',
+  'agents',
+  'folders',
+  'traces',
+] as const satisfies ErasureStage[];
 
-export type ErasureRowStage = (typeof erasureRowStages)[number];
+export type ErasureStageOfSqlRows = (typeof erasureStagesOfSqlRows)[number];
 
 /**
  * Whose data is erased: the private data of a deleted user, or all data of a deleted organization if `userId` is null.
@@ -46,7 +52,7 @@ export type ErasureSubject = { orgId: string; userId: string | null };
 
 export type EraseContentInput = ErasureSubject & { dueAt: string; progress?: ErasureProgress };
 
-type ErasedByKind = { [what in 'documents' | ErasureRowStage]?: number };
+type ErasedByKind = { [what in 'documents' | ErasureStageOfSqlRows]?: number };
 
 /** `erased` is the number of all erased items; workflow histories of older releases have no `byKind`. */
 export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number; byKind?: ErasedByKind };
@@ -57,7 +63,7 @@ export type FinishErasureInput = ErasureSubject & { byKind?: ErasedByKind };
 
 export type EraseSliceInput = ErasureSubject & { erased: number };
 export type EraseSliceResult = { erased: number; isMore: boolean };
-export type EraseRowsInput = EraseSliceInput & { what: ErasureRowStage };
+export type EraseRowsInput = EraseSliceInput & { what: ErasureStageOfSqlRows };
 
 export type RecordErasureInput = ErasureSubject & JobAttempt;
 export type RecordErasureFailureInput = RecordErasureInput & { error: { code: string; message: string } };
@@ -68,11 +74,11 @@ export type AuditStoresInput = {
   force?: boolean;
   /** Minimum age of an orphan that is deleted; a younger object may belong to a change in progress. */
   graceSeconds: number;
-  progress?: AuditProgress;
+  progress?: StoreAuditProgress;
 };
 
-export type AuditPageInput = {
-  pass: StorageAuditPass;
+export type AuditStorePageInput = {
+  pass: StoreAuditStage;
   after: string | null;
   repair: boolean;
   force?: boolean;

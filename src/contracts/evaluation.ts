@@ -1,6 +1,6 @@
-import type { ComparedSide, JudgedCase, JudgingUnit, JudgingUsage } from '#src/domain/judging/judgement.ts';
-import type { FailedJudgingUnit } from '#src/domain/judging/outcome.ts';
-import type { Rubric } from '#src/domain/judging/rubric.ts';
+import type { ComparedVersionSide, JudgeCall, JudgedTestCase, JudgeTokenUsage } from '#src/domain/judging/judgement.ts';
+import type { FailedJudgeCall } from '#src/domain/judging/outcome.ts';
+import type { JudgeRubric } from '#src/domain/judging/rubric.ts';
 import type { JobAttempt } from './workflow-runs.ts';
 
 /** Stages of an evaluation workflow, in order. A run for a single case has no stages. */
@@ -12,20 +12,20 @@ export type EvaluationInput = { orgId: string; runId: string };
 
 /** Plan of an evaluation. `cases` says for each golden case whether it has a reference answer. */
 export type EvaluationPlan = {
-  rubric: Rubric;
+  rubric: JudgeRubric;
   judgesPrompt: boolean;
   cases: boolean[];
   calls: number;
 };
 
-export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 'pairwise' };
+export type EvaluateCaseInput = EvaluationInput & JudgedTestCase & { mode: JudgeRubric | 'pairwise' };
 
-export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: ComparedSide };
-export type JudgeUnitInput = EvaluationInput & { unit: JudgingUnit };
+export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: ComparedVersionSide };
+export type RunJudgeCallInput = EvaluationInput & { unit: JudgeCall };
 
-export type EvaluationStepsResult = { spent: JudgingUsage; failed: FailedJudgingUnit[] };
+export type EvaluationStepsResult = { spent: JudgeTokenUsage; failed: FailedJudgeCall[] };
 
-export type ScoreEvaluationInput = EvaluationInput & JobAttempt & { failed: FailedJudgingUnit[] };
+export type ScoreEvaluationInput = EvaluationInput & JobAttempt & { failed: FailedJudgeCall[] };
 
 export type RecordEvaluationEndInput = EvaluationInput & JobAttempt;
 export type RecordEvaluationFailureInput = RecordEvaluationEndInput & { error: { code: string; message: string } };

@@ -4,7 +4,7 @@ export const exportStages = ['count', 'write', 'publish'] as const;
 
 export type ExportStage = (typeof exportStages)[number];
 
-export type ExportRef = { orgId: string; exportId: string };
+export type ExportReference = { orgId: string; exportId: string };
 
 export type ExportProgress = {
   stage: ExportStage | 'queued' | 'done';
@@ -13,17 +13,17 @@ export type ExportProgress = {
   total: number;
 };
 
-export type ExportOrganizationInput = ExportRef & { progress?: ExportProgress };
+export type ExportOrganizationInput = ExportReference & { progress?: ExportProgress };
 export type ExportOrganizationResult = { volumes: number; records: number };
 
 /**
  * Input for writing one volume of an export. `number` counts volumes from 1; `done` is the number of records in earlier
  * volumes; `total` is the number of records at the beginning of the run.
  */
-export type WriteExportVolumeInput = ExportRef & { number: number; done: number; total: number };
+export type WriteExportVolumeInput = ExportReference & { number: number; done: number; total: number };
 export type WriteExportVolumeResult = { records: number; isMore: boolean };
 
-export type PublishExportInput = ExportRef & { records: number };
+export type PublishExportInput = ExportReference & { records: number };
 
-export type RecordExportEndInput = ExportRef & JobAttempt;
+export type RecordExportEndInput = ExportReference & JobAttempt;
 export type RecordExportFailureInput = RecordExportEndInput & { error: { code: string; message: string } };

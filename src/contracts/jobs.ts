@@ -24,7 +24,7 @@ export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed'
  * A workflow to start, stored in the job's row (transactional outbox). The Temporal UI shows `summary`, so it must not
  * contain user content.
  */
-export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: string } & (
+export type WorkflowToStart = { summary: string; bulk?: boolean; traceparent?: string } & (
   | { workflow: 'ingestDocument'; input: IngestDocumentRunInput }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
   | { workflow: 'deleteDocument'; input: DeleteDocumentInput }

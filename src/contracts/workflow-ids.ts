@@ -9,7 +9,7 @@ export const ingestWorkflowId = (documentId: string, generation: number): string
 export const previewWorkflowId = (documentId: string, generation: number): string =>
   `preview-${documentId}-${generation}`;
 
-export const anchoringWorkflowId = (agentId: string): string => `anchors-${agentId}`;
+export const anchorWordsWorkflowId = (agentId: string): string => `anchors-${agentId}`;
 
 export const alignmentWorkflowId = (chatId: string): string => `alignment-${chatId}`;
 
@@ -26,7 +26,7 @@ export const evaluationWorkflowId = (hash: string): string => `evaluate-${hash}`
 export const comparisonWorkflowId = (hash: string): string => `compare-${hash}`;
 
 export const evaluationCaseWorkflowId = (runId: string, caseIndex: number): string =>
-  jobPartId(runId, `case-${caseIndex + 1}`);
+  workflowPartJobId(runId, `case-${caseIndex + 1}`);
 
 export const importWorkflowId = (runId: string): string => `import-${runId}`;
 
@@ -36,7 +36,7 @@ export const syncWorkflowId = (connectionId: string): string => `sync-${connecti
 /** Workflow id of store audits that an operator starts; Temporal appends a timestamp for scheduled audits. */
 export const auditWorkflowId = 'audit-stores';
 
-export const jobPartId = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;
+export const workflowPartJobId = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;
 
 /** Splits a job id such as `ingest-<id>-1.chunk` into the workflow id and the part after the dot. */
 export function parseJobId(jobId: string): { workflowId: string; part: string | null } {

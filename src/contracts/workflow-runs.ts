@@ -39,7 +39,7 @@ export type TaskQueue = (typeof taskQueues)[keyof typeof taskQueues];
 export const traceHeaderName = 'traceparent';
 
 /** Trace span of a workflow run that has ended; the workflow passes it to the worker, which exports it. */
-export type RunSpan = {
+export type WorkflowRunSpan = {
   workflowType: string;
   parent: string;
   spanId: string;
@@ -51,7 +51,7 @@ export type RunSpan = {
 /**
  * Derives a run's span id from its run id, because activities name that span as their parent before it is exported.
  */
-export function spanIdOfRun(runId: string): string {
+export function spanIdOfWorkflowRun(runId: string): string {
   return runId.replaceAll('-', '').slice(-16);
 }
 
@@ -60,4 +60,4 @@ export function traceparentWithSpanId(trace: string, spanId: string): string {
   return [version, traceId, spanId, flags].join('-');
 }
 
-export const traceSinkName = 'tracing';
+export const traceSinkNameOfWorkflows = 'tracing';

@@ -126,7 +126,7 @@ export type ConnectorRegistry = {
   consents: Readonly<Record<OAuthConnectorProvider, ConnectorOAuth | null>>;
 };
 
-export type ConnectionCallContext = { orgId: string; connectionId: string; requestId: string };
+export type ConnectorCallContext = { orgId: string; connectionId: string; requestId: string };
 
 export type ConnectorCredentials = {
   /**
@@ -136,7 +136,7 @@ export type ConnectorCredentials = {
    * and errors of `call`.
    */
   use<Result>(
-    of: ConnectionCallContext,
+    of: ConnectorCallContext,
     call: (access: ConnectorAccess, connector: Connector) => Promise<Result>,
   ): Promise<Result>;
 };

@@ -1,5 +1,5 @@
 /** Runs tasks with limited concurrency. Owners of tasks, usually organizations, take turns. */
-export type FairQueue = <Result>(owner: string, task: () => Promise<Result>) => Promise<Result>;
+export type FairWorkQueue = <Result>(owner: string, task: () => Promise<Result>) => Promise<Result>;
 
 type RateLimitWindow = { isAllowed: boolean; remaining: number; resetSeconds: number };
 

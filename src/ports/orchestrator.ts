@@ -1,4 +1,4 @@
-import type { WorkflowStart } from '#src/contracts/jobs.ts';
+import type { WorkflowToStart } from '#src/contracts/jobs.ts';
 import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 
 /** Result of an update of a parked run. `not_parked`: the run is open but not parked. `gone`: no run is open. */
@@ -24,7 +24,7 @@ export type Orchestrator = {
    */
   start(input: {
     workflowId: string;
-    start: WorkflowStart;
+    start: WorkflowToStart;
     startId: string;
     attempt: number;
     attributes: { orgId: string; documentId?: string; connectionId?: string; agentId?: string; chatId?: string };

@@ -31,7 +31,7 @@ export type SpanOptions = {
   parent?: string | undefined;
 };
 
-export type OpenSpan = {
+export type OpenTraceSpan = {
   rename(name: string): void;
   set(attributes: SpanAttributes): void;
   run<T>(work: () => T): T;
@@ -42,7 +42,7 @@ export type OpenSpan = {
 /** Traces a request or workflow run across processes. Does nothing when no trace exporter is configured. */
 export type Tracing = {
   readonly isOn: boolean;
-  start(span: SpanOptions): OpenSpan;
+  start(span: SpanOptions): OpenTraceSpan;
   traceparent(): string | undefined;
   /** Runs `work` within the trace of `traceparent`, or within the active trace if it is undefined. */
   within<T>(traceparent: string | undefined, work: () => T): T;

@@ -31,7 +31,7 @@ export type WebFetcher = {
   ): Promise<WebContent>;
 };
 
-export type ProviderRequest = {
+export type ProviderHttpRequest = {
   method?: 'GET' | 'POST' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
   body?: string;
@@ -39,11 +39,11 @@ export type ProviderRequest = {
 };
 
 /** Response of a provider's API. Its body is limited to 1 MB. */
-export type ProviderResponse = { status: number; headers: Headers; body: string };
+export type ProviderHttpResponse = { status: number; headers: Headers; body: string };
 
 /**
  * Calls a provider's API at a public address, or one that the deployment allows, without following redirects, with a
  * timeout of ten seconds. Throws `provider_unavailable` when no complete response arrives, and the signal's reason when
  * the signal is aborted. Errors contain neither request nor response, because both may contain credentials.
  */
-export type ProviderCaller = (url: string, request?: ProviderRequest) => Promise<ProviderResponse>;
+export type ProviderHttpClient = (url: string, request?: ProviderHttpRequest) => Promise<ProviderHttpResponse>;

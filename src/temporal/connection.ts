@@ -12,7 +12,7 @@ import type { TemporalConfig } from '#src/config.ts';
 import { type SearchAttributeName, searchAttributeNames } from '#src/contracts/jobs.ts';
 import { traceHeaderName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
-import { dataConverter } from './data-converter.ts';
+import { createTemporalDataConverter } from './data-converter.ts';
 
 type ServerAccess = Pick<TemporalConfig, 'address'> & Partial<Pick<TemporalConfig, 'tls' | 'apiKey'>>;
 
@@ -70,7 +70,7 @@ export function createTemporalConnection(
     client: new Client({
       connection,
       namespace: options.namespace,
-      dataConverter: dataConverter(options.payloadKeys),
+      dataConverter: createTemporalDataConverter(options.payloadKeys),
       interceptors: { workflow: [propagateTrace(options.traceparent ?? (() => undefined))] },
     }),
     namespace: options.namespace,

@@ -2,19 +2,19 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { type DataConverter, type Payload, type PayloadCodec, ValueError } from '@temporalio/common';
 import proto from '@temporalio/proto';
-import type { PayloadKeys } from '#src/config.ts';
+import type { PayloadEncryptionKeys } from '#src/config.ts';
 
 /** Temporal loads the failure converter by its path, because it also loads it into the workflow sandbox. */
-export const failureConverterPath = fileURLToPath(new URL('./failure-converter.ts', import.meta.url));
+export const temporalFailureConverterPath = fileURLToPath(new URL('./failure-converter.ts', import.meta.url));
 
 /**
  * Creates Temporal's data converter. Without `keys`, payloads are not encrypted, and decoding an encrypted one throws
  * an error that names the missing key.
  */
-export function dataConverter(keys: PayloadKeys | null = null): DataConverter {
+export function createTemporalDataConverter(keys: PayloadEncryptionKeys | null = null): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(keys ?? { sealing: null, all: [] })],
-    ...(keys?.sealing && { failureConverterPath }),
+    ...(keys?.sealing && { failureConverterPath: temporalFailureConverterPath }),
   };
 }
 
@@ -30,7 +30,7 @@ const { Payload: PayloadMessage } = proto.temporal.api.common.v1;
  * Encrypts payloads with AES-256-GCM and writes the key id into their metadata. The encryption is not bound to the
  * workflow run, because the codec server of the Temporal UI does not get the run id.
  */
-export function createPayloadCodec({ sealing, all }: PayloadKeys): PayloadCodec {
+export function createPayloadCodec({ sealing, all }: PayloadEncryptionKeys): PayloadCodec {
   const keys = new Map(all.map(({ id, key }) => [id, key]));
 
   function seal(payload: Payload): Payload {

@@ -11,9 +11,9 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
 import proto from '@temporalio/proto';
-import { nudgeSignalName } from '#src/contracts/alignment.ts';
+import { scoreNewRoundsSignalName } from '#src/contracts/alignment.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/ingestion.ts';
-import { type JobKind, unstoppableJobKinds, type WorkflowStart } from '#src/contracts/jobs.ts';
+import { type JobKind, unstoppableJobKinds, type WorkflowToStart } from '#src/contracts/jobs.ts';
 import { retryUpdateName, skipUpdateName, type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import { appError, isErrorCode } from '#src/errors.ts';
 import type { Orchestrator, ParkedRunUpdateResult, WorkflowRunState } from '#src/ports/orchestrator.ts';
@@ -29,7 +29,7 @@ const UPDATE_TIMEOUT_MS = 10_000;
 
 type Start = Parameters<Orchestrator['start']>[0];
 
-const workflowRoutes: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: JobKind }> = {
+const workflowRoutes: Record<WorkflowToStart['workflow'], { taskQueue: TaskQueue; kind: JobKind }> = {
   ingestDocument: { taskQueue: taskQueues.ingestion, kind: 'ingest' },
   scoreAlignment: { taskQueue: taskQueues.alignment, kind: 'alignment' },
   deleteDocument: { taskQueue: taskQueues.deletion, kind: 'delete' },
@@ -152,7 +152,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
 
       try {
         if (start.workflow === 'scoreAlignment') {
-          const nudge = { workflowIdConflictPolicy: 'USE_EXISTING', signal: nudgeSignalName } as const;
+          const nudge = { workflowIdConflictPolicy: 'USE_EXISTING', signal: scoreNewRoundsSignalName } as const;
           await call(() => workflow.signalWithStart(start.workflow, { ...options, ...nudge }));
         } else {
           await call(() => workflow.start(start.workflow, options));

@@ -8,7 +8,7 @@ import type { QueueSyncInput } from '#src/contracts/connectors.ts';
 import { type AuditStoresInput, minOrphanAgeSeconds } from '#src/contracts/deletion.ts';
 import { auditWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
-import type { AuditReport } from '#src/domain/documents/audit-report.ts';
+import type { StoreAuditReport } from '#src/domain/documents/audit-report.ts';
 import type { SyncScheduleSettings, SyncSchedules } from '#src/ports/orchestrator.ts';
 import { searchAttributes, type TemporalConnection } from './connection.ts';
 
@@ -67,7 +67,7 @@ export async function scheduleStoreAudits(
 export async function runStoreAudit(
   { client, call }: TemporalConnection,
   input: AuditStoresInput,
-): Promise<AuditReport | null> {
+): Promise<StoreAuditReport | null> {
   try {
     const run = await call(() =>
       client.workflow.start(workflowType, {

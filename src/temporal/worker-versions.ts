@@ -20,8 +20,8 @@ export type WorkerVersion = {
 };
 
 /** Temporal rejected the promotion of a worker version. The operator sees the message, which is Temporal's. */
-export class PromotionRefused extends Error {
-  override readonly name = 'PromotionRefused';
+export class WorkerPromotionRefused extends Error {
+  override readonly name = 'WorkerPromotionRefused';
 }
 
 export function createWorkerVersions({ client, namespace, call }: TemporalConnection, deploymentName: string) {
@@ -41,7 +41,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
   const change = (work: () => Promise<unknown>): Promise<unknown> =>
     call(work, TIMEOUT_MS).catch((error: unknown) => {
       if (!isGrpcServiceError(error) || ![notFound, failedPrecondition].includes(error.code)) throw error;
-      throw new PromotionRefused(error.details);
+      throw new WorkerPromotionRefused(error.details);
     });
 
   return {
@@ -65,7 +65,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
 
     /**
      * Makes this version the current one, which gets new runs and open runs that are not pinned. Throws
-     * PromotionRefused if the version lacks workers for a task queue.
+     * WorkerPromotionRefused if the version lacks workers for a task queue.
      */
     async promote(buildId: string): Promise<void> {
       await change(() => workflowService.setWorkerDeploymentCurrentVersion({ ...of, buildId }));
@@ -90,7 +90,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
         await change(() => workflowService.setWorkerDeploymentCurrentVersion({ ...of, buildId, conflictToken }));
         return 'promoted';
       } catch (error) {
-        if (error instanceof PromotionRefused) return 'not_there_yet';
+        if (error instanceof WorkerPromotionRefused) return 'not_there_yet';
         throw error;
       }
     },

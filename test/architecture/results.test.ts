@@ -25,7 +25,7 @@ const patterns = {
   'rows of a statement in text': /\{ rows\b[^}]*\} = await [^;]*\.(raw|query)\(|\.raw\([^;]*\)\)\.rows/,
   'a query that names its table last': /\b(db|trx)\.(select|from|with)\(/,
   'a join that is read without its shape':
-    /(await|return) (whereReadable\()?(db|trx)\('[^']+ as [^;]*\.(select|first|returning|pluck)\(/,
+    /(await|return) (whereReadableByActor\()?(db|trx)\('[^']+ as [^;]*\.(select|first|returning|pluck)\(/,
   'a plucked column whose property has another name': /\.pluck\('\w*[A-Z_]/,
 };
 

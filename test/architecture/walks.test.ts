@@ -84,7 +84,7 @@ function readWalk(heading: string): Step[] {
     });
 }
 
-/** A file calls one that it imports, or one that is passed to it as a type of `src/ports` or as a `Route`. */
+/** A file calls one that it imports, or one that is passed to it as a type of `src/ports` or as a `HttpRoute`. */
 function calls(file: string, other: string): boolean {
   if (importsOf(file).includes(other)) return true;
   const shared = importsOf(file).filter((path) => importsOf(other).includes(path));

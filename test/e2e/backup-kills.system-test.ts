@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdir, rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { migrate } from '#src/adapters/postgres/database.ts';
+import { migrateDatabase } from '#src/adapters/postgres/database.ts';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
 import { ADMIN, runAdmin } from '#test/support/admin-command.ts';
@@ -86,7 +86,7 @@ describe('interrupted backups and restores', function () {
       await untilNoCommand(place);
     }
     await restoreUpToVectors(place, own.folder);
-    const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', errorReason);
+    const begun = await migrateDatabase(place.settings.DATABASE_URL ?? '').then(() => '', errorReason);
     expect(begun).match(/^A restore of this database was not completed: /);
     const backedUp = await runAdmin(place.settings, ['backup', '--into', own.folder, '--keep', '1']);
     expect(backedUp.stderr).match(/^A restore of this database is unfinished: /m);

@@ -9,7 +9,7 @@ import { isFullRun, note } from '#test/support/fault-run.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
 import { until } from '#test/support/until.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const CASES = isFullRun ? 20 : 6;
 const KILLS = isFullRun ? 10 : 1;
@@ -24,7 +24,7 @@ describe(`a comparison of ${CASES} cases whose worker is killed while it runs`, 
   const asked = () => own.model.requests.map(({ messages }) => JSON.stringify(messages));
 
   before(async () => {
-    await workflowBundle();
+    await buildWorkflowBundle();
     own = await startFaultCase({ EVAL_MODEL: 'judge', EVAL_WAIT_SECONDS: '600' });
     own.model.behave((request) => {
       const isOfBrief = JSON.stringify(request.messages.slice(-1)).indexOf('Be brief.') % 3 === 0;

@@ -8,7 +8,7 @@ import { sideBySide } from '#test/support/side-by-side.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 import { untilClosed } from '#test/support/workflow-run.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 /** The everyday run has the one that is hardest to come back from: it is done, and nobody knows. */
 const positions = isFullRun ? ['before', 'after_effect', 'after_return'] : ['after_effect'];
@@ -103,7 +103,7 @@ describe('F1: a worker that dies', function () {
 
   before(async () => {
     // Once, and not by every worker for itself.
-    await workflowBundle();
+    await buildWorkflowBundle();
     const start = sideBySide(CASES_AT_A_TIME);
     undisturbed = start(() => runCase({ step: '', scenario: ingest, queues: 'ingestion' }, []));
     withinStep = start(runCaseWithinStep);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { ingestAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { ingestRequestResultSchema } from '#src/modules/rag/rag.schema.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { anEvaluableVersion, startPath } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
@@ -67,7 +67,9 @@ describe('F11: what is asked for fifty times at once', () => {
       ada.raw(`/rag/ingest/${documentId}`, { method: 'POST', headers, body: '{"redo":false}' }),
     );
     expect(answered(answers, 200)).length(TIMES);
-    const bodies = await Promise.all(answers.map(async (answer) => ingestAnswerSchema.parse(await answer.json())));
+    const bodies = await Promise.all(
+      answers.map(async (answer) => ingestRequestResultSchema.parse(await answer.json())),
+    );
     expect(bodies.filter(({ queued }) => queued)).length(1);
     const [jobId = '', ...others] = new Set(bodies.map((body) => body.embedding_job_id));
     expect(others).deep.equal([]);

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { defaultConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
+import { defaultConversionProcessLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Job } from '#src/modules/jobs/jobs.model.ts';
 import type { Member } from '#test/support/client.ts';
@@ -135,7 +135,7 @@ describe('F14: files that mean harm', function () {
     const { grownBytes, childBytes } = await peaks();
     note(`the worker grew by ${mebibytes(grownBytes)}, its largest parser had ${mebibytes(childBytes)}`);
     expect(grownBytes).lessThan(256 * MiB);
-    expect(childBytes).lessThan(defaultConversionLimits.processMemoryBytes);
+    expect(childBytes).lessThan(defaultConversionProcessLimits.processMemoryBytes);
   });
 
   it('let a neighbour go on', async () => {

@@ -8,7 +8,7 @@ import { embeddedTexts } from '#test/support/scripted-model.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 import { until } from '#test/support/until.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const DOCUMENTS = 50;
 const KILL_INTERVAL_MS = 3_000;
@@ -30,7 +30,7 @@ describe('F2: workers that are killed every three seconds, in turn', function ()
       (_, index) => `Sentence ${index} of document ${document} is about the number ${random.between(1, 9_999)}.`,
     ).join(' '),
   );
-  before(() => workflowBundle());
+  before(() => buildWorkflowBundle());
 
   async function ingestAll(own: FaultCase): Promise<Outcome> {
     const { db } = own.stack.container;

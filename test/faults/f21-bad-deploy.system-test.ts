@@ -12,7 +12,7 @@ import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { attributeOf } from '#test/support/workflow-run.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const runs = 5;
 
@@ -27,7 +27,7 @@ describe('F21: a version that cannot replay what has begun, and the way back', f
 
   /** The workflows of today, but for the name of a step: what an edit without `patched` does. */
   async function brokenBundle(): Promise<WorkflowBundleOption> {
-    const good = await workflowBundle();
+    const good = await buildWorkflowBundle();
     const code = 'code' in good ? good.code : await readFile(good.codePath, 'utf8');
     const broken = code.replaceAll('chunkDocument', 'cutDocument');
     expect(broken).not.equal(code);

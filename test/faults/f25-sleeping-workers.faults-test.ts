@@ -8,7 +8,7 @@ import { sideBySide } from '#test/support/side-by-side.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const TIMEOUT_MS = 120_000;
 const chunking = { target_tokens: '14', overlap_tokens: '0' };
@@ -156,7 +156,7 @@ describe('F25: a worker that sleeps until others have done its work', function (
   let outcomes: Promise<void>[];
 
   before(async () => {
-    await workflowBundle();
+    await buildWorkflowBundle();
     const start = sideBySide(2);
     outcomes = all.map(([, sleep]) => start(() => runCase(sleep)));
   });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
 import { anIngestedDocument, aPublishedAgent, ask, type ChatMessage } from '#test/support/builders.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, measured } from '#test/support/fault-run.ts';
@@ -76,7 +76,7 @@ describe('F7: a vector store that is away', function () {
     expect(waiting).include({ status: 'running' });
     expect(waiting.last_error).include({ code: 'service_unavailable' });
 
-    const { config } = ragConfigAnswerSchema.parse((await ada.get(`/rag/config/${byMeaning}`, 200)).body);
+    const { config } = ragConfigResultSchema.parse((await ada.get(`/rag/config/${byMeaning}`, 200)).body);
     const retrieval = { ...config.retrieval, mode: 'vector' };
     await ada.put(`/rag/config/${byMeaning}`, { ...config, retrieval }, 200);
     const alone = { agent_id: agent, message: question, include_document_ids: [byMeaning] };

@@ -5,7 +5,7 @@ import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { type JobDto, jobListSchema, jobSchema } from '#src/modules/jobs/jobs.schema.ts';
-import { ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
@@ -85,7 +85,7 @@ describe('an organization that changes its embedding model under a reader', func
     const poison = await ingested('poison.txt', 'Poison: the loan counter opens at ten.');
     ids.push(poison);
     for (const id of ids) {
-      const { config } = ragConfigAnswerSchema.parse((await ada.get(`/rag/config/${id}`, 200)).body);
+      const { config } = ragConfigResultSchema.parse((await ada.get(`/rag/config/${id}`, 200)).body);
       await ada.put(`/rag/config/${id}`, { ...config, retrieval: { ...config.retrieval, mode: 'vector' } }, 200);
     }
     await upload('stored.txt', 'It was never ingested.', { ingest: 'false' });

@@ -8,10 +8,10 @@ import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { type ReplayHistoriesIterable, type ReplayWorkerOptions, Worker } from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { expect } from 'chai';
-import { dataConverter } from '#src/temporal/data-converter.ts';
+import { createTemporalDataConverter } from '#src/temporal/data-converter.ts';
 import { mapPayloads } from '#test/support/sealed-history.ts';
 import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const folder = join(import.meta.dirname, 'histories');
 
@@ -25,7 +25,7 @@ describe('recorded histories', () => {
 
   before(async () => {
     installRuntimeOnce();
-    errors = await replay({ workflowBundle: await workflowBundle() }, async function* () {
+    errors = await replay({ workflowBundle: await buildWorkflowBundle() }, async function* () {
       for (const file of files)
         yield { workflowId: file, history: historyFromJSON(JSON.parse(await readHistory(file))) };
       const json = await readHistory('ingest-document-succeeded.json');
@@ -44,10 +44,10 @@ describe('recorded histories', () => {
 
   it('replays all histories when their payloads are encrypted', async () => {
     const key = { id: 'a-key', key: randomBytes(32) };
-    const converter = dataConverter({ sealing: key, all: [key] });
+    const converter = createTemporalDataConverter({ sealing: key, all: [key] });
     const [codec] = converter.payloadCodecs ?? [];
     const seal = async (payloads: Payload[]) => (await codec?.encode(payloads)) ?? payloads;
-    const options = { workflowBundle: await workflowBundle(converter), dataConverter: converter };
+    const options = { workflowBundle: await buildWorkflowBundle(converter), dataConverter: converter };
     const encrypted = await replay(options, async function* () {
       for (const file of files) {
         const history = historyFromJSON(JSON.parse(await readHistory(file)));

@@ -5,7 +5,7 @@ import { Context } from '@temporalio/activity';
 import type { WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { withHeartbeats } from '#activities/heartbeats.ts';
-import { nudgeSignalName } from '#src/contracts/alignment.ts';
+import { scoreNewRoundsSignalName } from '#src/contracts/alignment.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/ingestion.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
@@ -137,7 +137,7 @@ function nudgedAlignment(): typeof alignment & Pick<Recording, 'activities' | 'm
   const meanwhile = async (run: WorkflowHandle) => {
     await ending.promise;
     stub.arrive();
-    await run.signal(nudgeSignalName);
+    await run.signal(scoreNewRoundsSignalName);
     nudged.resolve();
   };
   return { ...alignment, activities: stub.activities, meanwhile };
@@ -161,7 +161,7 @@ function retriedAlignment(): typeof alignment & Pick<Recording, 'activities' | '
   const meanwhile = async (run: WorkflowHandle) => {
     await failing.promise;
     isBroken = false;
-    await run.signal(nudgeSignalName);
+    await run.signal(scoreNewRoundsSignalName);
     nudged.resolve();
   };
   return { ...alignment, activities, meanwhile };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { alignmentWorkflowId, anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { alignmentWorkflowId, anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { alignmentCalibrationFor } from '#src/domain/alignment/score.ts';
 import { judgeDialogues } from '../../bench/alignment/dialogue-quality.ts';
 import { readDialogues } from '../../bench/alignment/dialogues.ts';
@@ -42,7 +42,7 @@ async function converse(
   if (said === undefined) throw new Error('There is no such dialogue.');
   const { persona, anchors } = said.agent;
   const agentId = await aPublishedAgent(own.member, { agent_prompt: persona, anchor_words: anchors });
-  await untilJob(own.member, anchoringWorkflowId(agentId), 'succeeded');
+  await untilJob(own.member, anchorWordsWorkflowId(agentId), 'succeeded');
   let chatId = '';
   const wanted = said.rounds.slice(0, rounds);
   for (const [place, { user, agent }] of wanted.entries()) {

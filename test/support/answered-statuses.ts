@@ -1,12 +1,12 @@
 import type { Server, ServerResponse } from 'node:http';
-import { listErrors } from '#src/errors.ts';
-import type { Route } from '#src/http/routing/route.ts';
+import { listErrorCatalogue } from '#src/errors.ts';
+import type { HttpRoute } from '#src/http/routing/route.ts';
 import type { AppResponse } from '#src/http/server/middleware.ts';
 
 /** Statuses that any route can answer, tested once for all routes. */
 const generalStatuses = new Set([429, 500, 503]);
 
-const statusOfCode = new Map(listErrors().map(({ code, status }) => [code, status]));
+const statusOfCode = new Map(listErrorCatalogue().map(({ code, status }) => [code, status]));
 
 const declared = new Set<string>();
 const answered = new Set<string>();
@@ -15,7 +15,7 @@ const answered = new Set<string>();
  * Records which of the statuses that the routes declare the server answers. `scripts/test.ts` adds up all processes of a
  * run and names the statuses that no test has seen.
  */
-export function recordAnsweredStatuses(server: Server, routes: readonly Route[]): void {
+export function recordAnsweredStatuses(server: Server, routes: readonly HttpRoute[]): void {
   for (const route of routes) {
     for (const status of declaredStatuses(route)) declared.add(`${route.method.toUpperCase()} ${route.path} ${status}`);
   }
@@ -29,7 +29,7 @@ export function recordAnsweredStatuses(server: Server, routes: readonly Route[])
   });
 }
 
-function declaredStatuses({ access, responses, errors = [] }: Route): number[] {
+function declaredStatuses({ access, responses, errors = [] }: HttpRoute): number[] {
   const statuses = [...Object.keys(responses).map(Number), ...errors.map((code) => statusOfCode.get(code) ?? 0)];
   return (access === 'public' ? statuses : [...statuses, 401]).filter((status) => !generalStatuses.has(status));
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
-import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { runAdmin } from './admin-command.ts';
 import { readAvatar, uploadAvatar } from './avatars.ts';
 import { aPublishedAgent, aStoredConnection, ask } from './builders.ts';
@@ -77,7 +77,7 @@ export async function fillInstallation(source: Stack): Promise<{ ada: Member; ag
   await untilJob(ada, postprocess_job_id, 'succeeded');
   // The run writes the title after its job is done.
   await untilClosed(source.container, postprocess_job_id);
-  await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
+  await untilJob(ada, anchorWordsWorkflowId(agentId), 'succeeded');
   await uploadAvatar(ada, await plainImage({ width: 64, height: 64 }).png().toBuffer(), 200);
   await aStoredConnection(source, ada, 'Reports');
   const outdated = () => source.container.db('connection_schedules').whereNotNull('outdatedAt').first('connectionId');

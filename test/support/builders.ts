@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import type { z } from 'zod';
-import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
@@ -164,7 +164,7 @@ export async function anAgentOfDraft(
 export async function aSettledAgentOfDraft(...publication: Parameters<typeof anAgentOfDraft>): Promise<AgentDto> {
   const [client] = publication;
   const { id } = await anAgentOfDraft(...publication);
-  await untilJob(client, anchoringWorkflowId(id), 'succeeded');
+  await untilJob(client, anchorWordsWorkflowId(id), 'succeeded');
   return agentSchema.parse((await client.get(`/agents/${id}`, 200)).body);
 }
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { errorCodesOf, type Route } from '#src/http/routing/route.ts';
+import { errorCodesOfRoute, type HttpRoute } from '#src/http/routing/route.ts';
 
 /** `body` is parsed JSON, text for other media types, and null when there is none. */
 export type Reply = { status: number; headers: Headers; body: unknown };
@@ -40,7 +40,11 @@ export type Member = ApiClient & {
   orgId: string;
 };
 
-export function createClient(options: { baseUrl: string; routes: readonly Route[]; token: string | null }): ApiClient {
+export function createClient(options: {
+  baseUrl: string;
+  routes: readonly HttpRoute[];
+  token: string | null;
+}): ApiClient {
   const { baseUrl, routes, token } = options;
 
   const raw = (path: string, init: RequestInit = {}): Promise<Response> => {
@@ -97,7 +101,7 @@ async function readBody(response: Response): Promise<unknown> {
   return /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : text;
 }
 
-function checkAgainstContract(routes: readonly Route[], method: string, path: string, reply: Reply): void {
+function checkAgainstContract(routes: readonly HttpRoute[], method: string, path: string, reply: Reply): void {
   if (reply.status >= 400 && !/json/.test(reply.headers.get('content-type') ?? '')) {
     throw new Error(`${method} ${path} answered ${reply.status} without a problem body`);
   }
@@ -111,17 +115,17 @@ function checkAgainstContract(routes: readonly Route[], method: string, path: st
 }
 
 /** An address without a route answers with what is true of any. */
-function checkProblem(route: Route | undefined, request: string, code: string): void {
-  const declared: ReadonlySet<string> | undefined = route && errorCodesOf(route);
+function checkProblem(route: HttpRoute | undefined, request: string, code: string): void {
+  const declared: ReadonlySet<string> | undefined = route && errorCodesOfRoute(route);
   if (declared === undefined || declared.has(code)) return;
   throw new Error(`${request} answered ${code}, which is not among the errors of ${route?.operationId}`);
 }
 
 /** The most specific route wins, as in the server: literal segments before parameters. */
-function findRoute(routes: readonly Route[], method: string, path: string): Route | undefined {
+function findRoute(routes: readonly HttpRoute[], method: string, path: string): HttpRoute | undefined {
   const segments = (path.split('?')[0] ?? '').split('/');
   const wanted = method.toLowerCase();
-  const fits = (route: Route): boolean => {
+  const fits = (route: HttpRoute): boolean => {
     if (route.method !== wanted) return false;
     const pattern = route.path.split('/');
     return (
@@ -129,6 +133,6 @@ function findRoute(routes: readonly Route[], method: string, path: string): Rout
       pattern.every((part, index) => part.startsWith(':') || part === segments[index])
     );
   };
-  const parameters = (route: Route): number => route.path.split(':').length;
+  const parameters = (route: HttpRoute): number => route.path.split(':').length;
   return routes.filter(fits).sort((a, b) => parameters(a) - parameters(b))[0];
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Context } from 'mocha';
-import type { ConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
+import type { ConversionProcessLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import type { ConvertedDocument, DocumentConverter, OcrOptions } from '#src/ports/documents.ts';
@@ -14,7 +14,11 @@ export type ConverterEnvironment = {
   converter: DocumentConverter;
   folder: string;
   /** Writes the file, detects its format and converts it, as an ingestion does. */
-  convert(fileName: string, content: string | Buffer, limits?: Partial<ConversionLimits>): Promise<ConvertedDocument>;
+  convert(
+    fileName: string,
+    content: string | Buffer,
+    limits?: Partial<ConversionProcessLimits>,
+  ): Promise<ConvertedDocument>;
   convertPath(path: string): Promise<ConvertedDocument>;
   write(fileName: string, content: string | Buffer): Promise<string>;
   remove(): Promise<void>;
@@ -28,7 +32,7 @@ const toolsDir = process.env.TOOLS_DIR ?? '';
 
 export async function createConverterEnvironment(): Promise<ConverterEnvironment> {
   const folder = await mkdtemp(join(tmpdir(), 'converter-test-'));
-  const build = (limits: Partial<ConversionLimits> = {}) =>
+  const build = (limits: Partial<ConversionProcessLimits> = {}) =>
     createConverter({ sandbox, toolsDir, tempDir: folder, limits });
   const converter = build();
   const write = async (fileName: string, content: string | Buffer) => {

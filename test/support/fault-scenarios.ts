@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createAlignmentActivities } from '#activities/alignment.ts';
-import { createAnchoringActivities } from '#activities/anchoring.ts';
+import { createAnchorWordActivities } from '#activities/anchoring.ts';
 import { createConnectorActivities } from '#activities/connectors.ts';
 import { createDeletionActivities } from '#activities/deletion.ts';
 import { createErasureActivities } from '#activities/erasure.ts';
@@ -10,7 +10,7 @@ import { createExportActivities } from '#activities/exports.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
 import { createPreviewActivities } from '#activities/previews.ts';
 import {
-  anchoringWorkflowId,
+  anchorWordsWorkflowId,
   deletionWorkflowId,
   erasureWorkflowId,
   previewWorkflowId,
@@ -247,9 +247,9 @@ const failErasure: Scenario = {
 const anchor: Scenario = {
   drive: async (own) => {
     const agentId = await aPublishedAgent(own.member);
-    await untilEnd(own, anchoringWorkflowId(agentId), 'succeeded');
+    await untilEnd(own, anchorWordsWorkflowId(agentId), 'succeeded');
     expect(await candidatesOf(own, agentId)).length.within(24, 40);
-    return { documentId: null, jobId: anchoringWorkflowId(agentId) };
+    return { documentId: null, jobId: anchorWordsWorkflowId(agentId) };
   },
 };
 
@@ -261,7 +261,7 @@ async function candidatesOf({ stack }: FaultCase, agentId: string): Promise<stri
 const parkAnchoring: Scenario = {
   faults: 'proposeWords:before:throw:model_not_configured:1',
   drive: async (own) => {
-    const jobId = anchoringWorkflowId(await aPublishedAgent(own.member));
+    const jobId = anchorWordsWorkflowId(await aPublishedAgent(own.member));
     await retryUntilDone(own, jobId);
     return { documentId: null, jobId };
   },
@@ -270,7 +270,7 @@ const parkAnchoring: Scenario = {
 const failAnchoring: Scenario = {
   faults: 'proposeWords:before:throw:blob_missing',
   drive: async (own) => {
-    const jobId = anchoringWorkflowId(await aPublishedAgent(own.member));
+    const jobId = anchorWordsWorkflowId(await aPublishedAgent(own.member));
     await untilEnd(own, jobId, 'failed');
     await retryUntilDone(own, jobId);
     return { documentId: null, jobId };
@@ -280,7 +280,7 @@ const failAnchoring: Scenario = {
 const cancelAnchoring: Scenario = {
   faults: 'proposeWords:after_effect:hang',
   drive: async (own) => {
-    const jobId = anchoringWorkflowId(await aPublishedAgent(own.member));
+    const jobId = anchorWordsWorkflowId(await aPublishedAgent(own.member));
     await until('it proposes', async () => (await jobOf(own, jobId)).stage === 'propose');
     await own.stack.container.orchestrator.cancel(jobId);
     await untilEnd(own, jobId, 'cancelled');
@@ -346,7 +346,7 @@ const cancelPreview = stopPreview('renderPreview:after_effect:hang', async (own,
 const noDeps = null as never;
 const previews = Object.keys(createPreviewActivities({ previews: noDeps }));
 const alignment = Object.keys(createAlignmentActivities({ alignment: noDeps }));
-const anchoring = Object.keys(createAnchoringActivities({ anchoring: noDeps }));
+const anchoring = Object.keys(createAnchorWordActivities({ anchoring: noDeps }));
 const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
 const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings', 'recordReembedding'];
 const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));

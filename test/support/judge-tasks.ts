@@ -1,5 +1,5 @@
-import type { JudgeTask, PairToJudge, ReplyToJudge } from '#src/domain/judging/judgement.ts';
-import type { RubricAxis } from '#src/domain/judging/rubric.ts';
+import type { JudgeCallMaterial, ReplyPairToJudge, ReplyToJudge } from '#src/domain/judging/judgement.ts';
+import type { JudgeRubricAxis } from '#src/domain/judging/rubric.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 
 const replied: ReplyToJudge = {
@@ -10,21 +10,21 @@ const replied: ReplyToJudge = {
   reply: 'The fee is one percent.',
 };
 
-export function replyTask(material: Partial<ReplyToJudge> = {}): JudgeTask & { mode: 'plain' } {
+export function replyTask(material: Partial<ReplyToJudge> = {}): JudgeCallMaterial & { mode: 'plain' } {
   return { mode: 'plain', material: { ...replied, ...material } };
 }
 
-export function promptTask(agentPrompt: string): JudgeTask & { mode: 'plain' } {
+export function promptTask(agentPrompt: string): JudgeCallMaterial & { mode: 'plain' } {
   return { mode: 'plain', material: { kind: 'prompt', agentName: 'Lena', agentPrompt, tags: ['loans'] } };
 }
 
-export function anchoredTask(material: Partial<ReplyToJudge> = {}, sample = 1, axis: RubricAxis = 'relevance') {
+export function anchoredTask(material: Partial<ReplyToJudge> = {}, sample = 1, axis: JudgeRubricAxis = 'relevance') {
   return { mode: 'anchored' as const, axis, sample, material: { ...replied, ...material } };
 }
 
-export function pairTask(a: string, b: string, material: Partial<PairToJudge> = {}) {
+export function pairTask(a: string, b: string, material: Partial<ReplyPairToJudge> = {}) {
   const { persona, input, expected } = replied;
-  const pair: PairToJudge = {
+  const pair: ReplyPairToJudge = {
     ...{ kind: 'pair', input, expected },
     a: { persona, reply: a },
     b: { persona, reply: b },

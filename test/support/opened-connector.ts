@@ -3,7 +3,7 @@ import { createDropboxConnector } from '#src/adapters/connectors/dropbox-connect
 import { createGraphConnector } from '#src/adapters/connectors/graph-connector.ts';
 import type { ConnectorDeps } from '#src/adapters/connectors/provider-api.ts';
 import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
-import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
+import { createProviderHttpClient } from '#src/adapters/web/provider-caller.ts';
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { Connector, OAuthConnectorAccess } from '#src/ports/connectors.ts';
 import { type FakeFiles, startFakeDrive } from './fake-drive.ts';
@@ -32,7 +32,7 @@ export async function openConnector(provider: OAuthConnectorProvider): Promise<O
   const siteId = provider === 'acme_sharepoint' ? fakeSiteId : null;
   return {
     fake,
-    connector: connectorOf(provider, { agent, call: createProviderCaller({ agent }), baseUrl: fake.baseUrl }),
+    connector: connectorOf(provider, { agent, call: createProviderHttpClient({ agent }), baseUrl: fake.baseUrl }),
     newAccess: () => ({ kind: 'oauth', accessToken: fake.token(), siteId }),
     close: async () => {
       await agent.close();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { createDriveConnector } from '#src/adapters/connectors/drive-connector.ts';
 import { createDropboxConnector } from '#src/adapters/connectors/dropbox-connector.ts';
-import { encodeFolderCursor } from '#src/adapters/connectors/folder-paths.ts';
+import { encodeFolderListingCursor } from '#src/adapters/connectors/folder-paths.ts';
 import { createGraphConnector } from '#src/adapters/connectors/graph-connector.ts';
 import { createS3Connector } from '#src/adapters/connectors/s3-connector.ts';
 import { createChatModel, createStreamTimeout } from '#src/adapters/models/chat-model.ts';
@@ -20,7 +20,7 @@ import { createHttpRequestTool } from '#src/adapters/tools/built-in-executors.ts
 import { createListEventsTool } from '#src/adapters/tools/google-calendar.ts';
 import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '#src/adapters/web/guarded-fetch.ts';
-import { createIdentityProviderCaller, createProviderCaller } from '#src/adapters/web/provider-caller.ts';
+import { createIdentityProviderHttpClient, createProviderHttpClient } from '#src/adapters/web/provider-caller.ts';
 import { createPassport, type PassportDeps } from '#src/http/request/authentication.ts';
 import type { ConnectorAccess, RemoteFile } from '#src/ports/connectors.ts';
 import type { ModelRequest } from '#src/ports/models.ts';
@@ -146,7 +146,7 @@ export async function openOutboundClients({
 }): Promise<OutboundClients> {
   const agent = createGuardedAgent({ allow: [place] });
   const baseUrl = `http://${place}`;
-  const call = createProviderCaller({ agent, deadlineMs: timeMs });
+  const call = createProviderHttpClient({ agent, deadlineMs: timeMs });
   const deps = { agent, call, baseUrl, silenceMs: timeMs, downloadMs: timeMs };
   const folder = mkdtempSync(join(tmpdir(), 'outbound-'));
   writeFileSync(join(folder, 'original'), 'the file');
@@ -190,7 +190,7 @@ export async function openOutboundClients({
     readAll((await connector.download(access, file, { limitBytes, signal })).content);
   const signIn = await signInFlow(
     baseUrl,
-    createIdentityProviderCaller({ issuer: baseUrl, allow: [], deadlineMs: timeMs }),
+    createIdentityProviderHttpClient({ issuer: baseUrl, allow: [], deadlineMs: timeMs }),
   );
 
   const provided = { otherwise: 'provider_unavailable' };
@@ -431,10 +431,10 @@ export async function openOutboundClients({
 }
 
 function cursor(baseUrl: string): string {
-  return encodeFolderCursor({ position: `${baseUrl}/v1.0/next`, folderId: 'f', path: '' });
+  return encodeFolderListingCursor({ position: `${baseUrl}/v1.0/next`, folderId: 'f', path: '' });
 }
 
-async function signInFlow(baseUrl: string, call: ReturnType<typeof createProviderCaller>) {
+async function signInFlow(baseUrl: string, call: ReturnType<typeof createProviderHttpClient>) {
   const { publicKey, privateKey } = await generateKeyPair('RS256');
   const client = { id: 'client', secret: 'secret' };
   const nonce = 'nonce';

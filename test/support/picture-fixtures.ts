@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { crc32, deflateSync } from 'node:zlib';
-import { defaultConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
-import { drawPdfPages } from '#src/adapters/converter/formats/pdf.ts';
+import { defaultConversionProcessLimits } from '#src/adapters/converter/conversion-limits.ts';
+import { renderPdfPageImages } from '#src/adapters/converter/formats/pdf.ts';
 import { readPgmImages } from '#src/adapters/converter/ocr/image-pages.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { type PdfText, type Picture, pdfFile } from './document-fixtures.ts';
@@ -12,11 +12,11 @@ const margin = 100;
 export async function scanOf(folder: string, path: string): Promise<Picture> {
   const images = new PassThrough();
   const drawing = readPgmImages(images).next();
-  await drawPdfPages(
+  await renderPdfPageImages(
     {
       sandbox: createParserSandbox('auto'),
       ...{ path, python: 'python3', toolsDir: process.env.TOOLS_DIR ?? '', workingDirectory: folder },
-      ...{ limits: defaultConversionLimits, signal: new AbortController().signal, onProgress: () => undefined },
+      ...{ limits: defaultConversionProcessLimits, signal: new AbortController().signal, onProgress: () => undefined },
     },
     [0],
     images,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import pino from 'pino';
-import { createFairQueue } from '#src/adapters/limits.ts';
+import { createFairWorkQueue } from '#src/adapters/limits.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
@@ -102,7 +102,7 @@ export async function createRetrievalFixture(): Promise<RetrievalFixture> {
         rank: async (_type, { passages }) => [...passages],
         models: { reranker: async () => null, queryPrefix: async () => '' },
         logger: pino({ level: 'silent' }),
-        inTurn: { words: createFairQueue(4), vectors: createFairQueue(4) },
+        inTurn: { words: createFairWorkQueue(4), vectors: createFairWorkQueue(4) },
         ...parts,
       }),
 

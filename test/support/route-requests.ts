@@ -1,4 +1,4 @@
-import type { Route } from '#src/http/routing/route.ts';
+import type { HttpRoute } from '#src/http/routing/route.ts';
 import { freshEmail } from './builders.ts';
 import type { ApiClient } from './client.ts';
 import { gifOfFrames } from './poison/images.ts';
@@ -79,7 +79,7 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
 }
 
 /** What is nobody's own does not count, like the providers of tools. */
-export function namesThing({ path }: Route): boolean {
+export function namesThing({ path }: HttpRoute): boolean {
   return path.replace('/:provider', '').includes(':');
 }
 
@@ -91,7 +91,7 @@ const preferences: Record<string, string> = { importDocumentsFromConnector: 'wai
 /** Asks a route about these things. */
 export function askRoute(
   client: ApiClient,
-  route: Route,
+  route: HttpRoute,
   ids: Ids,
   options: { body?: object | undefined; signal?: AbortSignal; headers?: Record<string, string> } = {},
 ): Promise<Response> {

@@ -11,7 +11,7 @@ import { createEventStreamRegistry, type EventStreamRegistry } from '#src/http/r
 import { createErrorHandler } from '#src/http/response/problem.ts';
 import { createDispatcher, createRouteTable } from '#src/http/routing/dispatch.ts';
 import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
-import type { Route } from '#src/http/routing/route.ts';
+import type { HttpRoute } from '#src/http/routing/route.ts';
 import { createRequestLog } from '#src/http/server/middleware.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 
@@ -19,7 +19,7 @@ export type ServedRoutes = { baseUrl: string; streams: EventStreamRegistry; clos
 
 /** The HTTP core with routes of the test's own, on a port of its own. */
 export async function serveRoutes(
-  routes: readonly Route[],
+  routes: readonly HttpRoute[],
   deps: {
     authenticate?: BearerAuthenticator;
     activeSessions?: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;

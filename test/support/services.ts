@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { migrate } from '#src/adapters/postgres/database.ts';
+import { migrateDatabase } from '#src/adapters/postgres/database.ts';
 
 /** The real services that a run of the tests shares. */
 export type TestServices = {
@@ -84,7 +84,7 @@ async function ensureTemplate(admin: pg.Client): Promise<string> {
     if (rowCount === 0) {
       await admin.query(`drop database if exists ${template}_new with (force)`);
       await admin.query(`create database ${template}_new`);
-      await migrate(urlOf(`${template}_new`));
+      await migrateDatabase(urlOf(`${template}_new`));
       await admin.query(`alter database ${template}_new rename to ${template}`);
     }
     return template;

@@ -1,7 +1,7 @@
 // Loaded by mocha before the first test file.
 import { promiseHooks } from 'node:v8';
 import fc from 'fast-check';
-import { enableNullChecks } from '#src/adapters/postgres/shapes.ts';
+import { enableNullColumnChecks } from '#src/adapters/postgres/shapes.ts';
 import { runSeed } from './seeded.ts';
 
 /** The everyday run always draws the same values; `npm run test:all` sets another seed and prints it. */
@@ -11,4 +11,4 @@ fc.configureGlobal({ seed: runSeed });
 // the main thread, where these are all promises of the process: a tenth of its CPU time, for traces that no test reads.
 promiseHooks.createHook = () => () => undefined;
 
-enableNullChecks();
+enableNullColumnChecks();

@@ -9,7 +9,7 @@ import { createApp } from '#src/app.ts';
 import { type Config, loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
 import { defaultRateLimits } from '#src/domain/access/limits.ts';
-import type { Route } from '#src/http/routing/route.ts';
+import type { HttpRoute } from '#src/http/routing/route.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { type RunningWorkers, startWorkers } from '#workers/run.ts';
 import { recordAnsweredStatuses } from './answered-statuses.ts';
@@ -27,7 +27,7 @@ export type Stack = {
   /** The environment in which another process is a part of this stack. */
   settings: Readonly<Record<string, string>>;
   container: Container;
-  routes: readonly Route[];
+  routes: readonly HttpRoute[];
   /** A client without a token. */
   anonymous: ApiClient;
   /** Registers a user with an organization of his own. */

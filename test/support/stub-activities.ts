@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { AlignmentActivities } from '#activities/alignment.ts';
-import type { AnchoringActivities } from '#activities/anchoring.ts';
+import type { AnchorWordActivities } from '#activities/anchoring.ts';
 import type { ConnectorActivities } from '#activities/connectors.ts';
 import type { DeletionActivities } from '#activities/deletion.ts';
 import type { ErasureActivities } from '#activities/erasure.ts';
@@ -11,9 +11,9 @@ import type { PreviewActivities } from '#activities/previews.ts';
 import type { ReembeddingActivities } from '#activities/reembedding.ts';
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import type { ImportCounts, ImportFileResult } from '#src/contracts/connectors.ts';
-import type { AuditPageInput, EraseRowsInput } from '#src/contracts/deletion.ts';
+import type { AuditStorePageInput, EraseRowsInput } from '#src/contracts/deletion.ts';
 import type { EvaluationPlan, EvaluationStepsResult } from '#src/contracts/evaluation.ts';
-import { zeroJudgingUsage } from '#src/domain/judging/judgement.ts';
+import { zeroJudgeTokenUsage } from '#src/domain/judging/judgement.ts';
 
 type Call<Name> = { name: Name; input: unknown };
 type Stubs<Activities> = { [Name in keyof Activities]?: Activities[Name] };
@@ -103,8 +103,8 @@ export function stubAlignment(waiting: number, stubs: Stubs<AlignmentActivities>
   return { ...recorded, arrive };
 }
 
-export const stubAnchoring = (stubs: Stubs<AnchoringActivities> = {}) =>
-  stubActivities<AnchoringActivities>({ proposeWords: async () => ({ count: 40 }), ...stubs });
+export const stubAnchoring = (stubs: Stubs<AnchorWordActivities> = {}) =>
+  stubActivities<AnchorWordActivities>({ proposeWords: async () => ({ count: 40 }), ...stubs });
 
 /** Imports of a connection with `total` new files. Each is pending until it is fetched or fails. */
 export function stubConnectors(total: number, stubs: Stubs<ConnectorActivities> = {}) {
@@ -169,7 +169,7 @@ export function stubErasure(documentSlices: number, stubs: Stubs<ErasureActiviti
 
 /** The cost of one answer of a model. */
 export const oneCall: EvaluationStepsResult = {
-  spent: { ...zeroJudgingUsage, calls: 1, inputTokens: 10, completionTokens: 2, costUsd: 0.5 },
+  spent: { ...zeroJudgeTokenUsage, calls: 1, inputTokens: 10, completionTokens: 2, costUsd: 0.5 },
   failed: [],
 };
 
@@ -227,7 +227,7 @@ export function stubReembedding(documents: number, stubs: Stubs<ReembeddingActiv
 
 /** An audit with the given number of pages of documents, which finds one document without vectors. */
 export function stubStoreAudit(documentPages: number, stubs: Stubs<StoreAuditActivities> = {}) {
-  const pages: AuditPageInput[] = [];
+  const pages: AuditStorePageInput[] = [];
   const recorded = stubActivities<StoreAuditActivities>({
     auditPage: async (input) => {
       pages.push(input);

@@ -3,7 +3,7 @@ import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker
 import { v7 as uuidv7 } from 'uuid';
 import { mapErrorsToTemporalFailures } from '#activities/interceptors/errors.ts';
 import { registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import { buildWorkflowBundle } from '#workers/bundle.ts';
 import { testServices } from './services.ts';
 import { connectToTemporal } from './temporal-client.ts';
 import { installRuntimeOnce } from './temporal-runtime.ts';
@@ -32,7 +32,7 @@ export async function testWorkers(): Promise<TestWorkers> {
   const temporal = connectToTemporal({ address, namespace: NAMESPACE });
   await registerSearchAttributes(temporal);
   const connection = await NativeConnection.connect({ address });
-  const bundle = await workflowBundle();
+  const bundle = await buildWorkflowBundle();
 
   return {
     temporal,

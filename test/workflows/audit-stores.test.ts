@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { withHeartbeats } from '#activities/heartbeats.ts';
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import type { AuditProgress, AuditReport } from '#src/domain/documents/audit-report.ts';
+import type { StoreAuditProgress, StoreAuditReport } from '#src/domain/documents/audit-report.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { failFirstAttempt, stubStoreAudit } from '#test/support/stub-activities.ts';
@@ -27,7 +27,7 @@ describe('auditStores', () => {
   it('checks the pages of each pass in order and returns the totals', async () => {
     const { activities, pages } = stubStoreAudit(3);
     const run = await audit(activities);
-    const report: AuditReport = await run.result();
+    const report: StoreAuditReport = await run.result();
     expect(report).deep.equal({
       checked: { points: 1, documents: 30, blobs: 1, deletions: 1 },
       findings: { missing_points: { found: 1, repaired: 1, first: ['document-1'] } },
@@ -36,7 +36,7 @@ describe('auditStores', () => {
       ...['points', 'documents', 'documents 2', 'documents 3', 'blobs', 'deletions'],
     ]);
     expect(pages.every((page) => page.repair && page.graceSeconds === 60)).equal(true);
-    expect(await run.query<AuditProgress>(stageQueryName)).deep.equal({ pass: null, after: null, report });
+    expect(await run.query<StoreAuditProgress>(stageQueryName)).deep.equal({ pass: null, after: null, report });
     expect(await attributeOf(run, 'Stage')).equal('done');
     expect(await detailsOf(run)).match(/^30 documents/);
   });

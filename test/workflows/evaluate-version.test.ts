@@ -5,12 +5,12 @@ import type { EvaluationActivities } from '#activities/evaluation.ts';
 import type {
   AnswerCaseInput,
   EvaluationProgress,
-  JudgeUnitInput,
+  RunJudgeCallInput,
   ScoreEvaluationInput,
 } from '#src/contracts/evaluation.ts';
 import { evaluationCaseWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { judgingUnitName } from '#src/domain/judging/judgement.ts';
+import { judgeCallName } from '#src/domain/judging/judgement.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
@@ -31,7 +31,7 @@ describe('evaluateVersion and compareVersions', () => {
       typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'evaluate' }),
     });
   const nameOf = ({ name, input }: { name: string; input: unknown }) =>
-    name === 'judgeUnit' ? judgingUnitName((input as JudgeUnitInput).unit) : name;
+    name === 'judgeUnit' ? judgeCallName((input as RunJudgeCallInput).unit) : name;
 
   it('judges the prompt in parallel with the cases, and each case after its answer', async () => {
     const { activities, calls } = stubEvaluation();

@@ -12,7 +12,7 @@ import { stubIngestion } from '#test/support/stub-activities.ts';
 import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { createTestNamespace } from '#test/support/temporal-namespace.ts';
 import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const QUEUED = 40;
 /** The worker may already have received some tasks. */
@@ -68,7 +68,7 @@ describe('a queue of ingestions', () => {
       connection,
       namespace: temporal.namespace,
       taskQueue: taskQueues.ingestion,
-      workflowBundle: await workflowBundle(),
+      workflowBundle: await buildWorkflowBundle(),
       activities,
       maxConcurrentActivityTaskExecutions: 1,
       interceptors: { activity: [mapErrorsToTemporalFailures] },

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import proto from '@temporalio/proto';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
-import type { WorkflowStart } from '#src/contracts/jobs.ts';
+import type { WorkflowToStart } from '#src/contracts/jobs.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import {
@@ -31,24 +31,24 @@ describe('the orchestrator over Temporal', () => {
   });
   after(() => temporal.close());
 
-  const ingest: WorkflowStart = {
+  const ingest: WorkflowToStart = {
     workflow: 'ingestDocument',
     input: { orgId: 'org', documentId: 'document', generation: 1 },
     summary: 'Ingest a note',
   };
-  const score: WorkflowStart = {
+  const score: WorkflowToStart = {
     workflow: 'scoreAlignment',
     input: { orgId: 'org', chatId: 'chat' },
     summary: 'Score a chat',
   };
-  const remove: WorkflowStart = {
+  const remove: WorkflowToStart = {
     workflow: 'deleteDocument',
     input: { orgId: 'org', documentId: 'document' },
     summary: 'Delete a document',
   };
   /** Start of an attempt of a queued job. */
   const startIds = [uuidv7(), uuidv7()];
-  const start = (workflowId: string, work: WorkflowStart, attempt = 1, startId = startIds[attempt - 1] ?? '') =>
+  const start = (workflowId: string, work: WorkflowToStart, attempt = 1, startId = startIds[attempt - 1] ?? '') =>
     orchestrator.start({
       workflowId,
       start: work,

@@ -14,7 +14,7 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { createCodecApp } from '#src/http/server/codec-app.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
-import { createPayloadCodec, dataConverter } from '#src/temporal/data-converter.ts';
+import { createPayloadCodec, createTemporalDataConverter } from '#src/temporal/data-converter.ts';
 import type { Member } from '#test/support/client.ts';
 import { untilHistory } from '#test/support/history-events.ts';
 import { readable } from '#test/support/sealed-history.ts';
@@ -22,7 +22,7 @@ import { testServices } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { untilRun } from '#test/support/until-job.ts';
-import { workflowBundle } from '#workers/bundle.ts';
+import { buildWorkflowBundle } from '#workers/bundle.ts';
 import { startWorkers } from '#workers/run.ts';
 import { temporalProgram } from '../../scripts/launchers/temporal.ts';
 
@@ -104,9 +104,9 @@ describe('encrypted payloads', () => {
         expect(await run.staticSummary()).match(/^Ingest document /);
         expect(run.memo).to.include.keys('startId', 'attempt');
         const { temporal } = own.config;
-        const converter = dataConverter(temporal.payloadKeys);
+        const converter = createTemporalDataConverter(temporal.payloadKeys);
         await Worker.runReplayHistory(
-          { workflowBundle: await workflowBundle(converter), dataConverter: converter },
+          { workflowBundle: await buildWorkflowBundle(converter), dataConverter: converter },
           history,
         );
       }

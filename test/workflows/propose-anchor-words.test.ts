@@ -1,6 +1,6 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
-import type { AnchoringActivities } from '#activities/anchoring.ts';
+import type { AnchorWordActivities } from '#activities/anchoring.ts';
 import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
@@ -15,7 +15,7 @@ describe('proposeAnchorWords', () => {
     worker = await standingWorker();
   });
 
-  const propose = (activities: AnchoringActivities) =>
+  const propose = (activities: AnchorWordActivities) =>
     worker.start('proposeAnchorWords', activities, {
       args: [{ orgId: 'org', agentId: 'agent' }],
       typedSearchAttributes: searchAttributes({ OrgId: 'org', AgentId: 'agent', JobKind: 'anchors' }),

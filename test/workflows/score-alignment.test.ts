@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import { withHeartbeats } from '#activities/heartbeats.ts';
-import { type AlignmentProgress, nudgeSignalName } from '#src/contracts/alignment.ts';
+import { type AlignmentProgress, scoreNewRoundsSignalName } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
@@ -27,7 +27,7 @@ describe('scoreAlignment', () => {
       worker.signalWithStart('scoreAlignment', activities, {
         workflowId,
         args: [input],
-        signal: nudgeSignalName,
+        signal: scoreNewRoundsSignalName,
         typedSearchAttributes: searchAttributes({ OrgId: 'org', ChatId: 'chat', JobKind: 'alignment' }),
       });
     return { run: await nudge(), nudge };

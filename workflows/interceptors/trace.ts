@@ -10,16 +10,16 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import {
-  type RunSpan,
-  spanIdOfRun,
+  spanIdOfWorkflowRun,
   traceHeaderName,
   traceparentWithSpanId,
-  traceSinkName,
+  traceSinkNameOfWorkflows,
+  type WorkflowRunSpan,
 } from '#src/contracts/workflow-runs.ts';
-import { failureOf } from '../failure.ts';
+import { toRunFailure } from '../failure.ts';
 
 /** The worker implements this sink, because workflow code cannot export spans. */
-export type TraceSinks = Sinks & { [traceSinkName]: { ended(span: RunSpan): void } };
+export type TraceSinks = Sinks & { [traceSinkNameOfWorkflows]: { ended(span: WorkflowRunSpan): void } };
 
 const sinks = proxySinks<TraceSinks>();
 
@@ -31,7 +31,7 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
   let trace: string | undefined;
   const withTrace = <Input extends { headers: Headers }>(input: Input): Input => {
     if (trace === undefined) return input;
-    const own = traceparentWithSpanId(trace, spanIdOfRun(workflowInfo().runId));
+    const own = traceparentWithSpanId(trace, spanIdOfWorkflowRun(workflowInfo().runId));
     return { ...input, headers: { ...input.headers, [traceHeaderName]: defaultPayloadConverter.toPayload(own) } };
   };
 
@@ -45,10 +45,10 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
           trace = given;
           const { workflowType, runId, runStartTime } = workflowInfo();
           const end = (failure?: string) =>
-            sinks[traceSinkName].ended({
+            sinks[traceSinkNameOfWorkflows].ended({
               workflowType,
               parent: given,
-              spanId: spanIdOfRun(runId),
+              spanId: spanIdOfWorkflowRun(runId),
               startMs: runStartTime.getTime(),
               endMs: Date.now(),
               ...(failure !== undefined && { failure }),
@@ -78,5 +78,5 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
 };
 
 function wordFor(error: TemporalFailure): string {
-  return isCancellation(error) ? 'cancelled' : (failureOf(error)?.code ?? 'internal_error');
+  return isCancellation(error) ? 'cancelled' : (toRunFailure(error)?.code ?? 'internal_error');
 }

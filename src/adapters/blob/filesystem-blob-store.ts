@@ -3,7 +3,7 @@ import { access, mkdir, open, opendir, readdir, rename, rm, stat } from 'node:fs
 import { dirname, join } from 'node:path';
 import { appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
-import { hasErrorCode, requireBlobKey, toStorageError, writeUploadFile } from './upload-file.ts';
+import { hasErrorCode, requireValidBlobKey, toStorageError, writeUploadFile } from './upload-file.ts';
 
 /** Age at which a file in `incoming` is left from a crash: uploads without data for a minute are ended earlier. */
 const STRAY_AFTER_MS = 60 * 60_000;
@@ -18,8 +18,8 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
   const objects = join(options.directory, 'objects');
   const incoming = join(options.directory, 'incoming');
 
-  const pathOf = (key: string): string => join(objects, requireBlobKey(key));
-  const stagedPathOf = (stagingKey: string): string => join(incoming, requireBlobKey(stagingKey));
+  const pathOf = (key: string): string => join(objects, requireValidBlobKey(key));
+  const stagedPathOf = (stagingKey: string): string => join(incoming, requireValidBlobKey(stagingKey));
 
   return {
     async stage(input) {

@@ -22,7 +22,7 @@ import { attachmentContentDisposition } from '#src/domain/text/content-dispositi
 import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { requireBlobKey, toStorageError, writeUploadFile } from './upload-file.ts';
+import { requireValidBlobKey, toStorageError, writeUploadFile } from './upload-file.ts';
 
 const refusals = new Set([301, 400, 401, 403, 405]);
 
@@ -127,8 +127,8 @@ export function createS3BlobStore(
   const smallUploads = pLimit(SMALL_UPLOADS);
   const incoming = `${prefix}incoming/`;
   const objects = `${prefix}objects/`;
-  const objectOf = (key: string) => ({ Bucket, Key: objects + requireBlobKey(key) });
-  const stagedOf = (stagingKey: string) => ({ Bucket, Key: incoming + requireBlobKey(stagingKey) });
+  const objectOf = (key: string) => ({ Bucket, Key: objects + requireValidBlobKey(key) });
+  const stagedOf = (stagingKey: string) => ({ Bucket, Key: incoming + requireValidBlobKey(stagingKey) });
 
   const missing = (key: string) => (error: unknown) => {
     throw isMissing(error)

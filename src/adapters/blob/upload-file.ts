@@ -7,7 +7,7 @@ import { appError } from '#src/errors.ts';
  * Throws for an invalid key. Keys are generated and hold no user text, so this only keeps a bug from reaching a path
  * outside of the store.
  */
-export function requireBlobKey(key: string): string {
+export function requireValidBlobKey(key: string): string {
   if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`"${key}" is not a blob key`);
   return key;
 }

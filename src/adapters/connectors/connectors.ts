@@ -3,7 +3,7 @@ import { googleOAuthProvider } from '#src/adapters/providers.ts';
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { ConnectorOAuth, ConnectorRegistry } from '#src/ports/connectors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
-import type { ProviderCaller } from '#src/ports/web.ts';
+import type { ProviderHttpClient } from '#src/ports/web.ts';
 import { createDriveConnector } from './drive-connector.ts';
 import { createDropboxConnector } from './dropbox-connector.ts';
 import { createGraphConnector } from './graph-connector.ts';
@@ -56,7 +56,7 @@ type ConnectorSettings = Readonly<
 
 export function createConnectors(
   settings: ConnectorSettings,
-  deps: { call: ProviderCaller; agent: Dispatcher },
+  deps: { call: ProviderHttpClient; agent: Dispatcher },
 ): ConnectorRegistry {
   const depsOf = (provider: keyof ConnectorSettings) => ({ ...deps, baseUrl: settings[provider].baseUrl });
   const consentAt = (provider: OAuthConnectorProvider) => {

@@ -1,26 +1,26 @@
-import { arrayOrEmpty, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
+import { arrayOrEmptyArray, recordOrEmptyObject, textOrEmptyString } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
-import type { ProviderResponse } from '#src/ports/web.ts';
+import type { ProviderHttpResponse } from '#src/ports/web.ts';
 import {
-  childPath,
+  childFilePath,
   createFolderPathResolver,
-  decodeFolderCursor,
-  encodeFolderCursor,
-  type FolderCursor,
-  pathSegments,
-  pathSegmentsOfQuery,
+  decodeFolderListingCursor,
+  encodeFolderListingCursor,
+  type FolderListingCursor,
+  remotePathSegmentsOfQuery,
+  splitRemotePath,
 } from './folder-paths.ts';
 import {
   type ConnectorDeps,
-  createProviderApi,
+  createProviderApiClient,
   encodeUrlSegment,
   folderMediaType,
   nullIfNotFound,
-  parseErrorBody,
-  requireObjectList,
-  requireText,
-  throttledError,
+  parseProviderErrorBody,
+  rateLimitedByProviderError,
+  requireObjectListInResponse,
+  requireTextInResponse,
 } from './provider-api.ts';
 
 const name = 'Google Drive';
@@ -55,7 +55,7 @@ type DriveFile = {
  */
 export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://www.googleapis.com'}/drive/v3`;
-  const api = createProviderApi({ ...deps, name, roots: [root], readErrorCode, errorByCode });
+  const api = createProviderApiClient({ ...deps, name, roots: [root], readErrorCode, errorByCode });
 
   const ask = (access: ConnectorAccess, path: string, query: Readonly<Record<string, string>>) =>
     api.ask(access, `${root}/${path}?${new URLSearchParams(query)}`);
@@ -69,7 +69,10 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   const search = async (access: ConnectorAccess, q: string, more: Readonly<Record<string, string>>) => {
     const query = { q: `${q} and trashed = false`, fields: `nextPageToken,files(${fields})`, ...everyDrive, ...more };
     const { files, nextPageToken } = await ask(access, 'files', query);
-    return { files: requireObjectList(name, files).map(fileOf), nextPage: textOrEmpty(nextPageToken) || null };
+    return {
+      files: requireObjectListInResponse(name, files).map(fileOf),
+      nextPage: textOrEmptyString(nextPageToken) || null,
+    };
   };
 
   /**
@@ -105,29 +108,31 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
 
     async check(access) {
       const { user } = await ask(access, 'about', { fields: 'user(permissionId,emailAddress)' });
-      const { permissionId, emailAddress } = recordOrEmpty(user);
-      return { accountId: requireText(name, permissionId), accountName: textOrEmpty(emailAddress) };
+      const { permissionId, emailAddress } = recordOrEmptyObject(user);
+      return { accountId: requireTextInResponse(name, permissionId), accountName: textOrEmptyString(emailAddress) };
     },
 
     async list(access, { fileId, path }, page) {
-      const folderId = fileId ?? (await resolve(access, pathSegments(path), true)).id;
+      const folderId = fileId ?? (await resolve(access, splitRemotePath(path), true)).id;
       const paging = { pageSize: '500', orderBy: 'folder,name', ...(page !== null && { pageToken: page }) };
       const { files, nextPage } = await search(access, `${queryLiteral(folderId)} in parents`, paging);
       const listed: RemoteFile[] = [];
       for (const file of files)
-        listed.push(remoteFile(await followShortcut(access, file), childPath(pathSegments(path).join('/'), file.name)));
+        listed.push(
+          remoteFile(await followShortcut(access, file), childFilePath(splitRemotePath(path).join('/'), file.name)),
+        );
       return { files: listed, nextPage };
     },
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = pathSegmentsOfQuery(wanted);
-        return remoteFile(await followShortcut(access, await resolve(access, names)), names.reduce(childPath, ''));
+        const names = remotePathSegmentsOfQuery(wanted);
+        return remoteFile(await followShortcut(access, await resolve(access, names)), names.reduce(childFilePath, ''));
       }
       const found = await read(access, wanted.fileId);
       // Files that other users share have no parent folder in this account; their path starts at its root.
       const folder = (await pathsWithin(access, null)(found.parentId)) ?? '';
-      return remoteFile(await followShortcut(access, found), childPath(folder, found.name));
+      return remoteFile(await followShortcut(access, found), childFilePath(folder, found.name));
     },
 
     async download(access, { fileId }, options) {
@@ -156,16 +161,21 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     changes: {
       async begin(access, { fileId, path }) {
         const folder =
-          fileId === undefined ? await resolve(access, pathSegments(path), true) : await read(access, fileId);
+          fileId === undefined ? await resolve(access, splitRemotePath(path), true) : await read(access, fileId);
         const drive = folder.driveId === '' ? {} : { driveId: folder.driveId };
         const query = { supportsAllDrives: 'true', ...drive };
         const { startPageToken } = await ask(access, 'changes/startPageToken', query);
-        const position = requireText(name, startPageToken);
-        return encodeFolderCursor({ position, folderId: folder.id, path: pathSegments(path).join('/'), ...drive });
+        const position = requireTextInResponse(name, startPageToken);
+        return encodeFolderListingCursor({
+          position,
+          folderId: folder.id,
+          path: splitRemotePath(path).join('/'),
+          ...drive,
+        });
       },
 
       async since(access, cursor) {
-        const from = decodeFolderCursor(cursor);
+        const from = decodeFolderListingCursor(cursor);
         const answer = await ask(access, 'changes', {
           pageToken: from.position,
           pageSize: '500',
@@ -173,17 +183,17 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
           ...everyDrive,
           ...(from.driveId !== undefined && { driveId: from.driveId }),
         }).catch(throwExpiredCursor);
-        const changes = await changesIn(access, from, requireObjectList(name, answer.changes));
-        const next = textOrEmpty(answer.nextPageToken);
-        const position = requireText(name, next || answer.newStartPageToken);
-        return { changes, cursor: encodeFolderCursor({ ...from, position }), hasMore: next !== '' };
+        const changes = await changesIn(access, from, requireObjectListInResponse(name, answer.changes));
+        const next = textOrEmptyString(answer.nextPageToken);
+        const position = requireTextInResponse(name, next || answer.newStartPageToken);
+        return { changes, cursor: encodeFolderListingCursor({ ...from, position }), hasMore: next !== '' };
       },
     },
   };
 
   async function changesIn(
     access: ConnectorAccess,
-    within: FolderCursor,
+    within: FolderListingCursor,
     told: readonly Readonly<Record<string, unknown>>[],
   ): Promise<RemoteChange[]> {
     const pathOf = pathsWithin(access, within);
@@ -192,11 +202,11 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       if (changeType === 'drive' || fileId === within.folderId) continue;
       const now = removed === true || file === undefined ? null : fileOf(file);
       const folder = now === null || now.isTrashed ? null : await pathOf(now.parentId);
-      if (now === null || folder === null) changes.push({ kind: 'gone', fileId: textOrEmpty(fileId) });
+      if (now === null || folder === null) changes.push({ kind: 'gone', fileId: textOrEmptyString(fileId) });
       else
         changes.push({
           kind: 'present',
-          file: remoteFile(await followShortcut(access, now), childPath(folder, now.name)),
+          file: remoteFile(await followShortcut(access, now), childFilePath(folder, now.name)),
         });
     }
     return changes;
@@ -214,18 +224,18 @@ function fileOf(value: unknown): DriveFile {
     modifiedTime,
     trashed,
     ...rest
-  } = recordOrEmpty(value);
+  } = recordOrEmptyObject(value);
   return {
-    id: textOrEmpty(id),
-    name: textOrEmpty(called),
-    mimeType: textOrEmpty(mimeType),
-    parentId: textOrEmpty(arrayOrEmpty(parents)[0]) || null,
-    driveId: textOrEmpty(rest.driveId),
+    id: textOrEmptyString(id),
+    name: textOrEmptyString(called),
+    mimeType: textOrEmptyString(mimeType),
+    parentId: textOrEmptyString(arrayOrEmptyArray(parents)[0]) || null,
+    driveId: textOrEmptyString(rest.driveId),
     sizeBytes: typeof size === 'string' ? Number(size) : null,
     // Google's own file formats have no MD5 checksum, so their modification time is the revision.
-    revision: textOrEmpty(md5Checksum) || textOrEmpty(modifiedTime),
+    revision: textOrEmptyString(md5Checksum) || textOrEmptyString(modifiedTime),
     isTrashed: trashed === true,
-    targetId: textOrEmpty(recordOrEmpty(rest.shortcutDetails).targetId),
+    targetId: textOrEmptyString(recordOrEmptyObject(rest.shortcutDetails).targetId),
   };
 }
 
@@ -246,15 +256,17 @@ function queryLiteral(text: string): string {
   return `'${text.replace(/['\\]/g, '\\$&')}'`;
 }
 
-function readErrorCode({ body }: ProviderResponse): string {
-  const error = recordOrEmpty(parseErrorBody(body).error);
-  return textOrEmpty(recordOrEmpty(arrayOrEmpty(error.errors)[0]).reason) || textOrEmpty(error.status);
+function readErrorCode({ body }: ProviderHttpResponse): string {
+  const error = recordOrEmptyObject(parseProviderErrorBody(body).error);
+  return (
+    textOrEmptyString(recordOrEmptyObject(arrayOrEmptyArray(error.errors)[0]).reason) || textOrEmptyString(error.status)
+  );
 }
 
-function errorByCode(reason: string, { status, headers }: ProviderResponse): AppError | null {
+function errorByCode(reason: string, { status, headers }: ProviderHttpResponse): AppError | null {
   if (status !== 403) return null;
   if (/RateLimitExceeded$|^rateLimitExceeded$|^quotaExceeded$|^dailyLimitExceeded$/.test(reason))
-    return throttledError(name, headers);
+    return rateLimitedByProviderError(name, headers);
   if (reason === 'insufficientPermissions') return appError('not_granted');
   if (reason === 'fileNotDownloadable') return appError('unsupported_format');
   if (reason === 'exportSizeLimitExceeded') {

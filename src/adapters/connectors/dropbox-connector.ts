@@ -1,15 +1,15 @@
-import { recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
+import { recordOrEmptyObject, textOrEmptyString } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
-import type { ProviderResponse } from '#src/ports/web.ts';
-import { pathSegments, pathSegmentsOfQuery } from './folder-paths.ts';
+import type { ProviderHttpResponse } from '#src/ports/web.ts';
+import { remotePathSegmentsOfQuery, splitRemotePath } from './folder-paths.ts';
 import {
   type ConnectorDeps,
-  createProviderApi,
+  createProviderApiClient,
   folderMediaType,
-  parseErrorBody,
-  requireObjectList,
-  requireText,
+  parseProviderErrorBody,
+  requireObjectListInResponse,
+  requireTextInResponse,
 } from './provider-api.ts';
 
 const name = 'Dropbox';
@@ -23,7 +23,7 @@ const listing = { limit: 500, include_non_downloadable_files: true };
 export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
   const root = `${baseUrl ?? 'https://api.dropboxapi.com'}/2`;
   const contentRoot = `${baseUrl ?? 'https://content.dropboxapi.com'}/2`;
-  const api = createProviderApi({ ...deps, name, roots: [root, contentRoot], readErrorCode, errorByCode });
+  const api = createProviderApiClient({ ...deps, name, roots: [root, contentRoot], readErrorCode, errorByCode });
 
   const ask = (access: ConnectorAccess, route: string, argument: object | null) =>
     api.ask(access, `${root}/${route}`, {
@@ -36,7 +36,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
   const open = async (access: ConnectorAccess, route: string, fileId: string, options: Options) => {
     const headers = { 'dropbox-api-arg': headerJson({ path: fileId }) };
     const opened = await api.open(access, `${contentRoot}/${route}`, { ...options, method: 'POST', headers });
-    return { ...opened, result: parseErrorBody(opened.headers.get('dropbox-api-result') ?? '') };
+    return { ...opened, result: parseProviderErrorBody(opened.headers.get('dropbox-api-result') ?? '') };
   };
 
   return {
@@ -48,7 +48,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
     async check(access) {
       const { account_id, email } = await ask(access, 'users/get_current_account', null);
-      return { accountId: requireText(name, account_id), accountName: textOrEmpty(email) };
+      return { accountId: requireTextInResponse(name, account_id), accountName: textOrEmptyString(email) };
     },
 
     async list(access, folder, page) {
@@ -57,13 +57,13 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
         ? ask(access, 'files/list_folder', first)
         : ask(access, 'files/list_folder/continue', { cursor: page }));
       return {
-        files: requireObjectList(name, entries).map(remoteFile),
-        nextPage: has_more === true ? requireText(name, cursor) : null,
+        files: requireObjectListInResponse(name, entries).map(remoteFile),
+        nextPage: has_more === true ? requireTextInResponse(name, cursor) : null,
       };
     },
 
     async find(access, wanted) {
-      const path = pathArgument({ fileId: wanted.fileId, path: pathSegmentsOfQuery(wanted).join('/') });
+      const path = pathArgument({ fileId: wanted.fileId, path: remotePathSegmentsOfQuery(wanted).join('/') });
       if (path === '') return remoteFile({ '.tag': 'folder' });
       return remoteFile(await ask(access, 'files/get_metadata', { path }));
     },
@@ -81,7 +81,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
       return {
         content,
         mediaType: 'application/octet-stream',
-        fileName: textOrEmpty(recordOrEmpty(export_metadata).name),
+        fileName: textOrEmptyString(recordOrEmptyObject(export_metadata).name),
         revision: remoteFile(file_metadata).revision,
       };
     },
@@ -89,13 +89,13 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
     changes: {
       async begin(access, folder) {
         const wanted = { path: pathArgument(folder), recursive: true, ...listing };
-        return requireText(name, (await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
+        return requireTextInResponse(name, (await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
       },
 
       async since(access, from) {
         const { entries, cursor, has_more } = await ask(access, 'files/list_folder/continue', { cursor: from });
-        const changes = requireObjectList(name, entries).map(changeOf);
-        return { changes, cursor: requireText(name, cursor), hasMore: has_more === true };
+        const changes = requireObjectListInResponse(name, entries).map(changeOf);
+        return { changes, cursor: requireTextInResponse(name, cursor), hasMore: has_more === true };
       },
     },
   };
@@ -104,30 +104,42 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 function pathArgument({ fileId, path }: { fileId?: string | undefined; path: string }): string {
   return (
     fileId ??
-    pathSegments(path)
+    splitRemotePath(path)
       .map((part) => `/${part}`)
       .join('')
   );
 }
 
 function remoteFile(value: unknown): RemoteFile {
-  const { '.tag': tag, id, name: called, path_display, path_lower, size, content_hash, rev } = recordOrEmpty(value);
+  const {
+    '.tag': tag,
+    id,
+    name: called,
+    path_display,
+    path_lower,
+    size,
+    content_hash,
+    rev,
+  } = recordOrEmptyObject(value);
   const isFolder = tag === 'folder';
   return {
-    fileId: textOrEmpty(id),
-    name: textOrEmpty(called),
-    path: pathSegments(textOrEmpty(path_display) || textOrEmpty(path_lower)).join('/'),
+    fileId: textOrEmptyString(id),
+    name: textOrEmptyString(called),
+    path: splitRemotePath(textOrEmptyString(path_display) || textOrEmptyString(path_lower)).join('/'),
     mimeType: isFolder ? folderMediaType : 'application/octet-stream',
     sizeBytes: typeof size === 'number' ? size : null,
     isFolder,
-    revision: textOrEmpty(content_hash) || textOrEmpty(rev),
+    revision: textOrEmptyString(content_hash) || textOrEmptyString(rev),
   };
 }
 
 function changeOf(value: unknown): RemoteChange {
-  const { '.tag': tag, path_display, path_lower } = recordOrEmpty(value);
+  const { '.tag': tag, path_display, path_lower } = recordOrEmptyObject(value);
   return tag === 'deleted'
-    ? { kind: 'gone-path', path: pathSegments(textOrEmpty(path_display) || textOrEmpty(path_lower)).join('/') }
+    ? {
+        kind: 'gone-path',
+        path: splitRemotePath(textOrEmptyString(path_display) || textOrEmptyString(path_lower)).join('/'),
+      }
     : { kind: 'present', file: remoteFile(value) };
 }
 
@@ -138,8 +150,8 @@ function headerJson(value: object): string {
 }
 
 /** Dropbox's `error_summary` is a code such as `path/not_found/..`; Dropbox says not to rely on its trailing dots. */
-function readErrorCode({ body }: ProviderResponse): string {
-  return textOrEmpty(parseErrorBody(body).error_summary).replace(/[/.]+$/, '');
+function readErrorCode({ body }: ProviderHttpResponse): string {
+  return textOrEmptyString(parseProviderErrorBody(body).error_summary).replace(/[/.]+$/, '');
 }
 
 function errorByCode(reason: string): AppError | null {

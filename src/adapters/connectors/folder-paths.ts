@@ -10,14 +10,14 @@ const folderCursor = z.strictObject({
   driveId: z.string().optional(),
 });
 
-export type FolderCursor = z.infer<typeof folderCursor>;
+export type FolderListingCursor = z.infer<typeof folderCursor>;
 
-export function encodeFolderCursor(cursor: FolderCursor): string {
+export function encodeFolderListingCursor(cursor: FolderListingCursor): string {
   return JSON.stringify(cursor);
 }
 
 /** Throws `cursor_expired` for a cursor that another version of this service wrote. */
-export function decodeFolderCursor(text: string): FolderCursor {
+export function decodeFolderListingCursor(text: string): FolderListingCursor {
   try {
     return folderCursor.parse(JSON.parse(text));
   } catch {
@@ -55,22 +55,22 @@ export function createFolderPathResolver(
   async function pathBelowParent({ name, parentId }: Folder, depth: number): Promise<string | null> {
     if (parentId === null) return within === null ? '' : null;
     const above = await pathOf(parentId, depth + 1);
-    return above === null ? null : childPath(above, name);
+    return above === null ? null : childFilePath(above, name);
   }
 
   return (folderId) => pathOf(folderId);
 }
 
-export function childPath(folder: string, name: string): string {
+export function childFilePath(folder: string, name: string): string {
   const safe = name.replaceAll('/', '_');
   return folder === '' ? safe : `${folder}/${safe}`;
 }
 
-export function pathSegments(path: string): string[] {
+export function splitRemotePath(path: string): string[] {
   return path.split('/').filter(Boolean);
 }
 
-export function pathSegmentsOfQuery({ path, name, folder = '' }: RemoteFileQuery): string[] {
-  if (path !== undefined) return pathSegments(path);
-  return name === undefined ? [] : [...pathSegments(folder), name];
+export function remotePathSegmentsOfQuery({ path, name, folder = '' }: RemoteFileQuery): string[] {
+  if (path !== undefined) return splitRemotePath(path);
+  return name === undefined ? [] : [...splitRemotePath(folder), name];
 }

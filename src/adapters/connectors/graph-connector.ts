@@ -1,26 +1,26 @@
-import { recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
+import { recordOrEmptyObject, textOrEmptyString } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
-import type { ProviderResponse } from '#src/ports/web.ts';
+import type { ProviderHttpResponse } from '#src/ports/web.ts';
 import {
-  childPath,
+  childFilePath,
   createFolderPathResolver,
-  decodeFolderCursor,
-  encodeFolderCursor,
-  type FolderCursor,
-  pathSegments,
-  pathSegmentsOfQuery,
+  decodeFolderListingCursor,
+  encodeFolderListingCursor,
+  type FolderListingCursor,
+  remotePathSegmentsOfQuery,
+  splitRemotePath,
 } from './folder-paths.ts';
 import {
   type ConnectorDeps,
-  createProviderApi,
+  createProviderApiClient,
   encodeUrlSegment,
   folderMediaType,
   nullIfNotFound,
-  parseErrorBody,
+  parseProviderErrorBody,
   requireOAuthAccess,
-  requireObjectList,
-  requireText,
+  requireObjectListInResponse,
+  requireTextInResponse,
 } from './provider-api.ts';
 
 const fields = 'id,name,size,file,folder,root,deleted,parentReference,cTag,eTag';
@@ -49,7 +49,7 @@ export function createGraphConnector({
 }: ConnectorDeps & { provider: 'acme_onedrive' | 'acme_sharepoint' }): Connector {
   const name = provider === 'acme_onedrive' ? 'OneDrive' : 'SharePoint';
   const root = `${baseUrl ?? 'https://graph.microsoft.com'}/v1.0`;
-  const api = createProviderApi({ ...deps, name, roots: [root], readErrorCode, errorByCode });
+  const api = createProviderApiClient({ ...deps, name, roots: [root], readErrorCode, errorByCode });
 
   function driveOf(access: ConnectorAccess): string {
     if (provider === 'acme_onedrive') return `${root}/me/drive`;
@@ -59,7 +59,7 @@ export function createGraphConnector({
 
   function urlOf(access: ConnectorAccess, { fileId, path }: { fileId?: string; path: string }): string {
     if (fileId !== undefined) return `${driveOf(access)}/items/${encodeUrlSegment(fileId)}`;
-    const names = pathSegments(path).map(encodeUrlSegment);
+    const names = splitRemotePath(path).map(encodeUrlSegment);
     return names.length === 0 ? `${driveOf(access)}/root` : `${driveOf(access)}/root:/${names.join('/')}:`;
   }
 
@@ -77,31 +77,34 @@ export function createGraphConnector({
 
     async check(access) {
       const { id, owner } = await api.ask(access, `${driveOf(access)}?$select=id,owner`);
-      const { user, group } = recordOrEmpty(owner);
-      const { email, displayName } = recordOrEmpty(user ?? group);
-      return { accountId: requireText(name, id), accountName: textOrEmpty(email) || textOrEmpty(displayName) };
+      const { user, group } = recordOrEmptyObject(owner);
+      const { email, displayName } = recordOrEmptyObject(user ?? group);
+      return {
+        accountId: requireTextInResponse(name, id),
+        accountName: textOrEmptyString(email) || textOrEmptyString(displayName),
+      };
     },
 
     async list(access, folder, page) {
       const first = `${urlOf(access, folder)}/children?$top=200&$select=${fields}`;
       const answer = await api.ask(access, page ?? first);
-      const path = pathSegments(folder.path).join('/');
-      const items = requireObjectList(name, answer.value).map(itemOf);
+      const path = splitRemotePath(folder.path).join('/');
+      const items = requireObjectListInResponse(name, answer.value).map(itemOf);
       return {
-        files: items.map((item) => remoteFile(item, childPath(path, item.name))),
-        nextPage: textOrEmpty(answer['@odata.nextLink']) || null,
+        files: items.map((item) => remoteFile(item, childFilePath(path, item.name))),
+        nextPage: textOrEmptyString(answer['@odata.nextLink']) || null,
       };
     },
 
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
-        const names = pathSegmentsOfQuery(wanted);
+        const names = remotePathSegmentsOfQuery(wanted);
         const item = await read(access, urlOf(access, { path: names.join('/') }));
-        return remoteFile(item, item.isRoot ? '' : childPath(names.slice(0, -1).join('/'), item.name));
+        return remoteFile(item, item.isRoot ? '' : childFilePath(names.slice(0, -1).join('/'), item.name));
       }
       const item = await read(access, urlOf(access, { fileId: wanted.fileId, path: '' }));
       const folder = (await pathsWithin(access, null)(item.parentId)) ?? '';
-      return remoteFile(item, item.isRoot ? '' : childPath(folder, item.name));
+      return remoteFile(item, item.isRoot ? '' : childFilePath(folder, item.name));
     },
 
     async download(access, { fileId }, options) {
@@ -118,47 +121,52 @@ export function createGraphConnector({
       async begin(access, folder) {
         const { id } = await read(access, urlOf(access, folder));
         const latest = await api.ask(access, `${driveOf(access)}/root/delta?token=latest&$select=${fields}`);
-        const position = requireText(name, latest['@odata.deltaLink']);
-        return encodeFolderCursor({ position, folderId: id, path: pathSegments(folder.path).join('/') });
+        const position = requireTextInResponse(name, latest['@odata.deltaLink']);
+        return encodeFolderListingCursor({ position, folderId: id, path: splitRemotePath(folder.path).join('/') });
       },
 
       async since(access, cursor) {
-        const from = decodeFolderCursor(cursor);
+        const from = decodeFolderListingCursor(cursor);
         const answer = await api.ask(access, from.position);
-        const changes = await changesIn(access, from, requireObjectList(name, answer.value).map(itemOf));
-        const next = textOrEmpty(answer['@odata.nextLink']);
-        const position = requireText(name, next || answer['@odata.deltaLink']);
-        return { changes, cursor: encodeFolderCursor({ ...from, position }), hasMore: next !== '' };
+        const changes = await changesIn(access, from, requireObjectListInResponse(name, answer.value).map(itemOf));
+        const next = textOrEmptyString(answer['@odata.nextLink']);
+        const position = requireTextInResponse(name, next || answer['@odata.deltaLink']);
+        return { changes, cursor: encodeFolderListingCursor({ ...from, position }), hasMore: next !== '' };
       },
     },
   };
 
-  async function changesIn(access: ConnectorAccess, within: FolderCursor, told: Item[]): Promise<RemoteChange[]> {
+  async function changesIn(
+    access: ConnectorAccess,
+    within: FolderListingCursor,
+    told: Item[],
+  ): Promise<RemoteChange[]> {
     const pathOf = pathsWithin(access, within);
     const changes: RemoteChange[] = [];
     for (const item of told) {
       if (item.isRoot || item.id === within.folderId) continue;
       const folder = item.isDeleted ? null : await pathOf(item.parentId);
       if (folder === null) changes.push({ kind: 'gone', fileId: item.id });
-      else changes.push({ kind: 'present', file: remoteFile(item, childPath(folder, item.name)) });
+      else changes.push({ kind: 'present', file: remoteFile(item, childFilePath(folder, item.name)) });
     }
     return changes;
   }
 }
 
 function itemOf(value: unknown): Item {
-  const { id, name, size, file, folder, root, deleted, parentReference, cTag, eTag, ...rest } = recordOrEmpty(value);
+  const { id, name, size, file, folder, root, deleted, parentReference, cTag, eTag, ...rest } =
+    recordOrEmptyObject(value);
   return {
-    id: textOrEmpty(id),
-    name: textOrEmpty(name),
-    parentId: root === undefined ? textOrEmpty(recordOrEmpty(parentReference).id) || null : null,
-    mimeType: textOrEmpty(recordOrEmpty(file).mimeType) || 'application/octet-stream',
+    id: textOrEmptyString(id),
+    name: textOrEmptyString(name),
+    parentId: root === undefined ? textOrEmptyString(recordOrEmptyObject(parentReference).id) || null : null,
+    mimeType: textOrEmptyString(recordOrEmptyObject(file).mimeType) || 'application/octet-stream',
     sizeBytes: typeof size === 'number' ? size : null,
-    revision: textOrEmpty(cTag) || textOrEmpty(eTag),
+    revision: textOrEmptyString(cTag) || textOrEmptyString(eTag),
     kind: folder !== undefined ? 'folder' : file !== undefined ? 'file' : 'other',
     isRoot: root !== undefined,
     isDeleted: deleted !== undefined,
-    downloadUrl: textOrEmpty(rest['@microsoft.graph.downloadUrl']),
+    downloadUrl: textOrEmptyString(rest['@microsoft.graph.downloadUrl']),
   };
 }
 
@@ -175,10 +183,10 @@ function remoteFile({ id, name, kind, mimeType, sizeBytes, revision }: Item, pat
   };
 }
 
-function readErrorCode({ body }: ProviderResponse): string {
-  return textOrEmpty(recordOrEmpty(parseErrorBody(body).error).code);
+function readErrorCode({ body }: ProviderHttpResponse): string {
+  return textOrEmptyString(recordOrEmptyObject(parseProviderErrorBody(body).error).code);
 }
 
-function errorByCode(_reason: string, { status }: ProviderResponse): AppError | null {
+function errorByCode(_reason: string, { status }: ProviderHttpResponse): AppError | null {
   return status === 410 ? appError('cursor_expired') : null;
 }

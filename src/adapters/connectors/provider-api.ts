@@ -1,20 +1,20 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
 import {
-  invalidProviderAnswer,
-  isRecord,
+  invalidProviderResponseError,
+  isPlainObject,
   limitStreamSize,
   parseProviderJson,
-  readBodyStart,
-  recordOrEmpty,
-  textOrEmpty,
+  readResponseBodyStart,
+  recordOrEmptyObject,
+  textOrEmptyString,
 } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorAccess, OAuthConnectorAccess } from '#src/ports/connectors.ts';
-import type { ProviderCaller, ProviderRequest, ProviderResponse } from '#src/ports/web.ts';
+import type { ProviderHttpClient, ProviderHttpRequest, ProviderHttpResponse } from '#src/ports/web.ts';
 
 export type ConnectorDeps = DownloadLimits & {
-  call: ProviderCaller;
+  call: ProviderHttpClient;
   /** An HTTP agent with the SSRF guard, because providers choose the URLs of downloads. */
   agent: Dispatcher;
   baseUrl: string | null;
@@ -23,7 +23,7 @@ export type ConnectorDeps = DownloadLimits & {
 type DownloadLimits = { silenceMs?: number; downloadMs?: number };
 
 type ProviderApi = {
-  ask(access: ConnectorAccess, url: string, request?: ProviderRequest): Promise<Readonly<Record<string, unknown>>>;
+  ask(access: ConnectorAccess, url: string, request?: ProviderHttpRequest): Promise<Readonly<Record<string, unknown>>>;
   open(
     access: ConnectorAccess,
     url: string,
@@ -36,7 +36,7 @@ type ProviderApi = {
   ): Promise<{ content: Readable; headers: Headers }>;
 };
 
-type ReadErrorCode = (answer: ProviderResponse) => string;
+type ReadErrorCode = (answer: ProviderHttpResponse) => string;
 
 const maxPauseSeconds = 3_600;
 /** Maximum entries of a listing page; the connectors request smaller pages. */
@@ -47,12 +47,12 @@ const maxEntries = 2_000;
  * wherever a response redirects to.
  * @param deps.errorByCode maps error codes whose meaning the HTTP status does not give
  */
-export function createProviderApi(
+export function createProviderApiClient(
   deps: Omit<ConnectorDeps, 'baseUrl'> & {
     name: string;
     roots: readonly string[];
     readErrorCode: ReadErrorCode;
-    errorByCode?: (reason: string, answer: ProviderResponse) => AppError | null;
+    errorByCode?: (reason: string, answer: ProviderHttpResponse) => AppError | null;
   },
 ): ProviderApi {
   const { call, agent, name, readErrorCode, errorByCode = () => null, silenceMs, downloadMs } = deps;
@@ -62,7 +62,7 @@ export function createProviderApi(
   const authorization = (access: ConnectorAccess, url: string): Record<string, string> =>
     isOwn(url) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
 
-  function failure(answer: ProviderResponse): AppError {
+  function failure(answer: ProviderHttpResponse): AppError {
     // Keeps only the provider's error code: a longer text may quote the request.
     const reason = /^[a-zA-Z_./]{1,80}$/.exec(readErrorCode(answer))?.[0] ?? '';
     return errorByCode(reason, answer) ?? failureOf(name, answer, reason);
@@ -78,7 +78,7 @@ export function createProviderApi(
       const answer = await call(url, { ...request, headers });
       if (answer.status < 200 || answer.status >= 300) throw failure(answer);
       const said = answer.body === '' ? null : parseProviderJson(name, answer);
-      if (said !== null && !isRecord(said)) throw invalidProviderAnswer(name);
+      if (said !== null && !isPlainObject(said)) throw invalidProviderResponseError(name);
       return said ?? {};
     },
     open: (access, url, { headers = {}, ...request }) =>
@@ -99,14 +99,15 @@ export function createProviderApi(
  * Returns the entries of a page. Throws for anything but a list of objects: a wrong response must not look like an empty
  * folder, whose documents a sync may delete.
  */
-export function requireObjectList(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
-  if (!Array.isArray(value) || value.length > maxEntries || !value.every(isRecord)) throw invalidProviderAnswer(name);
+export function requireObjectListInResponse(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
+  if (!Array.isArray(value) || value.length > maxEntries || !value.every(isPlainObject))
+    throw invalidProviderResponseError(name);
   return value;
 }
 
-export function requireText(name: string, value: unknown): string {
-  const text = textOrEmpty(value);
-  if (text === '') throw invalidProviderAnswer(name);
+export function requireTextInResponse(name: string, value: unknown): string {
+  const text = textOrEmptyString(value);
+  if (text === '') throw invalidProviderResponseError(name);
   return text;
 }
 
@@ -120,11 +121,11 @@ function tokenOf(access: ConnectorAccess): string {
 }
 
 /** 509 is SharePoint's status for an exceeded bandwidth limit. */
-function failureOf(name: string, { status, headers }: ProviderResponse, reason: string): AppError {
+function failureOf(name: string, { status, headers }: ProviderHttpResponse, reason: string): AppError {
   const said = reason === '' ? '' : `: ${reason}`;
   if (status === 401) return appError('needs_reauth');
   if (status === 404) return appError('remote_file_not_found');
-  if (status === 429 || status === 503 || status === 509) return throttledError(name, headers);
+  if (status === 429 || status === 503 || status === 509) return rateLimitedByProviderError(name, headers);
   if (status >= 400 && status < 500) {
     return appError('provider_rejected', { detail: `${name} rejected the request (${status}${said}).` });
   }
@@ -144,15 +145,15 @@ export function nullIfNotFound(error: unknown): null {
   throw error;
 }
 
-export function parseErrorBody(body: string): Readonly<Record<string, unknown>> {
+export function parseProviderErrorBody(body: string): Readonly<Record<string, unknown>> {
   try {
-    return recordOrEmpty(JSON.parse(body));
+    return recordOrEmptyObject(JSON.parse(body));
   } catch {
     return {};
   }
 }
 
-export function throttledError(name: string, headers: Headers = new Headers()): AppError {
+export function rateLimitedByProviderError(name: string, headers: Headers = new Headers()): AppError {
   const retryAfterSeconds = parseRetryAfterSeconds(headers.get('retry-after') ?? '');
   return appError('provider_throttled', {
     detail: `${name} limits the rate of requests.`,
@@ -178,7 +179,7 @@ export const maxDownloadMs = 50 * 60_000;
  * returned stream closes the connection.
  * @param options.announcedBytes 0 if unknown
  */
-export function limitDownload(
+export function limitDownloadSizeAndTime(
   body: Readable,
   { announcedBytes, limitBytes, longestMs }: { announcedBytes: number; limitBytes: number; longestMs: number },
 ): Readable {
@@ -212,7 +213,7 @@ type DownloadRequest = {
   agent: Dispatcher;
   method?: 'GET' | 'POST';
   headersFor: (url: string) => Readonly<Record<string, string>>;
-  failure: (answer: ProviderResponse, url: string) => AppError;
+  failure: (answer: ProviderHttpResponse, url: string) => AppError;
   limitBytes: number;
   signal: AbortSignal;
   silenceMs?: number | undefined;
@@ -233,12 +234,12 @@ async function openContent(url: string, options: DownloadRequest): Promise<{ con
     // Refuses 206 (Partial Content): without a range request, it is not the whole file.
     if (status < 200 || status >= 300 || status === 206) {
       throw failure(
-        { status, headers, body: (await readBodyStart(answer.body, maxErrorBodyBytes)).toString('utf8') },
+        { status, headers, body: (await readResponseBodyStart(answer.body, maxErrorBodyBytes)).toString('utf8') },
         finalUrl,
       );
     }
     const announcedBytes = Number(headers.get('content-length') ?? 0);
-    return { content: limitDownload(answer.body, { announcedBytes, limitBytes, longestMs }), headers };
+    return { content: limitDownloadSizeAndTime(answer.body, { announcedBytes, limitBytes, longestMs }), headers };
   } catch (error) {
     throw toDownloadError(error, signal);
   } finally {

@@ -7,7 +7,7 @@ import {
   S3ServiceException,
 } from '@aws-sdk/client-s3';
 import { type Dispatcher, request as send } from 'undici';
-import { readBody } from '#src/adapters/providers.ts';
+import { readResponseBody } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type {
   Connector,
@@ -16,7 +16,7 @@ import type {
   RemoteFileQuery,
   S3ConnectorAccess,
 } from '#src/ports/connectors.ts';
-import { folderMediaType, limitDownload, maxDownloadMs, parseRetryAfterSeconds } from './provider-api.ts';
+import { folderMediaType, limitDownloadSizeAndTime, maxDownloadMs, parseRetryAfterSeconds } from './provider-api.ts';
 
 /** Objects per page of a listing, so that a page fits in `maxAnswerBytes`. */
 const pageSize = 300;
@@ -163,7 +163,7 @@ export function createS3Connector(deps: {
         const { Body, ContentLength = 0, ContentType, ETag } = await client.send(wanted, { abortSignal: signal });
         if (!(Body instanceof Readable)) throw new TypeError('the response of the S3 endpoint has no body');
         return {
-          content: limitDownload(Body, { announcedBytes: ContentLength, limitBytes, longestMs }),
+          content: limitDownloadSizeAndTime(Body, { announcedBytes: ContentLength, limitBytes, longestMs }),
           mediaType: ContentType ?? file.mimeType,
           fileName: file.name,
           revision: revisionOf(ETag),
@@ -318,7 +318,7 @@ function createGuardedS3Handler(deps: { agent: Dispatcher; deadlineMs?: number; 
 }
 
 async function readAnswer(body: Readable, statusCode: number): Promise<Buffer> {
-  const bytes = await readBody(body, maxAnswerBytes);
+  const bytes = await readResponseBody(body, maxAnswerBytes);
   if (bytes === null || hasMore(bytes, '<', maxTags) || hasMore(bytes, '=', maxEqualsSigns)) {
     throw unavailable('The response of the S3 endpoint is too large.');
   }

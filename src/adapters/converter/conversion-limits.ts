@@ -1,8 +1,8 @@
 const MiB = 1024 ** 2;
 
-export type ConversionLimits = {
+export type ConversionProcessLimits = {
   /**
-   * Maximum wall time of a parser process, or of one page in OCR. Up to `maxWallTimeExtensions` times as long under CPU
+   * Maximum wall time of a parser process, or of one page in OCR. Up to `maxParserTimeExtensions` times as long under CPU
    * contention.
    */
   wallMs: number;
@@ -33,9 +33,9 @@ export type ConversionLimits = {
  * A parser that got less than half of its wall time as CPU time suffers from CPU contention and gets another period
  * of wall time, up to this many periods.
  */
-export const maxWallTimeExtensions = 5;
+export const maxParserTimeExtensions = 5;
 
-export const defaultConversionLimits: Readonly<ConversionLimits> = {
+export const defaultConversionProcessLimits: Readonly<ConversionProcessLimits> = {
   wallMs: 60_000,
   processMemoryBytes: 700 * MiB,
   heapMiB: 400,

@@ -6,20 +6,25 @@ import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConvertedDocument, DocumentConverter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { createFairQueue } from '../limits.ts';
+import { createFairWorkQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
-import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
+import { type ConversionProcessLimits, defaultConversionProcessLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
-import { drawPdfPages, type PdfReadOptions, pdfToDocument, readPdf } from './formats/pdf.ts';
+import { type PdfReadOptions, pdfPagesToDocument, readPdfPages, renderPdfPageImages } from './formats/pdf.ts';
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
 import {
   createOcrPageRecognizer,
-  type DrawPdfPages,
   type OcrProgress,
+  type RenderPdfPageImages,
   readImageByOcr,
   readPdfPagesByOcr,
 } from './ocr/read-pictures.ts';
-import { type CleanDocument, cleanDocument, type DocumentParser, textTooLongError } from './parsed-document.ts';
+import {
+  type CleanParsedDocument,
+  cleanParsedDocument,
+  type DocumentParser,
+  textTooLongError,
+} from './parsed-document.ts';
 import { runParserProcess, sandboxedNodeCommand } from './parser-process.ts';
 
 /**
@@ -66,20 +71,20 @@ export function createConverter(deps: {
   python?: string;
   atOnce?: number;
   ocrLanguages?: readonly string[];
-  limits?: Partial<ConversionLimits>;
+  limits?: Partial<ConversionProcessLimits>;
 }): DocumentConverter {
-  const limits: ConversionLimits = { ...defaultConversionLimits, ...deps.limits };
+  const limits: ConversionProcessLimits = { ...defaultConversionProcessLimits, ...deps.limits };
   const workingDirectory = deps.tempDir;
   const { atOnce = availableParallelism() } = deps;
-  const limitParsers = createFairQueue(atOnce, {
+  const limitParsers = createFairWorkQueue(atOnce, {
     maxRunningPerOwner: atOnce,
     maxRunningInCrowd: Math.max(1, atOnce - 1),
   });
   const { sandbox, ocrLanguages = ['eng'] } = deps;
   const recognize = createOcrPageRecognizer({ sandbox, languages: ocrLanguages, workingDirectory, limits });
 
-  async function parseInChild(source: Source): Promise<CleanDocument> {
-    let parsed: CleanDocument | undefined;
+  async function parseInChild(source: Source): Promise<CleanParsedDocument> {
+    let parsed: CleanParsedDocument | undefined;
     const path = await realpath(source.path);
     const { format, fileName, encoding } = source;
     await runParserProcess({
@@ -119,14 +124,14 @@ export function createConverter(deps: {
   ) {
     const pdf = await pdfAt(path, signal, onProgress);
     try {
-      return await limitParsers(orgId, () => readPdf(pdf));
+      return await limitParsers(orgId, () => readPdfPages(pdf));
     } catch (cause) {
       if (!(cause instanceof AppError && unreadablePdfCodes.has(cause.code))) throw cause;
       throw appError('converter_refused', { detail: 'LibreOffice or Gotenberg did not return a readable PDF.', cause });
     }
   }
 
-  async function parsePpt(source: Source, onProgress: PdfReadOptions['onProgress']): Promise<CleanDocument> {
+  async function parsePpt(source: Source, onProgress: PdfReadOptions['onProgress']): Promise<CleanParsedDocument> {
     if (!deps.renderer) {
       throw appError('converter_unavailable', {
         detail:
@@ -139,7 +144,7 @@ export function createConverter(deps: {
       const pdfPath = join(folder, 'rendered.pdf');
       const { path, signal } = source;
       await deps.renderer.render({ path, format: 'ppt', pdfPath, signal });
-      return await pdfToDocument(await readRenderedPdf({ ...source, path: pdfPath }, onProgress));
+      return await pdfPagesToDocument(await readRenderedPdf({ ...source, path: pdfPath }, onProgress));
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -148,17 +153,20 @@ export function createConverter(deps: {
   async function parsePdf(
     source: Source,
     onProgress: PdfReadOptions['onProgress'],
-  ): Promise<OcrProgress<CleanDocument>> {
+  ): Promise<OcrProgress<CleanParsedDocument>> {
     const { signal, recognition } = source;
     const pdf = await pdfAt(source.path, signal, onProgress);
-    const { pages, title } = await limitParsers(source.orgId, () => readPdf(pdf));
+    const { pages, title } = await limitParsers(source.orgId, () => readPdfPages(pdf));
     const reader = { recognize, recognition, signal, limits };
-    const draw: DrawPdfPages = (wanted, output, stop) => drawPdfPages({ ...pdf, signal: stop }, wanted, output);
+    const draw: RenderPdfPageImages = (wanted, output, stop) =>
+      renderPdfPageImages({ ...pdf, signal: stop }, wanted, output);
     const { document, pagesLeft } = await readPdfPagesByOcr(pages, draw, reader);
-    return document === null ? { document, pagesLeft } : completed(await pdfToDocument({ pages: document, title }));
+    return document === null
+      ? { document, pagesLeft }
+      : completed(await pdfPagesToDocument({ pages: document, title }));
   }
 
-  async function parse(source: Source, onProgress: (note: string) => void): Promise<OcrProgress<CleanDocument>> {
+  async function parse(source: Source, onProgress: (note: string) => void): Promise<OcrProgress<CleanParsedDocument>> {
     if (source.format === 'pdf') return parsePdf(source, onProgress);
     const { signal, recognition } = source;
     if (source.format === 'image')
@@ -166,12 +174,12 @@ export function createConverter(deps: {
     return completed(await parseText(source, onProgress));
   }
 
-  async function parseText(source: Source, onProgress: (note: string) => void): Promise<CleanDocument> {
+  async function parseText(source: Source, onProgress: (note: string) => void): Promise<CleanParsedDocument> {
     if (source.format === 'ppt') return parsePpt(source, onProgress);
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
     if (!parser) return limitParsers(source.orgId, () => parseInChild(source));
-    return cleanDocument(await parser({ ...source, bytes: await readFile(source.path) }));
+    return cleanParsedDocument(await parser({ ...source, bytes: await readFile(source.path) }));
   }
 
   return {
@@ -211,7 +219,7 @@ export function createConverter(deps: {
   };
 }
 
-function completed(document: CleanDocument): OcrProgress<CleanDocument> {
+function completed(document: CleanParsedDocument): OcrProgress<CleanParsedDocument> {
   return { document, pagesLeft: 0 };
 }
 

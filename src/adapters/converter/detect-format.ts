@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { fileTypeFromBuffer } from 'file-type';
 import { detectTextFormat, readableFormatsDescription, type SourceFormat } from '#src/domain/documents/formats.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import type { ConversionLimits } from './conversion-limits.ts';
+import type { ConversionProcessLimits } from './conversion-limits.ts';
 import { decodeText, detectUnicodeEncoding } from './decode-text.ts';
 import { listZipEntries, zipSignature } from './zip-guard.ts';
 
@@ -85,7 +85,7 @@ const headBytes = 64 * 1024;
 const pdfMarkWithinBytes = 1024;
 
 type Source = { path: string; fileName: string; declaredMediaType?: string };
-type ArchiveLimits = Pick<ConversionLimits, 'zipEntries'>;
+type ArchiveLimits = Pick<ConversionProcessLimits, 'zipEntries'>;
 
 export async function detectFormat(source: Source, limits: ArchiveLimits): Promise<SourceFormat> {
   const file = await open(source.path);

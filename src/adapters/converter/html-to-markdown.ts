@@ -9,7 +9,7 @@ const selfClosing =
   /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|d[td]|t[dhr]|tbody|thead|tfoot|option|optgroup)$/;
 
 /** Must run before untrusted HTML is parsed. Throws `corrupt_document` when elements nest too deeply. */
-export function checkHtmlNesting(html: string): void {
+export function checkHtmlNestingDepth(html: string): void {
   let depth = 0;
   for (const [, slash, name = ''] of html.matchAll(/<(\/?)([a-z][a-z0-9]*)/gi)) {
     if (!selfClosing.test(name.toLowerCase())) depth = slash ? Math.max(0, depth - 1) : depth + 1;

@@ -1,5 +1,5 @@
 import { type AppError, appError } from '#src/errors.ts';
-import type { ConversionLimits } from './conversion-limits.ts';
+import type { ConversionProcessLimits } from './conversion-limits.ts';
 
 export type ParsedDocument = {
   /** Markdown of the whole document as one string, or of each slide, sheet or page in order. Pages may be empty. */
@@ -47,10 +47,10 @@ export function cleanMarkdown(markdown: string): string {
 }
 
 /** A converted document. Page n starts at `pageMap[n - 1]` in `body`; `pageMap` is null if the format has no pages. */
-export type CleanDocument = { body: string; pageMap: number[] | null; title: string | null };
+export type CleanParsedDocument = { body: string; pageMap: number[] | null; title: string | null };
 
 /** Pages are cleaned before they are joined, because cleaning changes the text length and so the page offsets. */
-export function cleanDocument({ body, title }: ParsedDocument): CleanDocument {
+export function cleanParsedDocument({ body, title }: ParsedDocument): CleanParsedDocument {
   if (typeof body === 'string') return { body: cleanMarkdown(body), pageMap: null, title };
   const pageMap: number[] = [];
   const parts: string[] = [];
@@ -64,6 +64,6 @@ export function cleanDocument({ body, title }: ParsedDocument): CleanDocument {
   return { body: parts.join(''), pageMap, title };
 }
 
-export function textTooLongError({ bodyLength }: Pick<ConversionLimits, 'bodyLength'>): AppError {
+export function textTooLongError({ bodyLength }: Pick<ConversionProcessLimits, 'bodyLength'>): AppError {
   return appError('too_large', { detail: `The text of the file is longer than ${bodyLength} characters.` });
 }

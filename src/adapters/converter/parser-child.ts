@@ -2,9 +2,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
-import { sendFailureToParent, sendToParent } from './child-messages.ts';
-import type { ConversionLimits } from './conversion-limits.ts';
-import { cleanDocument, type DocumentParser, textTooLongError } from './parsed-document.ts';
+import { sendFailureToParentProcess, sendToParentProcess } from './child-messages.ts';
+import type { ConversionProcessLimits } from './conversion-limits.ts';
+import { cleanParsedDocument, type DocumentParser, textTooLongError } from './parsed-document.ts';
 
 /**
  * Parsers are imported on demand, so that the process starts fast. PDFs, images and .ppt files have their own
@@ -32,10 +32,10 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
 } satisfies Record<Exclude<SourceFormat, 'pdf' | 'image' | 'ppt'>, unknown>;
 
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);
-const limits: ConversionLimits = JSON.parse(limitsText);
+const limits: ConversionProcessLimits = JSON.parse(limitsText);
 const parse = await parsers[format]?.();
 if (!parse) throw new Error(`parser-child.ts has no parser for the format ${format}.`);
-sendToParent({ ready: true });
+sendToParentProcess({ ready: true });
 try {
   const { size } = await stat(path);
   if (size > limits.sourceBytes)
@@ -44,13 +44,13 @@ try {
     });
   const bytes = await readFile(path);
   if (bytes.subarray(0, 4).toString('latin1') === 'PK\x03\x04') {
-    const { checkZip } = await import('./zip-guard.ts');
-    await checkZip(path, limits);
+    const { checkZipArchiveLimits } = await import('./zip-guard.ts');
+    await checkZipArchiveLimits(path, limits);
   }
-  const document = cleanDocument(await parse({ bytes, fileName, encoding }));
+  const document = cleanParsedDocument(await parse({ bytes, fileName, encoding }));
   // Checks the text length here and not in the parent process, which would hold several copies of an oversized text.
   if (document.body.length > limits.bodyLength) throw textTooLongError(limits);
-  sendToParent(document);
+  sendToParentProcess(document);
 } catch (error) {
-  sendFailureToParent(error, 'The file is damaged: reading it failed.');
+  sendFailureToParentProcess(error, 'The file is damaged: reading it failed.');
 }

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { z } from 'zod';
 import { AppError, appError } from '#src/errors.ts';
 import { type ParserSandbox, programSearchPath } from '../parser-sandbox.ts';
-import { type ConversionLimits, maxWallTimeExtensions } from './conversion-limits.ts';
+import { type ConversionProcessLimits, maxParserTimeExtensions } from './conversion-limits.ts';
 
 const projectFolder = join(import.meta.dirname, '../../..');
 const readableCode = ['src/adapters/converter', 'src/domain', 'src/errors.ts', 'node_modules', 'package.json'];
@@ -23,7 +23,7 @@ export function sandboxedNodeCommand(parser: {
   args: string[];
   readable: string[];
   hasNativeCode?: boolean;
-  limits: Pick<ConversionLimits, 'heapMiB'>;
+  limits: Pick<ConversionProcessLimits, 'heapMiB'>;
 }): { command: string; args: string[] } {
   const readable = [...parser.readable, ...readableCode.map((name) => join(projectFolder, name))];
   const node = [
@@ -62,7 +62,7 @@ type ParserProcess = {
   command: string;
   args: string[];
   workingDirectory: string;
-  limits: Pick<ConversionLimits, 'wallMs' | 'processMemoryBytes' | 'outputBytes'>;
+  limits: Pick<ConversionProcessLimits, 'wallMs' | 'processMemoryBytes' | 'outputBytes'>;
   signal: AbortSignal;
   input?: Readable;
 } & (
@@ -109,7 +109,7 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
       () => undefined,
     );
     if (usedMs === undefined) return;
-    if (usedMs < run.limits.wallMs / 2 && wallPeriods < maxWallTimeExtensions) return void wall.refresh();
+    if (usedMs < run.limits.wallMs / 2 && wallPeriods < maxParserTimeExtensions) return void wall.refresh();
     const subject = isWallPerMessage ? 'A page' : 'The file';
     const seconds = Math.round((wallPeriods * run.limits.wallMs) / 1_000);
     end(appError('conversion_timeout', { detail: `${subject} was not converted within ${seconds} seconds.` }));

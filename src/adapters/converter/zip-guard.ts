@@ -2,12 +2,12 @@ import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import yauzl from 'yauzl';
 import { AppError, appError } from '#src/errors.ts';
-import type { ConversionLimits } from './conversion-limits.ts';
+import type { ConversionProcessLimits } from './conversion-limits.ts';
 
 /** First bytes of a zip archive with at least one entry. */
 export const zipSignature = Buffer.from('504b0304', 'hex');
 
-type ZipLimits = Pick<ConversionLimits, 'zipEntries' | 'zipInflatedBytes' | 'zipRatio' | 'zipRatioFromBytes'>;
+type ZipLimits = Pick<ConversionProcessLimits, 'zipEntries' | 'zipInflatedBytes' | 'zipRatio' | 'zipRatioFromBytes'>;
 
 /**
  * Lists entry names.
@@ -23,7 +23,7 @@ export async function listZipEntries(path: string, limits: Pick<ZipLimits, 'zipE
  * Inflates every entry once and counts the bytes, because the sizes stated in the archive are not trusted.
  * @throws AppError too_large for a zip bomb; corrupt_document for a damaged archive or for XML entity definitions
  */
-export async function checkZip(path: string, limits: ZipLimits): Promise<void> {
+export async function checkZipArchiveLimits(path: string, limits: ZipLimits): Promise<void> {
   let total = 0;
   await eachEntry(path, limits, async (entry, zip) => {
     let inflated = 0;

@@ -1,4 +1,4 @@
-import { isRecord } from '#src/adapters/providers.ts';
+import { isPlainObject } from '#src/adapters/providers.ts';
 import { toPostgresText } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type {
@@ -10,13 +10,17 @@ import type {
   ModelUsage,
   TruncationReason,
 } from '#src/ports/models.ts';
-import { type CapabilityLearner, createCapabilityLearner, type ModelCapabilities } from './model-capabilities.ts';
 import {
-  createLimitedFetch,
+  createModelCapabilityLearner,
+  type ModelCapabilities,
+  type ModelCapabilityLearner,
+} from './model-capabilities.ts';
+import {
   createModelErrorMapper,
   createOpenAiClient,
+  createSizeLimitedFetch,
   type ModelEndpoint,
-  maxAnswerBytes,
+  maxModelResponseBytes,
 } from './openai-client.ts';
 
 /** Time limit for a pause in a stream; model services send at least SSE comments while they work. */
@@ -37,7 +41,7 @@ const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTo
 export function createChatModel(
   endpoint: ModelEndpoint,
   watch = () => createStreamTimeout(silenceTimeoutMs, longestStreamMs),
-  capabilities: CapabilityLearner = createCapabilityLearner(),
+  capabilities: ModelCapabilityLearner = createModelCapabilityLearner(),
 ): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
   const toModelError = createModelErrorMapper(endpoint);
@@ -58,8 +62,8 @@ export function createChatModel(
   async function stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply> {
     const silence = watch();
     const signal = AbortSignal.any([request.signal, silence.signal]);
-    const maxBytes = maxAnswerBytes + request.maxTokens * bytesPerToken;
-    const limited = createLimitedFetch({ maxBytes, maxEventBytes, deadlineMs: silenceTimeoutMs }, silence.heard);
+    const maxBytes = maxModelResponseBytes + request.maxTokens * bytesPerToken;
+    const limited = createSizeLimitedFetch({ maxBytes, maxEventBytes, deadlineMs: silenceTimeoutMs }, silence.heard);
     const { completions } = client.withOptions({ fetch: limited }).chat;
     const storable = createStorablePieces();
     const called = createToolCallAssembler();
@@ -100,7 +104,7 @@ export function createChatModel(
   async function complete(request: ModelRequest): Promise<ModelReply> {
     const { signal, timeoutMs = silenceTimeoutMs } = request;
     if (timeoutMs === null) return stream(request, () => undefined);
-    const limited = createLimitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs });
+    const limited = createSizeLimitedFetch({ maxBytes: maxModelResponseBytes, deadlineMs: timeoutMs });
     const { completions } = client.withOptions({ fetch: limited }).chat;
     const call = (body: ChatBody) => completions.create(body, { signal, timeout: timeoutMs });
     const answer = await ask(request, call).catch((error: unknown) => {
@@ -242,9 +246,9 @@ export function createToolCallAssembler() {
   }
 
   function addOne(value: unknown): void {
-    const piece = isRecord(value) ? value : {};
+    const piece = isPlainObject(value) ? value : {};
     // Some model services send `function: null` first, and the name of the tool in a later piece.
-    const said = isRecord(piece.function) ? piece.function : {};
+    const said = isPlainObject(piece.function) ? piece.function : {};
     const id = stringOf(piece.id);
     const name = stringOf(said.name);
     const args = argumentsOf(said.arguments);
@@ -295,14 +299,14 @@ type ChatAnswer = {
 const nothing = { text: '', toolCalls: undefined, end: 'none' } as const;
 
 function readChatAnswer(answer: unknown, part: 'message' | 'delta'): ChatAnswer {
-  if (!isRecord(answer)) return { ...nothing, usage: undefined };
+  if (!isPlainObject(answer)) return { ...nothing, usage: undefined };
   const choices: unknown[] = Array.isArray(answer.choices) ? answer.choices : [];
-  const choice = choices.filter(isRecord).find(({ index = 0 }) => index === 0);
+  const choice = choices.filter(isPlainObject).find(({ index = 0 }) => index === 0);
   if (choice === undefined) return { ...nothing, usage: usageOf(answer.usage) };
   const said = choice[part];
   return {
-    text: isRecord(said) ? textOf(said.content) : '',
-    toolCalls: isRecord(said) ? said.tool_calls : undefined,
+    text: isPlainObject(said) ? textOf(said.content) : '',
+    toolCalls: isPlainObject(said) ? said.tool_calls : undefined,
     end: endOf(choice.finish_reason),
     usage: usageOf(answer.usage),
   };
@@ -319,12 +323,12 @@ function endOf(reason: unknown): ChatAnswer['end'] {
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
-  return content.map((part) => (isRecord(part) && part.type === 'text' ? textOf(part.text) : '')).join('');
+  return content.map((part) => (isPlainObject(part) && part.type === 'text' ? textOf(part.text) : '')).join('');
 }
 
 function usageOf(usage: unknown): ModelUsage | undefined {
-  if (!isRecord(usage)) return undefined;
-  const details = isRecord(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
+  if (!isPlainObject(usage)) return undefined;
+  const details = isPlainObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const inputTokens = countOf(usage.prompt_tokens);
   return {
     inputTokens,

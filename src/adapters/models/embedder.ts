@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isRecord } from '#src/adapters/providers.ts';
+import { isPlainObject } from '#src/adapters/providers.ts';
 import {
   type EmbeddingBatchLimits,
   embeddingSpaceId,
@@ -12,12 +12,12 @@ import {
 import { AppError, appError } from '#src/errors.ts';
 import type { Embedder, EmbedderFactory, EmbedOptions } from '#src/ports/models.ts';
 import {
-  createLimitedFetch,
   createModelErrorMapper,
   createOpenAiClient,
-  isRequestTooLarge,
+  createSizeLimitedFetch,
+  isRequestTooLargeError,
   type ModelEndpoint,
-  maxAnswerBytes,
+  maxModelResponseBytes,
 } from './openai-client.ts';
 
 /** Timeout of an embedding call: enough for 64 chunks of 8,192 tokens (the maximum) on two slow cores. */
@@ -161,15 +161,15 @@ function createEmbeddingCall(
     let answer: unknown;
     try {
       const dimensionsAsked = asked === undefined ? {} : { dimensions: asked };
-      const maxBytes = maxAnswerBytes + texts.length * maxVectorBytes;
-      const { embeddings } = client.withOptions({ fetch: createLimitedFetch({ maxBytes, deadlineMs }) });
+      const maxBytes = maxModelResponseBytes + texts.length * maxVectorBytes;
+      const { embeddings } = client.withOptions({ fetch: createSizeLimitedFetch({ maxBytes, deadlineMs }) });
       answer = await embeddings.create({ ...body, ...dimensionsAsked }, signal === undefined ? {} : { signal });
     } catch (error) {
       const fault = toModelError(error, signal);
-      if (isRequestTooLarge(error)) return { tooLarge: fault };
+      if (isRequestTooLargeError(error)) return { tooLarge: fault };
       throw fault;
     }
-    const answered = isRecord(answer) ? answer.model : undefined;
+    const answered = isPlainObject(answer) ? answer.model : undefined;
     if (typeof answered === 'string' && answered !== '' && !isSameModel(model, answered)) {
       throw invalid(`it comes from the model ${answered} instead of ${model}`);
     }
@@ -198,11 +198,11 @@ function byLength(a: string, b: string): number {
 }
 
 function readVectors(answer: unknown, count: number): Float32Array[] {
-  const data = isRecord(answer) ? answer.data : undefined;
+  const data = isPlainObject(answer) ? answer.data : undefined;
   if (!Array.isArray(data) || data.length !== count) throw invalid(`it does not have ${count} vectors`);
   const vectors: Float32Array[] = new Array(count);
   for (const item of data) {
-    const index: unknown = isRecord(item) ? item.index : undefined;
+    const index: unknown = isPlainObject(item) ? item.index : undefined;
     if (typeof index !== 'number' || !(index in data) || vectors[index] !== undefined) {
       throw invalid('the indexes of its vectors are wrong');
     }

@@ -24,7 +24,7 @@ const defaults: ModelCapabilities = {
 /** Time without tools after a model rejected them: short, because only an error's wording tells of the rejection. */
 const withoutToolsMs = 10 * 60_000;
 
-export type CapabilityLearner = ReturnType<typeof createCapabilityLearner>;
+export type ModelCapabilityLearner = ReturnType<typeof createModelCapabilityLearner>;
 
 /**
  * Learns from error responses which parameters each chat model accepts, because no API lists them. OpenAI's reasoning
@@ -32,7 +32,7 @@ export type CapabilityLearner = ReturnType<typeof createCapabilityLearner>;
  * seeds, JSON schemas or any `response_format`. Many models cannot call tools; some services reject earlier tool calls
  * in a conversation unless the request lists the tools again.
  */
-export function createCapabilityLearner(deps: { logger?: Pick<Logger, 'warn'>; nowMs?: () => number } = {}) {
+export function createModelCapabilityLearner(deps: { logger?: Pick<Logger, 'warn'>; nowMs?: () => number } = {}) {
   const { logger, nowMs = Date.now } = deps;
   const learned = new Map<string, ModelCapabilities>();
   const withoutToolsUntil = new Map<string, number>();

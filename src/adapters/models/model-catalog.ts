@@ -1,5 +1,5 @@
 import { NotFoundError } from 'openai';
-import { isRecord } from '#src/adapters/providers.ts';
+import { isPlainObject } from '#src/adapters/providers.ts';
 import { type ModelKind, modelKindByName } from '#src/domain/agents/prices.ts';
 import { appError } from '#src/errors.ts';
 import type { ListedModel, ModelCatalog } from '#src/ports/models.ts';
@@ -22,7 +22,7 @@ export function createModelCatalog(endpoint: ModelEndpoint & { timeoutMs?: numbe
         if (error instanceof NotFoundError) return { data: [] };
         throw toModelError(error);
       });
-      const data = isRecord(answer) ? answer.data : undefined;
+      const data = isPlainObject(answer) ? answer.data : undefined;
       if (!Array.isArray(data)) {
         throw appError('model_response_invalid', {
           detail: 'The response of the model service to GET /models is not a list of models.',
@@ -34,7 +34,7 @@ export function createModelCatalog(endpoint: ModelEndpoint & { timeoutMs?: numbe
 }
 
 function readModel(entry: unknown): ListedModel[] {
-  if (!isRecord(entry) || typeof entry.id !== 'string') return [];
+  if (!isPlainObject(entry) || typeof entry.id !== 'string') return [];
   const kind = isKind(entry.kind) ? entry.kind : modelKindByName(entry.id);
   if (kind === null) return [];
   const window = windowNames.map((name) => entry[name]).find(isCount);

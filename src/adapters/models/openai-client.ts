@@ -18,7 +18,7 @@ const eventEndBytes = 4;
  * Creates a `fetch` with limits, because the OpenAI client reads responses of any size, and waits forever for the body
  * of an error response.
  */
-export function createLimitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
+export function createSizeLimitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
   const { maxBytes, deadlineMs, maxEventBytes } = limits;
   return async (input, init) => {
     const deadline = new AbortController();
@@ -62,12 +62,12 @@ function tooSlow() {
   return appError('model_unavailable', { detail: 'The model service did not answer in time.' });
 }
 
-/** This error text must not say "too large": `isRequestTooLarge` would take it for a rejected request. */
+/** This error text must not say "too large": `isRequestTooLargeError` would take it for a rejected request. */
 function tooLong() {
   return appError('model_response_invalid', { detail: 'The response of the model service is longer than the limit.' });
 }
 
-/** A model service. `traceparent` is only sent to internal servers (see `isInternalServer`). */
+/** A model service. `traceparent` is only sent to internal servers (see `isServerInPrivateNetwork`). */
 export type ModelEndpoint = {
   baseUrl: string;
   apiKey: string;
@@ -75,13 +75,13 @@ export type ModelEndpoint = {
 };
 
 /** Size limit of a response: twice a list of 1,000 models or an answer of 100,000 tokens. */
-export const maxAnswerBytes = 2_000_000;
+export const maxModelResponseBytes = 2_000_000;
 
 /** Creates an OpenAI client that never retries; callers retry, because they know whether a user waits. */
 export function createOpenAiClient({ baseUrl, apiKey, traceparent }: ModelEndpoint, timeoutMs: number): OpenAI {
   class Client extends OpenAI {
     protected override async prepareRequest(request: RequestInit): Promise<void> {
-      const trace = isInternalServer(baseUrl) ? traceparent?.() : undefined;
+      const trace = isServerInPrivateNetwork(baseUrl) ? traceparent?.() : undefined;
       if (trace !== undefined && request.headers instanceof Headers) request.headers.set('traceparent', trace);
     }
   }
@@ -93,14 +93,14 @@ export function createOpenAiClient({ baseUrl, apiKey, traceparent }: ModelEndpoi
     maxRetries: 0,
     timeout: timeoutMs,
     logLevel: 'off',
-    fetch: createLimitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs }),
+    fetch: createSizeLimitedFetch({ maxBytes: maxModelResponseBytes, deadlineMs: timeoutMs }),
     // Redirects are not followed: a prompt with private content must only go to the configured host.
     fetchOptions: { redirect: 'manual' },
   });
 }
 
 /** True for a server on this machine, in a private network, or with a host name without a dot. */
-export function isInternalServer(baseUrl: string): boolean {
+export function isServerInPrivateNetwork(baseUrl: string): boolean {
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
   return isIP(host) === 0 ? !host.includes('.') : ipaddr.process(host).range() !== 'unicast';
 }
@@ -182,7 +182,7 @@ function wordsOf(error: unknown): string {
 }
 
 /** True if a service rejected an embedding call because of its size, so that a smaller batch may succeed. */
-export function isRequestTooLarge(error: unknown): boolean {
+export function isRequestTooLargeError(error: unknown): boolean {
   if (!(error instanceof APIError)) return false;
   const { status = 0, message } = error;
   if (status === 413 || isContextTooLong(error, status)) return true;

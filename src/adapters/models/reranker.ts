@@ -1,4 +1,4 @@
-import { isRecord } from '#src/adapters/providers.ts';
+import { isPlainObject } from '#src/adapters/providers.ts';
 import { appError } from '#src/errors.ts';
 import type { Reranker } from '#src/ports/models.ts';
 import { createModelErrorMapper, createOpenAiClient, type ModelEndpoint } from './openai-client.ts';
@@ -21,11 +21,11 @@ export function createReranker(endpoint: ModelEndpoint & { timeoutMs?: number })
 }
 
 function readScores(answer: unknown, count: number): number[] {
-  const results = isRecord(answer) ? answer.results : undefined;
+  const results = isPlainObject(answer) ? answer.results : undefined;
   if (!Array.isArray(results) || results.length !== count) throw invalid(`it does not have ${count} scores`);
   const scores: number[] = new Array(count);
   for (const result of results) {
-    const { index, relevance_score: score }: Record<string, unknown> = isRecord(result) ? result : {};
+    const { index, relevance_score: score }: Record<string, unknown> = isPlainObject(result) ? result : {};
     if (typeof index !== 'number' || !(index in results) || scores[index] !== undefined) {
       throw invalid('the indexes of its scores are wrong');
     }

@@ -1,11 +1,11 @@
 import * as openid from 'openid-client';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
-import type { ProviderCaller } from '#src/ports/web.ts';
+import type { ProviderHttpClient } from '#src/ports/web.ts';
 
 type TokenAnswer = Awaited<ReturnType<typeof openid.refreshTokenGrant>>;
 
-export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClient {
+export function createOAuthClient({ call }: { call: ProviderHttpClient }): OAuthClient {
   function configurationOf(provider: OAuthProvider): openid.Configuration {
     const { issuer, authorizeUrl, tokenUrl, revokeUrl, client } = provider;
     const server = {
@@ -78,8 +78,8 @@ function tokensOf(answer: TokenAnswer): OAuthTokens {
   };
 }
 
-/** Lets openid-client send its requests through a {@link ProviderCaller}, which limits hosts, time and size. */
-export function createOAuthFetch(call: ProviderCaller): openid.CustomFetch {
+/** Lets openid-client send its requests through a {@link ProviderHttpClient}, which limits hosts, time and size. */
+export function createOAuthFetch(call: ProviderHttpClient): openid.CustomFetch {
   return async (url, { method, headers, body, signal }) => {
     const answer = await call(url, {
       method: method === 'GET' ? 'GET' : 'POST',

@@ -3,7 +3,7 @@ import { type AuthenticateOptions, Strategy, type VerifyFunction } from 'openid-
 import type { StrategyCreated, StrategyCreatedStatic } from 'passport';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { SignInRequest, VerifiedIdentity } from '#src/ports/identity.ts';
-import type { ProviderCaller } from '#src/ports/web.ts';
+import type { ProviderHttpClient } from '#src/ports/web.ts';
 import { createOAuthFetch, toOAuthError } from './oauth-client.ts';
 
 const discoveryMaxAgeMs = 60 * 60_000;
@@ -11,7 +11,7 @@ const discoveryMaxAgeMs = 60 * 60_000;
 const sessionKey = 'attempt';
 
 export type SignInStrategyDeps = {
-  call: ProviderCaller;
+  call: ProviderHttpClient;
   issuer: string;
   client: { id: string; secret: string };
 };

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import { appError } from '#src/errors.ts';
 import type { PasswordHasher } from '#src/ports/identity.ts';
-import { createFairQueue } from '../limits.ts';
+import { createFairWorkQueue } from '../limits.ts';
 
 /** Concurrent password hashes: few, because the thread pool also serves file access and token signing. */
 const maxAtOnce = 2;
@@ -16,7 +16,7 @@ export function createArgon2Hasher({ memoryMiB }: { memoryMiB: number }): Passwo
   const prefix = `$argon2id$v=19$m=${parameters.memoryCost},t=${parameters.timeCost},p=${parameters.parallelism}$`;
   const refusal = () =>
     appError('service_unavailable', { detail: 'Too many passwords are being checked; try again in a moment.' });
-  const inTurn = createFairQueue(maxAtOnce, {
+  const inTurn = createFairWorkQueue(maxAtOnce, {
     maxRunningPerOwner: maxAtOnce,
     maxRunningInCrowd: 1,
     bound: { maxWaitingPerOwner, refusal },

@@ -9,18 +9,18 @@ import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { findProgram, isExecutable, type ParserSandbox, programSearchPath } from '../parser-sandbox.ts';
+import { findProgramOnPath, isExecutableFile, type ParserSandbox, programSearchPath } from '../parser-sandbox.ts';
 
 const MiB = 1024 ** 2;
 
-export type RenderLimits = {
+export type PdfRenderLimits = {
   wallMs: number;
   /** Resident memory of LibreOffice with its child processes. */
   memoryBytes: number;
   pdfBytes: number;
 };
 
-export const defaultRenderLimits: Readonly<RenderLimits> = {
+export const defaultPdfRenderLimits: Readonly<PdfRenderLimits> = {
   // LibreOffice needs a minute on a slow core to render a workbook of a hundred thousand rows.
   wallMs: 120_000,
   memoryBytes: 1_500 * MiB,
@@ -68,7 +68,7 @@ const usualPaths = [
 const flags = ['--headless', '--norestore', '--nologo', '--nolockcheck', '--nodefault', '--nofirststartwizard'];
 
 export function findLibreOffice(): string | null {
-  return findProgram('soffice') ?? usualPaths.find(isExecutable) ?? null;
+  return findProgramOnPath('soffice') ?? usualPaths.find(isExecutableFile) ?? null;
 }
 
 const officeFiles = [
@@ -90,9 +90,9 @@ export function createLibreOfficeRenderer(deps: {
   path: string;
   sandbox: ParserSandbox;
   tempDir: string;
-  limits?: Partial<RenderLimits>;
+  limits?: Partial<PdfRenderLimits>;
 }): PdfRenderer {
-  const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
+  const limits: PdfRenderLimits = { ...defaultPdfRenderLimits, ...deps.limits };
   const { start, installation } = programOf(deps);
   // Each LibreOffice process takes a core and some hundred megabytes, in addition to the parsers.
   const limit = pLimit(Math.max(1, Math.floor(availableParallelism() / 2)));
@@ -139,7 +139,7 @@ function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }):
   installation: string[];
 } {
   const binary = join(dirname(existsSync(path) ? realpathSync(path) : path), 'soffice.bin');
-  if (sandbox.missing !== null || !isExecutable(binary)) return { start: [path], installation: [] };
+  if (sandbox.missing !== null || !isExecutableFile(binary)) return { start: [path], installation: [] };
   return {
     start: ['/bin/sh', '-c', restart, binary, '-env:OSL_SOCKET_PATH=.'],
     installation: [dirname(dirname(binary))],
@@ -150,7 +150,7 @@ function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }):
 async function requirePdf(
   path: string,
   { exitCode, output }: { exitCode: number | null; output: string },
-  { pdfBytes }: Pick<RenderLimits, 'pdfBytes'>,
+  { pdfBytes }: Pick<PdfRenderLimits, 'pdfBytes'>,
 ): Promise<void> {
   const size = (await stat(path).catch(() => undefined))?.size ?? 0;
   if (size > pdfBytes) throw appError('too_large', { detail: pdfTooLargeMessage });
@@ -186,7 +186,7 @@ export async function runProcessGroup(run: {
   command: readonly string[];
   environment: Record<string, string>;
   workingDirectory: string;
-  limits: Pick<RenderLimits, 'wallMs' | 'memoryBytes'>;
+  limits: Pick<PdfRenderLimits, 'wallMs' | 'memoryBytes'>;
   signal: AbortSignal;
 }): Promise<ProcessResult> {
   const { limits, signal } = run;

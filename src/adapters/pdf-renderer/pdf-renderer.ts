@@ -3,16 +3,16 @@ import { open, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FormData, fetch, type Response } from 'undici';
-import { limitStreamSize, readBodyStart } from '#src/adapters/providers.ts';
+import { limitStreamSize, readResponseBodyStart } from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/documents.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import {
   createLibreOfficeRenderer,
-  defaultRenderLimits,
+  defaultPdfRenderLimits,
   findLibreOffice,
+  type PdfRenderLimits,
   pdfTooLargeMessage,
-  type RenderLimits,
 } from './libreoffice.ts';
 
 /**
@@ -35,8 +35,8 @@ const loggedErrorBytes = 500;
 const pdfSignature = '%PDF-';
 
 /** Renders PDFs on a Gotenberg server (`POST /forms/libreoffice/convert`). Files and PDFs are streamed. */
-export function createGotenbergRenderer(deps: { url: string; limits?: Partial<RenderLimits> }): PdfRenderer {
-  const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
+export function createGotenbergRenderer(deps: { url: string; limits?: Partial<PdfRenderLimits> }): PdfRenderer {
+  const limits: PdfRenderLimits = { ...defaultPdfRenderLimits, ...deps.limits };
   const address = `${deps.url.replace(/\/+$/, '')}/forms/libreoffice/convert`;
 
   return {
@@ -75,7 +75,8 @@ export function createGotenbergRenderer(deps: { url: string; limits?: Partial<Re
 
 async function errorOf(response: Response): Promise<AppError> {
   const { status } = response;
-  const text = response.body === null ? '' : (await readBodyStart(response.body, loggedErrorBytes)).toString('utf8');
+  const text =
+    response.body === null ? '' : (await readResponseBodyStart(response.body, loggedErrorBytes)).toString('utf8');
   const cause = new Error(`Gotenberg answered ${status}: ${text}`);
   if (status === 400)
     return appError('corrupt_document', { detail: 'Gotenberg cannot open the file or convert it to PDF.', cause });

@@ -1,53 +1,53 @@
 import type { StoredResponse } from '#src/ports/idempotency-store.ts';
-import { model } from './base-model.ts';
-import { bytea, integer, json, text, timestamp, uuid } from './shapes.ts';
+import { tableModel } from './base-model.ts';
+import { byteaColumn, integerColumn, jsonColumn, textColumn, timestampColumn, uuidColumn } from './shapes.ts';
 
-export class ModelCallModel extends model('model_calls', {
-  id: uuid(),
-  orgId: uuid(),
-  model: text(),
-  expiresAt: timestamp(),
+export class ModelCallModel extends tableModel('model_calls', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  model: textColumn(),
+  expiresAt: timestampColumn(),
 }) {}
 
-export class ModelPauseModel extends model(
+export class ModelPauseModel extends tableModel(
   'model_pauses',
   {
-    model: text(),
-    notBefore: timestamp(),
-    width: integer(),
+    model: textColumn(),
+    notBefore: timestampColumn(),
+    width: integerColumn(),
   },
   'model',
 ) {}
 
-export class RateLimitModel extends model(
+export class RateLimitModel extends tableModel(
   'rate_limits',
   {
-    name: text(),
-    subject: bytea(),
-    used: integer(),
-    endsAt: timestamp(),
+    name: textColumn(),
+    subject: byteaColumn(),
+    used: integerColumn(),
+    endsAt: timestampColumn(),
   },
   ['name', 'subject'],
 ) {}
 
-export class IdempotencyKeyModel extends model(
+export class IdempotencyKeyModel extends tableModel(
   'idempotency_keys',
   {
-    userId: uuid(),
-    route: text(),
-    key: text(),
-    fingerprint: text(),
-    responseStatus: integer().nullable(),
-    responseHeaders: json<Record<string, string>>().nullable(),
+    userId: uuidColumn(),
+    route: textColumn(),
+    key: textColumn(),
+    fingerprint: textColumn(),
+    responseStatus: integerColumn().nullable(),
+    responseHeaders: jsonColumn<Record<string, string>>().nullable(),
     /**
      * The response body is stored as a JSON string inside jsonb, because jsonb alone reorders fields; older rows hold
      * plain JSON. Read the column by `table(db)`, because `query(db)` would parse it twice.
      */
-    responseBody: json<string | StoredResponse['body']>().nullable(),
-    reservedId: uuid(),
-    leaseOwner: uuid(),
-    leaseExpiresAt: timestamp(),
-    createdAt: timestamp(),
+    responseBody: jsonColumn<string | StoredResponse['body']>().nullable(),
+    reservedId: uuidColumn(),
+    leaseOwner: uuidColumn(),
+    leaseExpiresAt: timestampColumn(),
+    createdAt: timestampColumn(),
   },
   ['userId', 'route', 'key'],
 ) {}

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { DBError, Model, type Pojo, QueryBuilder } from 'objection';
-import type { ColumnDefinitions, Row } from './shapes.ts';
+import type { ColumnDefinitions, SqlRow } from './shapes.ts';
 
 /** Throws pg's errors instead of objection's wrappers, because `errors.ts` reads the codes of pg. */
 class BaseQueryBuilder<M extends Model, R = M[]> extends QueryBuilder<M, R> {
@@ -28,7 +28,7 @@ export class BaseModel extends Model {
    */
   static table<M extends { tableName: string; columns: ColumnDefinitions }>(this: M, db: Knex) {
     // biome-ignore lint/complexity/noThisInStatic: `this` is the model class
-    return db<Row<M>>(this.tableName);
+    return db<SqlRow<M>>(this.tableName);
   }
 
   override $validate(json: Pojo = this): Pojo {
@@ -37,18 +37,18 @@ export class BaseModel extends Model {
 }
 
 /** Removes undefined properties from a patch, because objection's types do not accept them. */
-export function withoutUndefined<Change extends object>(change: Change) {
+export function withoutUndefinedFields<Change extends object>(change: Change) {
   const entries = Object.entries(change).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [Name in keyof Change]?: Exclude<Change[Name], undefined> };
 }
 
 type ModelOf<C extends ColumnDefinitions> = Omit<typeof BaseModel, 'prototype' | 'columns'> & {
-  new (): BaseModel & Row<{ columns: C }>;
+  new (): BaseModel & SqlRow<{ columns: C }>;
   columns: C;
 };
 
-/** Creates the base class of a model: `class DraftModel extends model('drafts', { id: uuid(), … }) {}`. */
-export function model<const C extends ColumnDefinitions>(
+/** Creates the base class of a model: `class DraftModel extends tableModel('drafts', { id: uuidColumn(), … }) {}`. */
+export function tableModel<const C extends ColumnDefinitions>(
   tableName: string,
   columns: C,
   idColumns: (keyof C & string) | (keyof C & string)[] = 'id',

@@ -1,35 +1,35 @@
-import { model } from './base-model.ts';
-import { bigint, integer, integerArray, text, uuid } from './shapes.ts';
+import { tableModel } from './base-model.ts';
+import { bigintColumn, integerArrayColumn, integerColumn, textColumn, uuidColumn } from './shapes.ts';
 
-export class ChunkStatisticModel extends model(
+export class ChunkStatisticModel extends tableModel(
   'chunk_statistics',
   {
-    orgId: uuid(),
-    chunkCount: bigint(),
-    termCount: bigint(),
+    orgId: uuidColumn(),
+    chunkCount: bigintColumn(),
+    termCount: bigintColumn(),
   },
   'orgId',
 ) {}
 
-export class DocumentTermModel extends model(
+export class DocumentTermModel extends tableModel(
   'document_terms',
   {
-    orgId: uuid(),
-    term: text(),
-    documentId: uuid(),
-    generation: integer(),
-    block: integer(),
-    postings: integerArray(),
+    orgId: uuidColumn(),
+    term: textColumn(),
+    documentId: uuidColumn(),
+    generation: integerColumn(),
+    block: integerColumn(),
+    postings: integerArrayColumn(),
   },
   ['orgId', 'term', 'documentId', 'generation', 'block'],
 ) {}
 
-export class TermStatisticModel extends model(
+export class TermStatisticModel extends tableModel(
   'term_statistics',
   {
-    orgId: uuid(),
-    term: text(),
-    chunkCount: integer(),
+    orgId: uuidColumn(),
+    term: textColumn(),
+    chunkCount: integerColumn(),
   },
   ['orgId', 'term'],
 ) {}

@@ -1,11 +1,11 @@
 import type { Knex } from 'knex';
 import { CHUNKS_PER_POSTING_BLOCK, type ChunkTermCounts, toPostingBlocks } from '#src/domain/retrieval/bm25.ts';
 import { TermStatisticModel } from './chunks.model.ts';
-import { bytea, firstRow, integer, pick, rows, shape } from './shapes.ts';
+import { byteaColumn, defineRowShape, integerColumn, pickColumns, queryFirstRow, queryRows } from './shapes.ts';
 
-const firstBlock = shape({ generation: integer(), block: integer() });
-const deletedChunk = shape({ textSha256: bytea() });
-const unusedTerm = pick(TermStatisticModel, 'term');
+const firstBlock = defineRowShape({ generation: integerColumn(), block: integerColumn() });
+const deletedChunk = defineRowShape({ textSha256: byteaColumn() });
+const unusedTerm = pickColumns(TermStatisticModel, 'term');
 
 /** Postings per insert: larger statements are not faster and take more memory. */
 const POSTINGS_PER_INSERT = 20_000;
@@ -58,7 +58,7 @@ export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonl
  * @returns the text hashes of the chunks; null if no chunk is left
  */
 export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Promise<Buffer[] | null> {
-  const start = await firstRow(
+  const start = await queryFirstRow(
     trx,
     firstBlock,
     `select generation, chunk_index / ${CHUNKS_PER_POSTING_BLOCK} as block from chunks
@@ -75,7 +75,7 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
     generation: start.generation,
     beforeBlock: start.block + BLOCKS_PER_DELETE,
   };
-  const deleted = await rows(
+  const deleted = await queryRows(
     trx,
     deletedChunk,
     `with deleted as (
@@ -93,7 +93,7 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
      select text_sha256 from deleted`,
     part,
   );
-  const unused = await rows(
+  const unused = await queryRows(
     trx,
     unusedTerm,
     `with deleted as (

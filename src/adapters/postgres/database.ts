@@ -19,7 +19,7 @@ const LOCK = 7_350;
  * Migrates the schema under an advisory lock, which ends with the process; knex's own lock survives a crash, so it is
  * reset. `isRestoring` allows a database whose restore is incomplete.
  */
-export async function migrate(
+export async function migrateDatabase(
   databaseUrl: string,
   { isRestoring = false }: { isRestoring?: boolean } = {},
 ): Promise<string[]> {
@@ -44,7 +44,7 @@ export async function migrate(
   }
 }
 
-export function migrationNames(): string[] {
+export function listMigrationNames(): string[] {
   return readdirSync(directory)
     .filter((name) => name.endsWith('.ts'))
     .sort();

@@ -11,8 +11,8 @@ const serverStates = /^(?:08...|57P0[123]|53300)$/;
 const clientMessages =
   /(?:^| - )(?:Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Knex: Timeout acquiring a connection)/;
 
-export function isOutage(error: unknown): boolean {
-  if (error instanceof AggregateError) return error.errors.some(isOutage);
+export function isDatabaseOutage(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.some(isDatabaseOutage);
   if (!(error instanceof Error)) return false;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   return networkCodes.has(code) || serverStates.test(code) || clientMessages.test(error.message);
@@ -28,13 +28,13 @@ export function isUniqueViolation(error: unknown, index: string): boolean {
 const loggedFields = ['type', 'message', 'stack', 'code', 'severity', 'schema', 'table', 'column', 'constraint'];
 
 /** Serializes errors for pino without the values that Postgres puts into its errors. */
-export function loggableError(error: unknown): unknown {
+export function toLoggableError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const serialized = Object.entries(stdSerializers.err(error));
   const fields = Object.fromEntries(
     isPostgresError(error) ? serialized.filter(([name]) => loggedFields.includes(name)) : serialized,
   );
-  if (error instanceof AggregateError) fields.aggregateErrors = error.errors.map(loggableError);
+  if (error instanceof AggregateError) fields.aggregateErrors = error.errors.map(toLoggableError);
   // pino's serializer appends the messages and stacks of causes, so values are removed from causes, too.
   for (let cause: unknown = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth += 1) {
     if (!isPostgresError(cause) || !cause.code.startsWith('22')) continue;

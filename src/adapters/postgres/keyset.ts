@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 
 /** SQL for the sort key of a list position: the time as text with microseconds, which a JavaScript Date would lose. */
-export const sortKeySql = (time: string): string =>
+export const listSortKeySql = (time: string): string =>
   `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key`;
 
 /**
@@ -14,7 +14,7 @@ export function orderNewestFirst(
 ): Knex.QueryBuilder {
   const { time, id, limit, after } = options;
   query
-    .select(query.client.raw(sortKeySql('??'), [time]))
+    .select(query.client.raw(listSortKeySql('??'), [time]))
     .orderBy([
       { column: time, order: 'desc' },
       { column: id, order: 'desc' },

@@ -7,9 +7,14 @@ import { AppError, appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
 import type { ModelCallLimiter } from '#src/ports/models.ts';
 import { ModelCallModel, ModelPauseModel, RateLimitModel } from './adapter-tables.model.ts';
-import { bigint, double, integer, oneRow, shape } from './shapes.ts';
+import { bigintColumn, defineRowShape, doubleColumn, integerColumn, queryOneRow } from './shapes.ts';
 
-const occupancy = shape({ own: bigint(), all: bigint(), width: integer().nullable(), pauseMs: double().nullable() });
+const occupancy = defineRowShape({
+  own: bigintColumn(),
+  all: bigintColumn(),
+  width: integerColumn().nullable(),
+  pauseMs: doubleColumn().nullable(),
+});
 
 /** Limit of concurrent calls per organization and model. */
 const CALLS_AT_ONCE = 8;
@@ -27,7 +32,7 @@ type CallOwner = { orgId: string; model: string; atOnce?: number };
 type Entry = { waitMs: number | null; isThrottled: boolean };
 
 /** Limits model calls across all processes by a row per call. A second limit within the process saves queries. */
-export function createPgCallLimiter(db: Knex): ModelCallLimiter {
+export function createPgModelCallLimiter(db: Knex): ModelCallLimiter {
   const limits = new Map<string, { run: LimitFunction; users: number }>();
   /** When the pause of each model ends, in ms since the epoch; covers pauses that are not in the database yet. */
   const pausedUntil = new Map<string, number>();
@@ -52,7 +57,7 @@ export function createPgCallLimiter(db: Knex): ModelCallLimiter {
     return db.transaction(async (trx) => {
       await trx.raw(`select pg_advisory_xact_lock(hashtextextended('model_calls ' || ?, 0))`, [model]);
       await ModelCallModel.query(trx).where({ model }).whereRaw('expires_at < clock_timestamp()').delete();
-      const { own, all, width, pauseMs } = await oneRow(
+      const { own, all, width, pauseMs } = await queryOneRow(
         trx,
         occupancy,
         `select count(*) filter (where c.org_id = :orgId) as own, count(c.id) as all, p.width,
@@ -176,8 +181,8 @@ function paused(waitMs: number): AppError {
   });
 }
 
-const taken = shape({ used: integer(), resetSeconds: integer() });
-const tried = shape({ taken: integer(), waitSeconds: integer() });
+const taken = defineRowShape({ used: integerColumn(), resetSeconds: integerColumn() });
+const tried = defineRowShape({ taken: integerColumn(), waitSeconds: integerColumn() });
 
 /** End of the delay after failed attempts. Failures expire after a day, so the last one was a day before `ends_at`. */
 const delayEnd = `r.ends_at - interval '1 day' + make_interval(secs => case
@@ -187,7 +192,7 @@ export function createPgRateLimiter(db: Knex): RateLimiter {
   return {
     async take(name, subject, { count, seconds }) {
       const values = { name, subject: hashOf(subject), count, seconds };
-      const { used, resetSeconds } = await oneRow(
+      const { used, resetSeconds } = await queryOneRow(
         db,
         taken,
         `insert into rate_limits as r (name, subject, used, ends_at)
@@ -202,7 +207,7 @@ export function createPgRateLimiter(db: Knex): RateLimiter {
     },
 
     async takeWithBackoff(name, subject, { count, seconds }) {
-      const row = await oneRow(
+      const row = await queryOneRow(
         db,
         tried,
         `with taken as (

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import PostgresClient from 'knex/lib/dialects/postgres/index.js';
-import { isOutage } from './errors.ts';
+import { isDatabaseOutage } from './errors.ts';
 
 /** Called when an SQL statement is sent. The returned function is called when it ends, with a label if it failed. */
 export type StatementObserver = (sql: string) => (failure: string | undefined) => void;
@@ -28,7 +28,7 @@ export class ObservedPostgresClient extends PostgresClient {
     }
   }
 
-  /** If `keepsResult` is set, returns the whole result: `rows` in `shapes.ts` needs its fields, which knex drops. */
+  /** If `keepsResult` is set, returns the whole result: `queryRows` in `shapes.ts` needs its fields, which knex drops. */
   override processResponse(statement: { response: unknown }, runner: Runner): unknown {
     if (runner.builder.queryContext()?.keepsResult === true) return statement.response;
     return super.processResponse(statement, runner);
@@ -37,7 +37,7 @@ export class ObservedPostgresClient extends PostgresClient {
 
 /** Label of a failed statement: `outage`, or the class of the SQLSTATE, so that the number of values is bounded. */
 function failureOf(error: unknown): string {
-  if (isOutage(error)) return 'outage';
+  if (isDatabaseOutage(error)) return 'outage';
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? `sqlstate_${code.slice(0, 2)}` : 'error';
 }

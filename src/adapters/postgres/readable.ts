@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
-import { rows, type SqlQueryBuilder, shape, uuid } from './shapes.ts';
+import { defineRowShape, queryRows, type SqlQueryBuilder, uuidColumn } from './shapes.ts';
 
 /** Restricts a query to the rows of `table` (or its alias) that the caller can read. Every list uses it. */
-export function whereReadable<Query extends SqlQueryBuilder>(
+export function whereReadableByActor<Query extends SqlQueryBuilder>(
   query: Query,
   actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>,
   table: string,
@@ -15,13 +15,13 @@ export function whereReadable<Query extends SqlQueryBuilder>(
   return query;
 }
 
-/** The access rule as an SQL condition on documents `d`. `readableBindings` returns its bindings. */
-export const isReadableSql = `d.org_id = :orgId and d.acl && :acl::text[]
+/** The access rule as an SQL condition on documents `d`. `readableDocumentBindings` returns its bindings. */
+export const readableDocumentConditionSql = `d.org_id = :orgId and d.acl && :acl::text[]
   and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
   and (:include::uuid[] is null or d.id = any (:include::uuid[]))
   and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
 
-export function readableBindings(readable: ReadableDocumentsFilter) {
+export function readableDocumentBindings(readable: ReadableDocumentsFilter) {
   const listed = (values: readonly string[] | undefined) => (values === undefined ? null : [...values]);
   return {
     orgId: readable.orgId,
@@ -34,44 +34,44 @@ export function readableBindings(readable: ReadableDocumentsFilter) {
 
 /**
  * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL, and is up
- * to date in every snapshot. Narrows a search; `isReadableSql` still decides on each row. Bindings: `readableBindings`.
+ * to date in every snapshot. Narrows a search; `readableDocumentConditionSql` still decides on each row. Bindings: `readableDocumentBindings`.
  */
-export const readableAclHashesSql =
+export const readableDocumentAclHashesSql =
   'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
 
 /**
  * Ids and active generations of readable documents, by an index-only scan. `offset 0` keeps the planner from reading
- * all documents. The limit, which is above what `isNarrowAccess` allows, tells the planner that a hash table fits in
+ * all documents. The limit, which is above what `canReadOnlyFewDocuments` allows, tells the planner that a hash table fits in
  * memory.
  */
 export const readableDocumentIdsSql = `
   select opened.id, opened.active_generation
-  from (select distinct acl_hash from (${readableAclHashesSql}) hashes) keys
+  from (select distinct acl_hash from (${readableDocumentAclHashesSql}) hashes) keys
   cross join lateral (
     select d.id, d.active_generation from documents d
     where d.org_id = :orgId and d.acl_hash = keys.acl_hash offset 0
   ) opened
   limit 100000`;
 
-export const readableCountsSql = `
+export const readableDocumentCountsSql = `
   select coalesce(sum(documents) filter (where acl && :acl::text[]), 0)::integer as opened,
          coalesce(sum(documents), 0)::integer as stored
   from document_totals where org_id = :orgId`;
 
 /** Numbers of documents that the caller can read (`opened`) and that the organization has (`stored`). */
-export type ReadableCounts = { opened: number; stored: number };
+export type ReadableDocumentCounts = { opened: number; stored: number };
 
 /** Above this number of readable documents, a search that lists them is slower than one that skips unreadable ones. */
 const narrowDocuments = 50_000;
 /** From 1 in 4 readable documents on, it is as fast to check the access of each search candidate as to list them. */
 const narrowShare = 4;
 
-export function isNarrowAccess({ opened, stored }: ReadableCounts): boolean {
+export function canReadOnlyFewDocuments({ opened, stored }: ReadableDocumentCounts): boolean {
   return opened <= narrowDocuments && opened * narrowShare <= stored;
 }
 
 /** SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL (row is being deleted). */
-export const isOrphanedSql = (table: string): string => `
+export const hasOnlyDeletedUsersSql = (table: string): string => `
   cardinality(${table}.acl) > 0 and not exists (
     select from unnest(${table}.acl) as held (key)
     where not exists (
@@ -80,19 +80,19 @@ export const isOrphanedSql = (table: string): string => `
     )
   )`;
 
-const documentId = shape({ id: uuid() });
+const documentId = defineRowShape({ id: uuidColumn() });
 
-export type FolderSelection = { orgId: string; folderIds: readonly string[] };
+export type SelectedFolders = { orgId: string; folderIds: readonly string[] };
 
 /**
  * Locks the documents in these folders, in order of their ids to prevent deadlocks. Skips those that are being deleted.
  */
 export async function lockDocumentsInFolders(
   trx: Knex,
-  { orgId, folderIds }: FolderSelection,
+  { orgId, folderIds }: SelectedFolders,
   limit: number,
 ): Promise<string[]> {
-  const locked = await rows(
+  const locked = await queryRows(
     trx,
     documentId,
     `select d.id from documents d
@@ -111,7 +111,7 @@ export async function lockDocumentsInFolders(
  * document. Call it after each change of links or folders, while the documents are locked.
  */
 export async function recomputeDocumentAccessKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
-  const changed = await rows(
+  const changed = await queryRows(
     trx,
     documentId,
     `update documents d set

@@ -39,49 +39,49 @@ type RowOf<C extends ColumnDefinitions> = {
   -readonly [Name in keyof C]: C[Name] extends ColumnDefinition<infer Value> ? Value : never;
 };
 
-/** A row of a model or a shape: `Row<typeof DraftModel>`. */
-export type Row<Source extends { columns: ColumnDefinitions }> = RowOf<Source['columns']>;
+/** A row of a model or a shape: `SqlRow<typeof DraftModel>`. */
+export type SqlRow<Source extends { columns: ColumnDefinitions }> = RowOf<Source['columns']>;
 
 function column<Value>(type: ColumnType, isNullable = false): ColumnDefinition<Value> {
   return { type, isNullable, nullable: () => column<Value | null>(type, true) };
 }
 
-export const uuid = () => column<string>('uuid');
-export const text = <Value extends string = string>() => column<Value>('text');
-export const integer = <Value extends number = number>() => column<Value>('integer');
+export const uuidColumn = () => column<string>('uuid');
+export const textColumn = <Value extends string = string>() => column<Value>('text');
+export const integerColumn = <Value extends number = number>() => column<Value>('integer');
 /** The driver reads bigint as number, which is exact for sizes and counts. */
-export const bigint = () => column<number>('bigint');
-export const numeric = () => column<number>('numeric');
-export const double = () => column<number>('double precision');
-export const boolean = () => column<boolean>('boolean');
-export const timestamp = () => column<Date>('timestamp with time zone');
-export const date = () => column<Date>('date');
-export const bytea = () => column<Buffer>('bytea');
-export const json = <Value>() => column<Value>('jsonb');
-export const textArray = <Value extends string = string>() => column<Value[]>('text[]');
-export const uuidArray = () => column<string[]>('uuid[]');
-export const integerArray = () => column<number[]>('integer[]');
-export const tsvector = () => column<string>('tsvector');
-export const vector = () => column<string>('vector');
+export const bigintColumn = () => column<number>('bigint');
+export const numericColumn = () => column<number>('numeric');
+export const doubleColumn = () => column<number>('double precision');
+export const booleanColumn = () => column<boolean>('boolean');
+export const timestampColumn = () => column<Date>('timestamp with time zone');
+export const dateColumn = () => column<Date>('date');
+export const byteaColumn = () => column<Buffer>('bytea');
+export const jsonColumn = <Value>() => column<Value>('jsonb');
+export const textArrayColumn = <Value extends string = string>() => column<Value[]>('text[]');
+export const uuidArrayColumn = () => column<string[]>('uuid[]');
+export const integerArrayColumn = () => column<number[]>('integer[]');
+export const tsvectorColumn = () => column<string>('tsvector');
+export const vectorColumn = () => column<string>('vector');
 
 /** The columns of a statement's result that is not a row of a table. */
-export type ResultShape<C extends ColumnDefinitions = ColumnDefinitions> = { columns: C };
+export type RowShape<C extends ColumnDefinitions = ColumnDefinitions> = { columns: C };
 
-export function shape<const C extends ColumnDefinitions>(columns: C): ResultShape<C> {
+export function defineRowShape<const C extends ColumnDefinitions>(columns: C): RowShape<C> {
   return { columns };
 }
 
-export function pick<C extends ColumnDefinitions, Name extends keyof C>(
-  source: ResultShape<C>,
+export function pickColumns<C extends ColumnDefinitions, Name extends keyof C>(
+  source: RowShape<C>,
   ...names: Name[]
-): ResultShape<Pick<C, Name>> {
+): RowShape<Pick<C, Name>> {
   const columns = Object.fromEntries(names.map((name) => [name, source.columns[name]]));
   return { columns: columns as Pick<C, Name> };
 }
 
 /** A database, a transaction or a single connection. */
 export type StatementRunner = Pick<Knex, 'raw'>;
-export type SqlBindings = Readonly<Record<string, unknown>> | readonly unknown[];
+type SqlBindings = Readonly<Record<string, unknown>> | readonly unknown[];
 // biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
 export type SqlQueryBuilder = Knex.QueryBuilder | QueryBuilder<any, any>;
 
@@ -92,43 +92,43 @@ export type SqlQueryBuilder = Knex.QueryBuilder | QueryBuilder<any, any>;
  * @param statement SQL text with bindings, or a query builder of knex or objection that was created on `db`
  * @param timeoutMs after this time, the statement is cancelled and a KnexTimeoutError is thrown
  */
-export async function rows<S extends ResultShape>(
+export async function queryRows<S extends RowShape>(
   db: StatementRunner,
   source: S,
   statement: string | SqlQueryBuilder,
   bindings: SqlBindings = [],
   timeoutMs?: number,
-): Promise<Row<S>[]> {
+): Promise<SqlRow<S>[]> {
   const query = (
     typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement)
   )
-    // Keeps the field types of the result, which `rows` compares with the shape; see
+    // Keeps the field types of the result, which `queryRows` compares with the shape; see
     // `ObservedPostgresClient.processResponse`.
     .queryContext({ keepsResult: true })
     // Reads rows as arrays: with objects, each row would have to be copied to rename its keys.
     .options({ rowMode: 'array' });
   const result: Result = await (timeoutMs === undefined ? query : query.timeout(timeoutMs, { cancel: true }));
   const fields = compare(result.fields, source.columns);
-  return result.rows.map((values) => rowOf(fields, values)) as Row<S>[];
+  return result.rows.map((values) => rowOf(fields, values)) as SqlRow<S>[];
 }
 
-export async function firstRow<S extends ResultShape>(
+export async function queryFirstRow<S extends RowShape>(
   db: StatementRunner,
   source: S,
   statement: string | SqlQueryBuilder,
   bindings: SqlBindings = [],
-): Promise<Row<S> | undefined> {
-  const [row] = await rows(db, source, statement, bindings);
+): Promise<SqlRow<S> | undefined> {
+  const [row] = await queryRows(db, source, statement, bindings);
   return row;
 }
 
-export async function oneRow<S extends ResultShape>(
+export async function queryOneRow<S extends RowShape>(
   db: StatementRunner,
   source: S,
   statement: string | SqlQueryBuilder,
   bindings: SqlBindings = [],
-): Promise<Row<S>> {
-  const found = await rows(db, source, statement, bindings);
+): Promise<SqlRow<S>> {
+  const found = await queryRows(db, source, statement, bindings);
   const [row] = found;
   if (row === undefined || found.length > 1)
     throw new Error(`the statement returned ${found.length} rows instead of one`);
@@ -188,7 +188,7 @@ function nameOfType(id: number): string {
 let checksNulls = false;
 
 /** For tests: makes a null in a non-nullable column throw. In production, it is passed on. */
-export function enableNullChecks(): void {
+export function enableNullColumnChecks(): void {
   checksNulls = true;
 }
 
@@ -203,16 +203,16 @@ function rowOf(fields: readonly Field[], values: readonly unknown[]): Record<str
   return row;
 }
 
-/** Like `rows`, but throws `service_unavailable` after `timeoutMs`. */
-export async function rowsWithTimeout<S extends ResultShape>(
+/** Like `queryRows`, but throws `service_unavailable` after `timeoutMs`. */
+export async function queryRowsWithTimeout<S extends RowShape>(
   timeoutMs: number,
   db: Knex,
   source: S,
   sql: string,
   bindings: SqlBindings,
-): Promise<Row<S>[]> {
+): Promise<SqlRow<S>[]> {
   try {
-    return await rows(db, source, sql, bindings, timeoutMs);
+    return await queryRows(db, source, sql, bindings, timeoutMs);
   } catch (error) {
     if (!(error instanceof knex.KnexTimeoutError)) throw error;
     throw appError('service_unavailable', { detail: 'The search took too long.', cause: error });

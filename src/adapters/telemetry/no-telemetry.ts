@@ -1,7 +1,7 @@
-import type { OpenSpan, Telemetry } from '#src/ports/telemetry.ts';
+import type { OpenTraceSpan, Telemetry } from '#src/ports/telemetry.ts';
 
 const ignore = () => undefined;
-export const noopSpan: OpenSpan = { rename: ignore, set: ignore, run: (work) => work(), end: ignore };
+export const noopSpan: OpenTraceSpan = { rename: ignore, set: ignore, run: (work) => work(), end: ignore };
 
 export const noopTelemetry: Telemetry = {
   metrics: {

@@ -7,7 +7,7 @@ import type { DocumentConverter } from '#src/ports/documents.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
 import type { ChatModel, Embedder, EmbedderFactory, ModelReply, ModelRequest, Reranker } from '#src/ports/models.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import type { Metrics, OpenSpan, SpanOptions, Telemetry, Tracing } from '#src/ports/telemetry.ts';
+import type { Metrics, OpenTraceSpan, SpanOptions, Telemetry, Tracing } from '#src/ports/telemetry.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 
 /** Label value for a failure: a code of the error catalogue, so that the number of values is bounded. */
@@ -23,7 +23,7 @@ async function observedCall<T>(
   { tracing }: Pick<Telemetry, 'tracing'>,
   facts: SpanOptions,
   onEnd: CallEnd,
-  work: (span: OpenSpan) => Promise<T>,
+  work: (span: OpenTraceSpan) => Promise<T>,
 ): Promise<T> {
   const startedMs = performance.now();
   const span = tracing.start(facts);
@@ -78,7 +78,7 @@ export function observedChatModel(
     );
   }
 
-  function recordUsage(span: OpenSpan, { model, usage }: ModelReply): void {
+  function recordUsage(span: OpenTraceSpan, { model, usage }: ModelReply): void {
     const { inputTokens, cachedInputTokens, completionTokens } = usage;
     span.set({ 'gen_ai.usage.input_tokens': inputTokens, 'gen_ai.usage.output_tokens': completionTokens });
     metrics.count('acs_model_tokens_total', { model, direction: 'input' }, inputTokens);

@@ -11,7 +11,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { OpenSpan, SpanAttributes, SpanOptions, Tracing } from '#src/ports/telemetry.ts';
+import type { OpenTraceSpan, SpanAttributes, SpanOptions, Tracing } from '#src/ports/telemetry.ts';
 import { noopSpan } from './no-telemetry.ts';
 
 const CLOSE_TIMEOUT_MS = 2_000;
@@ -75,7 +75,7 @@ export function createOtlpTracing(options: {
 
   return {
     isOn: true,
-    start(facts): OpenSpan {
+    start(facts): OpenTraceSpan {
       // Calls outside of a request or a workflow run, such as those of sweeps, are not traced.
       const isPart = facts.kind === 'client' || facts.kind === 'producer' || facts.kind === 'internal';
       if (isPart && facts.parent === undefined && trace.getSpan(contexts.active()) === undefined) return noopSpan;

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { type ChunkingInput, chunkDocument, type IndexedChunk } from '#src/domain/documents/chunk-document.ts';
-import { semanticWindows } from '#src/domain/documents/chunking.ts';
+import { windowsForSemanticChunking } from '#src/domain/documents/chunking.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
-import { createFairQueue } from '../limits.ts';
+import { createFairWorkQueue } from '../limits.ts';
 
 /**
  * Documents shorter than this (in UTF-16 units) are chunked on the main thread: that takes under 0.1 s, as long as
@@ -43,7 +43,7 @@ export function createChunker(deps: {
   timeouts?: { queueMs: number; threadMs: number };
 }): Chunker {
   const { timeouts = { queueMs: queueTimeoutMs, threadMs: threadTimeoutMs } } = deps;
-  const queue = createFairQueue(maxThreads);
+  const queue = createFairWorkQueue(maxThreads);
 
   async function inTurn<Result>(orgId: string, work: () => Promise<Result>): Promise<Result> {
     const late = Promise.withResolvers<never>();
@@ -137,5 +137,5 @@ export function runChunkingTask(
 ): Iterable<string | IndexedChunk> {
   if (task.wanted === 'chunks') return chunkDocument(task.source, task.distances, tools);
   const { method, ...size } = task.source.chunking;
-  return method === 'semantic' ? semanticWindows(task.source.body, { method, ...size }, tools) : [];
+  return method === 'semantic' ? windowsForSemanticChunking(task.source.body, { method, ...size }, tools) : [];
 }

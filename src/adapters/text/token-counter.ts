@@ -1,6 +1,6 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants';
-import type { SliceTokenCounter, TokenCounter } from '#src/domain/text/tokens.ts';
+import type { CountTokensOfSlice, TokenCounter } from '#src/domain/text/tokens.ts';
 
 /** Words longer than this are counted in pieces, because byte-pair encoding is quadratic in the length of a word. */
 const maxWordLength = 512;
@@ -49,7 +49,7 @@ export function createTokenCounter(): TokenCounter {
    * Stores cumulative token counts at offsets that start a word in any context. The count of a slice is the difference
    * of two stored counts plus the tokens at its edges.
    */
-  function measure(text: string): SliceTokenCounter {
+  function measure(text: string): CountTokensOfSlice {
     const offsets: number[] = [0];
     const tokensBefore: number[] = [0];
     let total = 0;

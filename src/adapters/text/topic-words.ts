@@ -6,7 +6,7 @@ import type { TopicWord, TopicWordIndex } from '#src/ports/models.ts';
  * Factor between vector components and stored int8 values: with hundreds of dimensions, no component of a unit vector
  * reaches 1/3.
  */
-export const topicVectorInt8Scale = 400;
+export const topicVectorQuantizationScale = 400;
 
 /**
  * Finds topic words near a vector. Their vectors (20 MB) are packaged by scripts/build-topic-words.ts, because

@@ -1,14 +1,19 @@
 import { decodeHTML } from 'entities';
-import { arrayOrEmpty, parseProviderJson, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
+import {
+  arrayOrEmptyArray,
+  parseProviderJson,
+  recordOrEmptyObject,
+  textOrEmptyString,
+} from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
-import type { ProviderCaller, ProviderResponse } from '#src/ports/web.ts';
+import type { ProviderHttpClient, ProviderHttpResponse } from '#src/ports/web.ts';
 import { providerStatusError } from '../providers.ts';
 
 const name = 'Brave Search';
 const defaultCount = 8;
 
-type Deps = { call: ProviderCaller; baseUrl: string };
+type Deps = { call: ProviderHttpClient; baseUrl: string };
 type Search = { query: string; count: number; page: number };
 
 function createSearch({ call, baseUrl }: Deps) {
@@ -18,16 +23,18 @@ function createSearch({ call, baseUrl }: Deps) {
     const headers = { accept: 'application/json', 'x-subscription-token': apiKey };
     const answer = await call(url.href, { headers, ...(signal && { signal }) });
     if (answer.status !== 200) throw errorOf(answer);
-    return arrayOrEmpty(recordOrEmpty(recordOrEmpty(parseProviderJson(name, answer)).web).results).slice(0, count);
+    return arrayOrEmptyArray(
+      recordOrEmptyObject(recordOrEmptyObject(parseProviderJson(name, answer)).web).results,
+    ).slice(0, count);
   };
 }
 
 /** Brave reports an invalid API key as an invalid field of the request. */
-function errorOf(answer: ProviderResponse): AppError {
+function errorOf(answer: ProviderHttpResponse): AppError {
   if (answer.status === 404)
     return appError('provider_unavailable', { detail: `The configured address of ${name} answers 404.` });
   const isInvalidKey =
-    recordOrEmpty(recordOrEmpty(jsonOrNull(answer.body)).error).code === 'SUBSCRIPTION_TOKEN_INVALID';
+    recordOrEmptyObject(recordOrEmptyObject(jsonOrNull(answer.body)).error).code === 'SUBSCRIPTION_TOKEN_INVALID';
   return providerStatusError(name, isInvalidKey ? { ...answer, status: 401 } : answer);
 }
 
@@ -63,12 +70,12 @@ export function createWebSearchTool(deps: Deps & { credentials: ToolCredentials 
 }
 
 function entryOf(number: number, result: unknown): string {
-  const { title, url, description, age } = recordOrEmpty(result);
+  const { title, url, description, age } = recordOrEmptyObject(result);
   const [extract, when] = [plain(description, 1_000), plain(age, 60)];
   // Only the result's own URL is a line by itself, which `isUrlInTexts` trusts. Extracts are quoted, so that a page
   // cannot add URLs that may be fetched.
   const lines = [
-    textOrEmpty(url).replace(/\s.*$/s, '').slice(0, 2_000),
+    textOrEmptyString(url).replace(/\s.*$/s, '').slice(0, 2_000),
     extract && `> ${extract}`,
     when && `(${when})`,
   ];
@@ -77,6 +84,6 @@ function entryOf(number: number, result: unknown): string {
 
 /** Removes the HTML tags with which Brave highlights the words of the query. */
 function plain(value: unknown, maxLength: number): string {
-  const text = decodeHTML(textOrEmpty(value).replace(/<\/?\w[^>]{0,100}>/g, ''));
+  const text = decodeHTML(textOrEmptyString(value).replace(/<\/?\w[^>]{0,100}>/g, ''));
   return text.replace(/\s+/g, ' ').trim().slice(0, maxLength);
 }

@@ -13,7 +13,7 @@ import type { DocumentConverter } from '#src/ports/documents.ts';
 import type { ToolExecutor } from '#src/ports/tools.ts';
 import type { WebFetcher } from '#src/ports/web.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { createFairQueue } from '../limits.ts';
+import { createFairWorkQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 
 export function createBuiltInExecutors(deps: {
@@ -150,7 +150,7 @@ export function createMathTool(deps: { sandbox: ParserSandbox; cpuSeconds?: numb
   const { sandbox, cpuSeconds = longestCpuSeconds } = deps;
   // Calculations run one at a time, because each can use a whole core.
   const refusal = () => appError('tool_failed', { detail: 'Too many calculations of your organization are waiting.' });
-  const inTurn = createFairQueue(1, { bound: { maxWaitingPerOwner, refusal } });
+  const inTurn = createFairWorkQueue(1, { bound: { maxWaitingPerOwner, refusal } });
 
   return (args, { actor, signal }) =>
     inTurn(actor.orgId, async () => {

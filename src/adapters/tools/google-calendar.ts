@@ -1,7 +1,12 @@
-import { arrayOrEmpty, parseProviderJson, recordOrEmpty, textOrEmpty } from '#src/adapters/providers.ts';
+import {
+  arrayOrEmptyArray,
+  parseProviderJson,
+  recordOrEmptyObject,
+  textOrEmptyString,
+} from '#src/adapters/providers.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
-import type { ProviderCaller, ProviderResponse } from '#src/ports/web.ts';
+import type { ProviderHttpClient, ProviderHttpResponse } from '#src/ports/web.ts';
 import { providerStatusError } from '../providers.ts';
 
 const name = 'Google Calendar';
@@ -10,12 +15,12 @@ const defaultSpanMs = 30 * 24 * 3_600_000;
 /** Limit of pages per listing: several may be needed, because Google may return fewer events than requested. */
 const maxPages = 10;
 
-type Deps = { call: ProviderCaller; credentials: ToolCredentials; baseUrl: string | null };
+type Deps = { call: ProviderHttpClient; credentials: ToolCredentials; baseUrl: string | null };
 
 function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
   const root = `${baseUrl ?? 'https://www.googleapis.com'}/calendar/v3/calendars`;
 
-  return async (token: string, request: Parameters<ProviderCaller>[1] & { calendarId: string; query?: object }) => {
+  return async (token: string, request: Parameters<ProviderHttpClient>[1] & { calendarId: string; query?: object }) => {
     const { calendarId, query = {}, headers, ...rest } = request;
     // Path segments `.` and `..` would be resolved to another endpoint.
     if (/^\.{1,2}$/.test(calendarId)) throw unknownCalendar();
@@ -28,7 +33,7 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
     // 409 means that the event exists: an earlier attempt created it.
     if (answer.status === 409) return null;
     if (answer.status !== 200) throw errorOf(answer);
-    return recordOrEmpty(parseProviderJson(name, answer));
+    return recordOrEmptyObject(parseProviderJson(name, answer));
   };
 }
 
@@ -37,7 +42,7 @@ function unknownCalendar(): AppError {
 }
 
 /** Google answers 403 to missing permissions and to exceeded limits; the reason in the body tells them apart. */
-function errorOf(answer: ProviderResponse): AppError {
+function errorOf(answer: ProviderHttpResponse): AppError {
   const isLimit = answer.status === 403 && /"(?:\w*[rR]ateLimitExceeded|quotaExceeded)"/.test(answer.body);
   return providerStatusError(name, isLimit ? { ...answer, status: 429 } : answer);
 }
@@ -65,8 +70,8 @@ export function createListEventsTool(deps: Deps): ToolExecutor {
           },
           signal,
         });
-        items.push(...arrayOrEmpty(answer?.items).slice(0, wanted));
-        pageToken = textOrEmpty(answer?.nextPageToken);
+        items.push(...arrayOrEmptyArray(answer?.items).slice(0, wanted));
+        pageToken = textOrEmptyString(answer?.nextPageToken);
         if (pageToken === '') break;
       }
       return items.slice(0, wanted);
@@ -105,7 +110,7 @@ export function createCreateEventTool(deps: Deps): ToolExecutor {
 
 /** Formats an event: `2026-03-01T09:00:00+01:00 to 2026-03-01T10:00:00+01:00: Title (location) [id]` */
 function lineOf(value: unknown): string {
-  const event = recordOrEmpty(value);
+  const event = recordOrEmptyObject(value);
   const title = short(event.summary, 300) || '(no title)';
   const location = short(event.location, 200);
   const text = short(event.description, 500);
@@ -118,12 +123,12 @@ function lineOf(value: unknown): string {
 }
 
 function timeOf(value: unknown): string {
-  const { dateTime, date } = recordOrEmpty(value);
+  const { dateTime, date } = recordOrEmptyObject(value);
   return short(dateTime, 40) || short(date, 40) || 'an unknown time';
 }
 
 function short(value: unknown, maxLength: number): string {
-  return textOrEmpty(value).replace(/\s+/g, ' ').trim().slice(0, maxLength);
+  return textOrEmptyString(value).replace(/\s+/g, ' ').trim().slice(0, maxLength);
 }
 
 function momentOf(field: string, value: unknown): Date {

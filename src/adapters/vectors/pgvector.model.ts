@@ -1,15 +1,15 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, text, uuid, vector } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import { integerColumn, textColumn, uuidColumn, vectorColumn } from '#src/adapters/postgres/shapes.ts';
 
-export class ChunkVectorModel extends model(
+export class ChunkVectorModel extends tableModel(
   'chunk_vectors',
   {
-    chunkId: uuid(),
-    orgId: uuid(),
-    documentId: uuid(),
-    generation: integer(),
-    model: text(),
-    embedding: vector(),
+    chunkId: uuidColumn(),
+    orgId: uuidColumn(),
+    documentId: uuidColumn(),
+    generation: integerColumn(),
+    model: textColumn(),
+    embedding: vectorColumn(),
   },
   'chunkId',
 ) {}

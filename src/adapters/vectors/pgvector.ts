@@ -2,29 +2,29 @@ import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
-import { isReadableSql, readableBindings } from '#src/adapters/postgres/readable.ts';
+import { readableDocumentBindings, readableDocumentConditionSql } from '#src/adapters/postgres/readable.ts';
 import {
-  bigint,
-  boolean,
-  double,
-  firstRow,
-  integer,
-  oneRow,
-  pick,
-  type Row,
-  rows,
-  rowsWithTimeout,
+  bigintColumn,
+  booleanColumn,
+  defineRowShape,
+  doubleColumn,
+  integerColumn,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  queryRowsWithTimeout,
+  type SqlRow,
   type StatementRunner,
-  shape,
-  text,
-  uuid,
+  textColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
 import { ChunkVectorModel } from './pgvector.model.ts';
 
-const counted = shape({ count: bigint() });
-const vectorHit = shape({ chunkId: uuid(), similarity: double() });
-const generationKey = pick(ChunkVectorModel, 'orgId', 'documentId', 'generation');
+const counted = defineRowShape({ count: bigintColumn() });
+const vectorHit = defineRowShape({ chunkId: uuidColumn(), similarity: doubleColumn() });
+const generationKey = pickColumns(ChunkVectorModel, 'orgId', 'documentId', 'generation');
 
 type VectorQuery = Parameters<VectorStore['search']>[0];
 
@@ -47,14 +47,14 @@ const CACHE_TTL_MS = 60_000;
 export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
   const indexes = cached(CACHE_TTL_MS, () => listVectorIndexes(db));
   const countReadable = cached(CACHE_TTL_MS, async (_key: string, query: VectorQuery) => {
-    const [row] = await rowsWithTimeout(
+    const [row] = await queryRowsWithTimeout(
       timeoutMs,
       db,
       counted,
       `select count(*) from (
          select from documents d
          join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
-         where ${isReadableSql} and v.model = :model
+         where ${readableDocumentConditionSql} and v.model = :model
          limit :bound
        ) readable`,
       { ...bindingsOf(query), bound: exactLimit + 1 },
@@ -74,14 +74,14 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
     // The condition on model and dimensions is needed, because the distance of vectors of different sizes is an error.
-    return rowsWithTimeout(
+    return queryRowsWithTimeout(
       timeoutMs,
       db,
       vectorHit,
       `select v.chunk_id, 1 - (v.embedding <=> :query::vector) as similarity
        from documents d
        join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
-       where ${isReadableSql} and v.model = :model and vector_dims(v.embedding) = :dimensions
+       where ${readableDocumentConditionSql} and v.model = :model and vector_dims(v.embedding) = :dimensions
        order by v.embedding <=> :query::vector, v.chunk_id
        limit :limit`,
       bindingsOf(query),
@@ -97,7 +97,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
          set local hnsw.max_scan_tuples = 40000;
          set local enable_sort = off`,
       );
-      return rowsWithTimeout(
+      return queryRowsWithTimeout(
         timeoutMs,
         trx,
         vectorHit,
@@ -110,7 +110,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
            ) v
            cross join lateral (
              select from documents d
-             where d.id = v.document_id and d.active_generation = v.generation and ${isReadableSql}
+             where d.id = v.document_id and d.active_generation = v.generation and ${readableDocumentConditionSql}
              limit 1
            ) d
            limit :limit
@@ -167,7 +167,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     },
 
     async countGenerations(generations) {
-      const counts = await rows(
+      const counts = await queryRows(
         db,
         counted,
         `select (
@@ -187,7 +187,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 
     async listGenerations({ after, limit }) {
       const { orgId, documentId, generation } = parseKey(after);
-      const generations = await rows(
+      const generations = await queryRows(
         db,
         generationKey,
         `select distinct org_id, document_id, generation
@@ -218,7 +218,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 
 function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
   return {
-    ...readableBindings(readable),
+    ...readableDocumentBindings(readable),
     // The binding must not be named `vector`: knex would replace the cast `::vector`, too.
     query: toVectorText(vector),
     model,
@@ -254,12 +254,16 @@ async function withOwnConnection(db: Knex, work: (own: StatementRunner) => Promi
   }
 }
 
-const vectorIndex = shape({ name: text(), isValid: boolean(), points: double() });
-const support = shape({ isThere: boolean() });
-const lock = shape({ isOurs: boolean() });
+const vectorIndex = defineRowShape({ name: textColumn(), isValid: booleanColumn(), points: doubleColumn() });
+const support = defineRowShape({ isThere: booleanColumn() });
+const lock = defineRowShape({ isOurs: booleanColumn() });
 
-const storedModel = shape({ ...pick(ChunkVectorModel, 'model').columns, dimensions: integer(), points: bigint() });
-type StoredModel = Row<typeof storedModel>;
+const storedModel = defineRowShape({
+  ...pickColumns(ChunkVectorModel, 'model').columns,
+  dimensions: integerColumn(),
+  points: bigintColumn(),
+});
+type StoredModel = SqlRow<typeof storedModel>;
 
 /** pgvector's limit for the dimensions of indexed half-precision vectors. */
 const MAX_INDEXED_DIMENSIONS = 4_000;
@@ -278,8 +282,8 @@ async function listVectorIndexes(db: Knex): Promise<Map<string, number>> {
   return new Map(usable.map(({ name, points }) => [name, points]));
 }
 
-function listIndexes(db: StatementRunner): Promise<Row<typeof vectorIndex>[]> {
-  return rows(
+function listIndexes(db: StatementRunner): Promise<SqlRow<typeof vectorIndex>[]> {
+  return queryRows(
     db,
     vectorIndex,
     `select c.relname::text as name, i.indisvalid as is_valid, c.reltuples::float as points
@@ -297,18 +301,18 @@ async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   // `create index concurrently` cannot run in a transaction, and `set` only changes its own connection.
   await withOwnConnection(db, async (own) => {
     // pgvector below 0.8 has no iterative index scans, which filtered searches need.
-    const vectors = await firstRow(
+    const vectors = await queryFirstRow(
       own,
       support,
       `select string_to_array(extversion, '.')::integer[] >= '{0,8}' as is_there from pg_extension where extname = 'vector'`,
     );
     if (!vectors?.isThere) return;
-    const { isOurs } = await oneRow(own, lock, 'select pg_try_advisory_lock(hashtext(?)) as is_ours', [PREFIX]);
+    const { isOurs } = await queryOneRow(own, lock, 'select pg_try_advisory_lock(hashtext(?)) as is_ours', [PREFIX]);
     if (!isOurs) return;
     try {
       await own.raw('set statement_timeout = 0');
       await own.raw("set maintenance_work_mem = '512MB'");
-      const stored = await rows(
+      const stored = await queryRows(
         own,
         storedModel,
         `select model, count(*) as points,

@@ -4,9 +4,9 @@ import { type AppError, appError } from '#src/errors.ts';
 type Condition = Schemas['Condition'];
 
 /** Selects points of one organization. Conditions may only name fields of `payloadIndexes`. */
-export type PointSelection = { orgId: string; must?: Condition[]; mustNot?: Condition[] };
+export type QdrantPointSelection = { orgId: string; must?: Condition[]; mustNot?: Condition[] };
 
-export type StoredPoint = Schemas['Record'];
+export type StoredQdrantPoint = Schemas['Record'];
 
 export type QdrantOptions = QdrantServer & {
   collectionPrefix: string;
@@ -130,7 +130,7 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
     /** Returns the nearest points first. Which of equally near points are within the limit is up to Qdrant. */
     async query(
       collection: string,
-      selection: PointSelection,
+      selection: QdrantPointSelection,
       nearest: { vector: number[]; limit: number; scoreThreshold: number; signal?: AbortSignal | undefined },
     ): Promise<Schemas['ScoredPoint'][]> {
       const { vector, limit, scoreThreshold, signal } = nearest;
@@ -146,26 +146,30 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
 
     async read(
       collection: string,
-      selection: PointSelection,
+      selection: QdrantPointSelection,
       page: { limit: number; withVector: boolean },
-    ): Promise<StoredPoint[]> {
+    ): Promise<StoredQdrantPoint[]> {
       const wanted = { limit: page.limit, with_payload: false, with_vector: page.withVector };
       const filter = filterOf(selection);
       const asked = { collection_name: collection, filter, ...wanted };
       return (await callOrNothing(api.scrollPoints, asked, { points: [] }, { timeoutMs: searchTimeoutMs })).points;
     },
 
-    async count(collection: string, selection: PointSelection): Promise<number> {
+    async count(collection: string, selection: QdrantPointSelection): Promise<number> {
       const asked = { collection_name: collection, filter: filterOf(selection), exact: true };
       return (await callOrNothing(api.countPoints, asked, { count: 0 })).count;
     },
 
-    async setPayload(collection: string, selection: PointSelection, payload: Record<string, unknown>): Promise<void> {
+    async setPayload(
+      collection: string,
+      selection: QdrantPointSelection,
+      payload: Record<string, unknown>,
+    ): Promise<void> {
       const change = { collection_name: collection, wait: true, filter: filterOf(selection), payload };
       await callOrNothing(api.setPayload, change, null, { timeoutMs: publishTimeoutMs });
     },
 
-    async delete(collection: string, selection: PointSelection): Promise<void> {
+    async delete(collection: string, selection: QdrantPointSelection): Promise<void> {
       const deletion = { collection_name: collection, wait: true, filter: filterOf(selection) };
       await callOrNothing(api.deletePoints, deletion, null, { timeoutMs: writeTimeoutMs });
     },
@@ -174,7 +178,7 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
     async list(
       collection: string,
       page: { offset: string | undefined; limit: number },
-    ): Promise<{ points: StoredPoint[]; next: string | null }> {
+    ): Promise<{ points: StoredQdrantPoint[]; next: string | null }> {
       const from = { collection_name: collection, ...(page.offset !== undefined && { offset: page.offset }) };
       const wanted = { limit: page.limit, with_payload: ['org_id', 'document_id', 'generation'], with_vector: false };
       const nothing = { points: [], next_page_offset: null };
@@ -184,21 +188,24 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
   };
 }
 
-export function payloadEquals(key: keyof typeof payloadIndexes, value: string | number): Condition {
+export function payloadFieldEqualsCondition(key: keyof typeof payloadIndexes, value: string | number): Condition {
   return { key, match: { value } };
 }
 
-export function payloadMatchesAny(key: keyof typeof payloadIndexes, values: readonly string[]): Condition {
+export function payloadFieldMatchesAnyCondition(
+  key: keyof typeof payloadIndexes,
+  values: readonly string[],
+): Condition {
   return { key, match: { any: [...values] } };
 }
 
-export function payloadIsEmpty(key: keyof typeof payloadIndexes): Condition {
+export function payloadFieldIsEmptyCondition(key: keyof typeof payloadIndexes): Condition {
   return { is_empty: { key } };
 }
 
-function filterOf({ orgId, must = [], mustNot = [] }: PointSelection): Schemas['Filter'] {
+function filterOf({ orgId, must = [], mustNot = [] }: QdrantPointSelection): Schemas['Filter'] {
   requireOrganization(orgId);
-  return { must: [payloadEquals('org_id', orgId), ...must], must_not: mustNot };
+  return { must: [payloadFieldEqualsCondition('org_id', orgId), ...must], must_not: mustNot };
 }
 
 /** A filter without an organization would match the points of all organizations. */

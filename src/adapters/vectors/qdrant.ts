@@ -5,12 +5,12 @@ import type { GenerationKey, ReadableDocumentsFilter, VectorPoint, VectorStore }
 import {
   createQdrantClient,
   isVectorSizeError,
-  type PointSelection,
-  payloadEquals,
-  payloadIsEmpty,
-  payloadMatchesAny,
+  payloadFieldEqualsCondition,
+  payloadFieldIsEmptyCondition,
+  payloadFieldMatchesAnyCondition,
   type QdrantOptions,
-  type StoredPoint,
+  type QdrantPointSelection,
+  type StoredQdrantPoint,
 } from './qdrant-client.ts';
 
 /** Vector components per request: about 2 MB of JSON. Qdrant rejects 32 MB, and a small request is cheap to repeat. */
@@ -46,7 +46,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
           payload: { document_id: documentId, generation },
         }));
         // Does not replace published points: a batch may arrive late from a worker that was presumed dead.
-        const onlyIf = payloadIsEmpty('acl');
+        const onlyIf = payloadFieldIsEmptyCondition('acl');
         await checkingSize(points.upsert(collectionOf(model), { orgId, points: body, onlyIf }, size));
       }
     },
@@ -101,7 +101,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
 
     async deleteGenerations({ orgId, documentId, from, before }) {
       const range = { ...(from !== undefined && { gte: from }), ...(before !== null && { lt: before }) };
-      const must = [payloadEquals('document_id', documentId), { key: 'generation', range }];
+      const must = [payloadFieldEqualsCondition('document_id', documentId), { key: 'generation', range }];
       if (from === undefined && before === null) must.pop();
       for (const collection of await points.collections()) await points.delete(collection, { orgId, must });
     },
@@ -117,24 +117,33 @@ function nameOf(model: string): string {
   return `${readable}_${createHash('sha256').update(model).digest('hex').slice(0, 12)}`;
 }
 
-function generationOf({ orgId, documentId, generation }: GenerationKey): PointSelection {
-  return { orgId, must: [payloadEquals('document_id', documentId), payloadEquals('generation', generation)] };
+function generationOf({ orgId, documentId, generation }: GenerationKey): QdrantPointSelection {
+  return {
+    orgId,
+    must: [
+      payloadFieldEqualsCondition('document_id', documentId),
+      payloadFieldEqualsCondition('generation', generation),
+    ],
+  };
 }
 
-function withIds(orgId: string, chunkIds: readonly string[]): PointSelection {
+function withIds(orgId: string, chunkIds: readonly string[]): QdrantPointSelection {
   return { orgId, must: [{ has_id: [...chunkIds] }] };
 }
 
-function whereReadable(readable: ReadableDocumentsFilter): PointSelection {
+function whereReadable(readable: ReadableDocumentsFilter): QdrantPointSelection {
   const { orgId, acl, includeDocumentIds, excludeDocumentIds = [], retrievalSettings } = readable;
   return {
     orgId,
     must: [
-      payloadMatchesAny('acl', acl),
-      ...(retrievalSettings === undefined ? [] : [payloadMatchesAny('retrieval_settings', retrievalSettings)]),
-      ...(includeDocumentIds === undefined ? [] : [payloadMatchesAny('document_id', includeDocumentIds)]),
+      payloadFieldMatchesAnyCondition('acl', acl),
+      ...(retrievalSettings === undefined
+        ? []
+        : [payloadFieldMatchesAnyCondition('retrieval_settings', retrievalSettings)]),
+      ...(includeDocumentIds === undefined ? [] : [payloadFieldMatchesAnyCondition('document_id', includeDocumentIds)]),
     ],
-    mustNot: excludeDocumentIds.length === 0 ? [] : [payloadMatchesAny('document_id', excludeDocumentIds)],
+    mustNot:
+      excludeDocumentIds.length === 0 ? [] : [payloadFieldMatchesAnyCondition('document_id', excludeDocumentIds)],
   };
 }
 
@@ -144,12 +153,12 @@ async function checkingSize<Result>(work: Promise<Result>): Promise<Result> {
   });
 }
 
-function toKey({ payload }: StoredPoint): GenerationKey {
+function toKey({ payload }: StoredQdrantPoint): GenerationKey {
   const { org_id, document_id, generation } = payload ?? {};
   return { orgId: String(org_id), documentId: String(document_id), generation: Number(generation) };
 }
 
-function toVector(vector: StoredPoint['vector']): Float32Array {
+function toVector(vector: StoredQdrantPoint['vector']): Float32Array {
   return Float32Array.from(Array.isArray(vector) ? vector : [], Number);
 }
 

@@ -43,7 +43,7 @@ export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAge
   const allowed = new Set(allow.map(normalizeHost));
   const settings = { timeout: connectTimeoutMs, allowH2: false };
   const connectAnywhere = buildConnector(settings);
-  const connectToPublic = buildConnector({ ...settings, lookup: createPublicLookup(resolve) });
+  const connectToPublic = buildConnector({ ...settings, lookup: createPublicAddressLookup(resolve) });
 
   return new Agent({
     allowH2: false,
@@ -69,7 +69,7 @@ function refusalOf(hostName: string, port: string): AppError | null {
 }
 
 /** Refuses a host name if any of its addresses is private, because the connection may use any of them. */
-export function createPublicLookup(resolve: ResolveHost): LookupFunction {
+export function createPublicAddressLookup(resolve: ResolveHost): LookupFunction {
   return (hostName, { all }, callback) => {
     const choose = (addresses: string[]) => {
       const found = addresses.map((address) => ({ address, family: isIP(address) }));

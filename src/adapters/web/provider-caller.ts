@@ -1,16 +1,16 @@
 import { type Dispatcher, request } from 'undici';
-import { readBody } from '#src/adapters/providers.ts';
+import { readResponseBody } from '#src/adapters/providers.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { ProviderCaller } from '#src/ports/web.ts';
+import type { ProviderHttpClient } from '#src/ports/web.ts';
 import { createGuardedAgent } from './guarded-agent.ts';
 
 const defaultAnswerBytes = 1_000_000;
 
-export function createProviderCaller(deps: {
+export function createProviderHttpClient(deps: {
   agent: Dispatcher;
   deadlineMs?: number;
   maxAnswerBytes?: number;
-}): ProviderCaller {
+}): ProviderHttpClient {
   const { agent, deadlineMs = 10_000, maxAnswerBytes = defaultAnswerBytes } = deps;
 
   return async (url, { method = 'GET', headers = {}, body, signal } = {}) => {
@@ -46,7 +46,7 @@ function headersOf({ headers }: Dispatcher.ResponseData): Headers {
 }
 
 async function textOf({ body }: Dispatcher.ResponseData, maxAnswerBytes: number): Promise<string> {
-  const bytes = await readBody(body, maxAnswerBytes);
+  const bytes = await readResponseBody(body, maxAnswerBytes);
   if (bytes === null) throw unavailable('The answer of the provider is too large.');
   return bytes.toString('utf8');
 }
@@ -70,14 +70,14 @@ const issuerAnswerBytes = 256 * 1024;
  * Creates a caller that may also reach an identity provider on a private network. An entry in EGRESS_ALLOW would open
  * that host to every user.
  */
-export function createIdentityProviderCaller(deps: {
+export function createIdentityProviderHttpClient(deps: {
   issuer: string;
   allow: readonly string[];
   deadlineMs?: number;
-}): ProviderCaller {
+}): ProviderHttpClient {
   const { issuer, allow, ...limits } = deps;
   const { hostname, port, protocol } = new URL(issuer);
   const issuerHost = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
   const agent = createGuardedAgent({ allow: [...allow, issuerHost] });
-  return createProviderCaller({ agent, maxAnswerBytes: issuerAnswerBytes, ...limits });
+  return createProviderHttpClient({ agent, maxAnswerBytes: issuerAnswerBytes, ...limits });
 }

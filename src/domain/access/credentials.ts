@@ -1,18 +1,18 @@
-export type PasswordFault = 'length' | 'uppercase' | 'lowercase' | 'digit' | 'special';
+export type PasswordProblem = 'length' | 'uppercase' | 'lowercase' | 'digit' | 'special';
 
 const minPasswordLength = 10;
 const maxPasswordLength = 128;
 
-export function passwordFaults(password: string): PasswordFault[] {
+export function findPasswordProblems(password: string): PasswordProblem[] {
   const length = [...password].length;
-  const holds: Record<PasswordFault, boolean> = {
+  const holds: Record<PasswordProblem, boolean> = {
     length: length >= minPasswordLength && length <= maxPasswordLength,
     uppercase: /\p{Lu}/u.test(password),
     lowercase: /\p{Ll}/u.test(password),
     digit: /\p{Nd}/u.test(password),
     special: /[^\p{L}\p{N}]/u.test(password),
   };
-  const faults: PasswordFault[] = ['length', 'uppercase', 'lowercase', 'digit', 'special'];
+  const faults: PasswordProblem[] = ['length', 'uppercase', 'lowercase', 'digit', 'special'];
   return faults.filter((fault) => !holds[fault]);
 }
 

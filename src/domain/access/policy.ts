@@ -1,4 +1,4 @@
-import { type Actor, accessKeysOfActor, orgAdminsAccessKey, visibilityOf } from './visibility.ts';
+import { type Actor, accessKeyOfOrgAdmins, accessKeysOfActor, visibilityOfAccessKeys } from './visibility.ts';
 
 type InOrganization = { orgId: string };
 type Keyed = InOrganization & { acl: readonly string[] };
@@ -27,7 +27,7 @@ const owns = (actor: Actor, { createdBy }: Owned): boolean => createdBy === acto
 
 function manages(actor: Actor, row: Shared): boolean {
   if (owns(actor, row)) return true;
-  const visibility = visibilityOf(row.acl);
+  const visibility = visibilityOfAccessKeys(row.acl);
   if (visibility === 'personal') return false;
   if (actor.isOrgAdmin) return true;
   return visibility === 'team_level' && actor.teamAdminOf.some((id) => row.acl.includes(`team:${id}`));
@@ -87,15 +87,15 @@ const rules: { [A in PolicyAction]: (actor: Actor, resource: ResourceOf[A]) => b
   'connection:write': holds,
   'job:read': holdsKey,
   'job:write': (actor, job) => {
-    if (job.kind === 'reembed' || job.acl.includes(orgAdminsAccessKey(job.orgId))) return actor.isOrgAdmin;
+    if (job.kind === 'reembed' || job.acl.includes(accessKeyOfOrgAdmins(job.orgId))) return actor.isOrgAdmin;
     return job.chatId === null ? manages(actor, job) : owns(actor, job);
   },
 };
 
 /**
- * Decides whether an actor may perform an action on a resource in memory. `whereReadable` implements the `…:read` actions
+ * Decides whether an actor may perform an action on a resource in memory. `whereReadableByActor` implements the `…:read` actions
  * in SQL. Always false for a resource of another organization.
  */
-export function mayPerform<A extends PolicyAction>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {
+export function mayPerformAction<A extends PolicyAction>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {
   return resource.orgId === actor.orgId && rules[action](actor, resource);
 }

@@ -17,7 +17,7 @@ export type RequestActor = Actor & { requestId: string };
  * Owner, teams and visibility of a row, which determine its access keys. `createdBy` is null for rows without an owner,
  * such as root folders.
  */
-export type RowAccessScope = {
+export type RowOwnerAndVisibility = {
   orgId: string;
   createdBy: string | null;
   visibility: Visibility;
@@ -28,14 +28,14 @@ export type RowAccessScope = {
  * @returns the access keys of a row, stored in its column `acl`. A caller of the same organization may read the row if
  * they hold one of its keys (see {@link accessKeysOfActor}).
  */
-export function accessKeysOfRow(scope: RowAccessScope): string[] {
+export function accessKeysOfRow(scope: RowOwnerAndVisibility): string[] {
   const keys = scope.createdBy === null ? [] : [`user:${scope.createdBy}`];
   if (scope.visibility === 'team_level') keys.push(...scope.teamIds.map((id) => `team:${id}`));
   if (scope.visibility === 'org_level') keys.push(`org:${scope.orgId}`);
   return keys;
 }
 
-export const orgAdminsAccessKey = (orgId: string): string => `admins:${orgId}`;
+export const accessKeyOfOrgAdmins = (orgId: string): string => `admins:${orgId}`;
 
 /**
  * @returns the access keys of a caller: of the user, each readable team and the organization, and for org admins the
@@ -43,7 +43,7 @@ export const orgAdminsAccessKey = (orgId: string): string => `admins:${orgId}`;
  */
 export function accessKeysOfActor(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>): string[] {
   const keys = [`user:${actor.userId}`, ...actor.openTeamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
-  return actor.isOrgAdmin ? [...keys, orgAdminsAccessKey(actor.orgId)] : keys;
+  return actor.isOrgAdmin ? [...keys, accessKeyOfOrgAdmins(actor.orgId)] : keys;
 }
 
 export function hasLostAccessKeys(before: Actor, now: Actor): boolean {
@@ -51,7 +51,7 @@ export function hasLostAccessKeys(before: Actor, now: Actor): boolean {
   return accessKeysOfActor(before).some((key) => !held.has(key));
 }
 
-export function visibilityOf(acl: readonly string[]): Visibility {
+export function visibilityOfAccessKeys(acl: readonly string[]): Visibility {
   if (acl.some((key) => key.startsWith('org:'))) return 'org_level';
   return acl.some((key) => key.startsWith('team:')) ? 'team_level' : 'personal';
 }

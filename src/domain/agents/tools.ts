@@ -135,7 +135,7 @@ const builtInTools: readonly Tool[] = [
  * contain; of those, `web.fetch` may fetch only the ones that a search found. Results of other tools do not count,
  * because they may repeat what the model sent to them; a calendar may do so even in a later chat.
  */
-export const thirdPartyTextTools: ReadonlySet<string> = new Set([
+export const toolsReturningThirdPartyText: ReadonlySet<string> = new Set([
   'knowledge.search',
   'knowledge.read',
   'web.search',

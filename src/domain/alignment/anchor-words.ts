@@ -1,6 +1,6 @@
 import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
-import { cosineSimilarity, stemRarity } from './score.ts';
+import { cosineSimilarity, rarityOfWordStem } from './score.ts';
 
 /** Candidate for an agent's anchor words. `relevance` is its similarity to the agent's topics. */
 export type AnchorWordCandidate = { word: string; relevance: number; vector: Float32Array };
@@ -90,7 +90,7 @@ export function topicPhrasesOf(texts: readonly string[], analyze: AnalyzeText): 
       const known = found.get(key);
       if (known !== undefined) known.count += 1;
       else {
-        const mean = terms.reduce((sum, { stem }) => sum + stemRarity(stem), 0) / terms.length;
+        const mean = terms.reduce((sum, { stem }) => sum + rarityOfWordStem(stem), 0) / terms.length;
         found.set(key, { phrase, count: 1, rarity: mean });
       }
     }
@@ -142,7 +142,7 @@ const nearestTopics = 3;
  * @returns how relevant a word is to an agent's topics: the mean of its three largest cosines. The mean vector of all
  * topics, or the vector of a whole persona, gives worse results, because it is not close to any particular question.
  */
-export function topicRelevance(vector: Float32Array, topics: readonly Float32Array[]): number {
+export function topicRelevanceOfPhrase(vector: Float32Array, topics: readonly Float32Array[]): number {
   const nearest = topics
     .map((topic) => cosineSimilarity(vector, topic))
     .sort((a, b) => b - a)
@@ -150,7 +150,7 @@ export function topicRelevance(vector: Float32Array, topics: readonly Float32Arr
   return nearest.reduce((sum, similarity) => sum + similarity, 0) / Math.max(1, nearest.length);
 }
 
-export type AnchorWordsRequest = {
+export type AnchorWordsPromptInput = {
   agentName: string;
   agentPrompt: string;
   tags: readonly string[];
@@ -178,13 +178,13 @@ export const anchorWordsAnswerSchema = {
   },
 };
 
-export function personaExcerpt({ agentPrompt }: Pick<AnchorWordsRequest, 'agentPrompt'>): string {
+export function personaExcerpt({ agentPrompt }: Pick<AnchorWordsPromptInput, 'agentPrompt'>): string {
   return agentPrompt.slice(0, maxPromptCharacters).toWellFormed();
 }
 
 /** @param nonce random per request, so that a persona cannot imitate the end of its block in the prompt */
 export function anchorWordsMessages(
-  subject: AnchorWordsRequest,
+  subject: AnchorWordsPromptInput,
   nonce: string,
 ): { role: 'system' | 'user'; content: string }[] {
   const { agentName, tags, words, excludeWords } = subject;

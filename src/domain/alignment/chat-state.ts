@@ -1,4 +1,4 @@
-export type TopicLabel = 'on' | 'off';
+export type OnOrOffTopic = 'on' | 'off';
 type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
 /**
  * Alignment state that is shown for a round and its chat. `refusal` is shown only for the round in which the agent
@@ -19,8 +19,8 @@ export type AlignmentState = {
   alignmentScore: number;
   /** Exponentially weighted moving average of the alignment scores, 0 to 100. */
   ewma: number;
-  userLabel: TopicLabel;
-  agentLabel: TopicLabel;
+  userLabel: OnOrOffTopic;
+  agentLabel: OnOrOffTopic;
   /** Consecutive off-topic (`offStreak`) and on-topic (`onStreak`) user messages; neutral messages do not count. */
   offStreak: number;
   onStreak: number;
@@ -100,7 +100,7 @@ export function isDriftState(state: EchoState): boolean {
   return state.startsWith('drift_');
 }
 
-export function alignmentStateCategory(state: EchoState): AlignmentStateCategory {
+export function stableDriftOrRefusal(state: EchoState): AlignmentStateCategory {
   if (state === 'refusal') return 'refusal';
   return isDriftState(state) ? 'drift' : 'stable';
 }
@@ -110,14 +110,17 @@ function combinedScore(previous: AlignmentState, scores: RoundScores): number {
   return scores.refusal ? scores.user : 0.5 * scores.user + 0.5 * scores.agent;
 }
 
-function labelOf(score: number, previous: TopicLabel): TopicLabel {
+function labelOf(score: number, previous: OnOrOffTopic): OnOrOffTopic {
   if (score >= onTopicFrom) return 'on';
   return score < offTopicUnder ? 'off' : previous;
 }
 
 type UserStreaks = Pick<AlignmentState, 'offStreak' | 'onStreak' | 'recovery'>;
 
-function userStreaks({ offStreak, onStreak, recovery }: AlignmentState, message: TopicLabel | 'neutral'): UserStreaks {
+function userStreaks(
+  { offStreak, onStreak, recovery }: AlignmentState,
+  message: OnOrOffTopic | 'neutral',
+): UserStreaks {
   if (message === 'neutral') return { offStreak, onStreak, recovery };
   if (message === 'off') return { offStreak: offStreak + 1, onStreak: 0, recovery: 0 };
   return { offStreak: 0, onStreak: onStreak + 1, recovery: recovery + 1 };

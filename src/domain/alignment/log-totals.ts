@@ -46,7 +46,7 @@ function monthAt(at: Date, more: number): Date {
   return first;
 }
 
-export const roundTotalNames = [
+export const namesOfRoundTotals = [
   'rounds',
   'completed_rounds',
   'stable_rounds',

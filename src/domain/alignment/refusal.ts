@@ -1,5 +1,5 @@
 import { type AnalyzeText, splitSentences } from '../text/words.ts';
-import type { TopicLabel } from './chat-state.ts';
+import type { OnOrOffTopic } from './chat-state.ts';
 import head from './refusal-weights.json' with { type: 'json' };
 
 /**
@@ -130,7 +130,7 @@ export type Refusal = { kind: Exclude<RefusalKind, 'scope'>; score: number };
  */
 export type RefusalDetection = Refusal & { decidedBy: 'wording' | 'model' };
 
-export type DetectRefusal = (reply: string, vector: Float32Array | null) => RefusalDetection;
+export type RefusalDetector = (reply: string, vector: Float32Array | null) => RefusalDetection;
 
 const refusalFrom = 0.5;
 
@@ -143,7 +143,7 @@ export const refusalModelVersion = head.version;
  * over first words, phrases and embedding, whose weights scripts/fit-alignment.ts computes.
  * @param embeddingModel model of the reply vectors; they are ignored unless the weights were fitted to this model
  */
-export function createRefusalDetector(analyze: AnalyzeText, embeddingModel: string): DetectRefusal {
+export function createRefusalDetector(analyze: AnalyzeText, embeddingModel: string): RefusalDetector {
   const features: ExtractRefusalFeatures = createRefusalFeatureExtractor(head, analyze);
   const knowsVectors = embeddingModel === head.modelId;
   return (reply, replyVector) => {
@@ -156,11 +156,11 @@ export function createRefusalDetector(analyze: AnalyzeText, embeddingModel: stri
   };
 }
 
-export function refusalIfLikely({ kind, score }: Refusal): Refusal | null {
+export function nullUnlessLikelyRefusal({ kind, score }: Refusal): Refusal | null {
   return score >= refusalFrom ? { kind, score } : null;
 }
 
 /** A refusal of an off-topic request has its own kind, `scope`, because it is correct behaviour. */
-export function refusalKind(refusal: Refusal, userLabel: TopicLabel): RefusalKind {
+export function refusalKindOfRound(refusal: Refusal, userLabel: OnOrOffTopic): RefusalKind {
   return userLabel === 'off' ? 'scope' : refusal.kind;
 }

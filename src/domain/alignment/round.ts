@@ -1,5 +1,5 @@
 import { type AnalyzeText, contentStems, type StemmedTerm, splitSentences } from '../text/words.ts';
-import { type DetectRefusal, type RefusalDetection, refusalIfLikely } from './refusal.ts';
+import { nullUnlessLikelyRefusal, type RefusalDetection, type RefusalDetector } from './refusal.ts';
 import {
   type AlignmentCalibration,
   containsStemPhrase,
@@ -22,11 +22,11 @@ export type ScoredRound = {
 };
 
 type RoundScoring = {
-  /** Returns the embedding of one of the `textsToEmbed`; null while the embedding model is unavailable. */
+  /** Returns the embedding of one of the `roundTextsToEmbed`; null while the embedding model is unavailable. */
   vectorOf: (text: string) => Float32Array | null;
   analyze: AnalyzeText;
   calibration: AlignmentCalibration;
-  readRefusal: DetectRefusal;
+  readRefusal: RefusalDetector;
 };
 
 /**
@@ -42,7 +42,7 @@ const contextCharacters = 400;
 
 type Parts = { user: string; agent: string; continuations: string[]; isSwitch: boolean };
 
-export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] {
+export function roundTextsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] {
   const { user, agent, continuations } = partsOf(texts, analyze);
   return [...new Set([user, agent, ...continuations].map(embeddedPart))];
 }
@@ -73,7 +73,7 @@ export function scoreRound(
   const isAnswered = isNear(vectorOf(parts.user), vectorOf(parts.agent));
   const isShortReply = analyze(parts.agent).length < shortReply;
   return {
-    user: isAnswered && refusalIfLikely(refusal) === null ? Math.max(user, contextShare * agent) : user,
+    user: isAnswered && nullUnlessLikelyRefusal(refusal) === null ? Math.max(user, contextShare * agent) : user,
     agent: isAnswered && isShortReply ? Math.max(agent, contextShare * user) : agent,
     neutral: !parts.isSwitch && isNeutral(parts.user, anchors, analyze),
     refusal,
@@ -82,11 +82,11 @@ export function scoreRound(
 }
 
 function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analyze: AnalyzeText): Parts {
-  const newTopic = topicAfterSwitch(user);
+  const newTopic = newTopicAfterTopicSwitch(user);
   if (newTopic !== null) return { user: newTopic, agent, continuations: [], isSwitch: true };
   const continuations: string[] = [];
   if (isShortMessage(analyze(user))) {
-    if (previousUser !== null) continuations.push(`${topicAfterSwitch(previousUser) ?? previousUser}\n${user}`);
+    if (previousUser !== null) continuations.push(`${newTopicAfterTopicSwitch(previousUser) ?? previousUser}\n${user}`);
     if (previousReply !== null) continuations.push(`${lastSentence(previousReply)}\n${user}`);
   }
   return { user, agent, continuations, isSwitch: false };
@@ -162,7 +162,7 @@ const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');
  * Returns the new topic of "Forget the loan, let's talk about football": "football". Null if the text announces no
  * change of topic.
  */
-export function topicAfterSwitch(text: string): string | null {
+export function newTopicAfterTopicSwitch(text: string): string | null {
   const cue = [...text.matchAll(switchCues)].at(-1);
   if (!cue) return null;
   const clause = text.slice(cue.index + cue[0].length).trim();

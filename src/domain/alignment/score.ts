@@ -17,8 +17,8 @@ export function scoreTextAlignment(
   anchors: readonly StemmedAnchorWord[],
   calibration: AlignmentCalibration,
 ): number {
-  const lexical = lexicalMatch(text.stems, anchors);
-  const semantic = text.vector && semanticMatch(text.vector, anchors);
+  const lexical = lexicalMatchWithAnchorWords(text.stems, anchors);
+  const semantic = text.vector && semanticMatchWithAnchorWords(text.vector, anchors);
   if (semantic === null) return sigmoid(calibration.lexicalOnly.lexical * lexical + calibration.lexicalOnly.intercept);
   return sigmoid(calibration.semantic * semantic + calibration.lexical * lexical + calibration.intercept);
 }
@@ -27,7 +27,10 @@ export function scoreTextAlignment(
  * Weighted soft maximum of the cosines to the anchor words: Σ W e^{10 s} s / Σ W e^{10 s}. One similar anchor word is
  * enough for a high value, but the others count too. Null if no anchor word has an embedding.
  */
-export function semanticMatch(vector: Float32Array, anchors: readonly StemmedAnchorWord[]): number | null {
+export function semanticMatchWithAnchorWords(
+  vector: Float32Array,
+  anchors: readonly StemmedAnchorWord[],
+): number | null {
   let weighted = 0;
   let total = 0;
   for (const anchor of anchors) {
@@ -44,14 +47,14 @@ export function semanticMatch(vector: Float32Array, anchors: readonly StemmedAnc
  * Lexical match of a text with the anchor words, 0 to 1: 1 − exp(−L / 1.5). L sums weight (scaled to a mean of 2.2)
  * times rarity of the stems over the anchor words whose stems occur in the text in order and adjacent.
  */
-export function lexicalMatch(stems: readonly string[], anchors: readonly StemmedAnchorWord[]): number {
+export function lexicalMatchWithAnchorWords(stems: readonly string[], anchors: readonly StemmedAnchorWord[]): number {
   const totalWeight = anchors.reduce((sum, anchor) => sum + anchor.weight, 0);
   if (totalWeight === 0) return 0;
   const scale = (meanLexicalWeight * anchors.length) / totalWeight;
   let load = 0;
   for (const anchor of anchors) {
     if (!containsStemPhrase(stems, anchor.stems)) continue;
-    load += scale * anchor.weight * anchor.stems.reduce((sum, stem) => sum + stemRarity(stem), 0);
+    load += scale * anchor.weight * anchor.stems.reduce((sum, stem) => sum + rarityOfWordStem(stem), 0);
   }
   return 1 - Math.exp(-load / lexicalScale);
 }
@@ -92,7 +95,7 @@ const rarest = inverseDocumentFrequency(0, table.texts);
  * @returns how rare a stem is in English, 0 (in every text) to 1 (in none). The frequencies ship with the application
  * instead of coming from tenants' texts, so that scores are comparable and reproducible.
  */
-export function stemRarity(stem: string): number {
+export function rarityOfWordStem(stem: string): number {
   return inverseDocumentFrequency(frequencies.get(stem) ?? 0, table.texts) / rarest;
 }
 

@@ -51,7 +51,7 @@ export type RoundAlignmentState = { round: number; state: AlignmentState };
  * round, in `drift_agent` the agent's off-topic streak. Pruned rounds stay pruned; history and export keep them.
  * @param rounds scored rounds in order, at least as far back as the streak
  */
-export function roundsToPrune(rounds: readonly RoundAlignmentState[]): number[] {
+export function roundsToPruneFromContext(rounds: readonly RoundAlignmentState[]): number[] {
   const newest = rounds.at(-1)?.state;
   if (newest?.state === 'drift_user') {
     return rounds

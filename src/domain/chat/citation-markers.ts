@@ -47,7 +47,7 @@ export function createCitationMarkerRewriter<Passage>(
     const named = [...new Set(numbersOf(list))];
     const isCode = space === '' && wordEnd.test(recent) && named.every((n) => passages[n - 1] === undefined);
     if (isCode) return original;
-    const statement = statementBeforeMarker(recent);
+    const statement = sentenceBeforeCitationMarker(recent);
     const kept: number[] = [];
     for (const n of named) {
       const passage = passages[n - 1];
@@ -117,7 +117,7 @@ export function removeCitationMarkers(reply: string, citationCount: number): str
  * Returns the sentence to which a citation marker at the end of the text belongs: the current one, or the one that just
  * ended.
  */
-export function statementBeforeMarker(text: string): string {
+export function sentenceBeforeCitationMarker(text: string): string {
   const plain = text.replace(marker, '').trimEnd();
   const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
   const sentence = splitSentences(plain, lineStart).at(-1);
@@ -150,17 +150,21 @@ export function splitReplyIntoStatements(reply: string): string[] {
  * sentence.
  * @param words stems of the statement's content words
  */
-export function attributionScore(cosine: number, words: readonly string[], passage: ReadonlySet<string>): number {
-  const shared = new Set(words).size < minAttributedWords ? 0 : sharedWordShare(words, passage);
+export function scoreSentenceAttribution(
+  cosine: number,
+  words: readonly string[],
+  passage: ReadonlySet<string>,
+): number {
+  const shared = new Set(words).size < minAttributedWords ? 0 : shareOfWordsInPassage(words, passage);
   return shared < minWordAttribution ? cosine : Math.max(cosine, shared);
 }
 
 /**
  * Attributes passages to a reply without citations: for each statement the best passage, if its score reaches 0.6.
  * Returns each passage once, in the order of the statements.
- * @param score see {@link attributionScore}
+ * @param score see {@link scoreSentenceAttribution}
  */
-export function attributePassages<Passage>(
+export function findSourcePassages<Passage>(
   statements: readonly string[],
   passages: readonly Passage[],
   score: (statement: string, passage: Passage) => number,
@@ -174,7 +178,7 @@ export function attributePassages<Passage>(
   return [...new Set(sources)];
 }
 
-export function sharedWordShare(statement: readonly string[], passage: ReadonlySet<string>): number {
+export function shareOfWordsInPassage(statement: readonly string[], passage: ReadonlySet<string>): number {
   const distinct = new Set(statement);
   if (distinct.size === 0) return 0;
   return [...distinct].filter((word) => passage.has(word)).length / distinct.size;

@@ -1,4 +1,4 @@
-import { endOfUrlAt, endOfUrlContinuedAt, maxUrlLength, trimClosingPunctuation, urlStartPattern } from './urls.ts';
+import { findEndOfContinuedUrl, findEndOfUrl, maxUrlLength, trimClosingPunctuation, urlStartPattern } from './urls.ts';
 
 const specialSyntax = new RegExp(
   [
@@ -144,7 +144,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function passLongAddress(text: string, from: number, isEnd: boolean): number {
-    const end = endOfUrlContinuedAt(text, from);
+    const end = findEndOfContinuedUrl(text, from);
     isInLongAddress = end === text.length && !isEnd;
     // Does not consume a `]` at the end of the text yet, because more text may turn it into `](`.
     const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
@@ -216,7 +216,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   }
 
   function* rewriteUrl(text: string, index: number, start: string, isEnd: boolean): Generator<string, number> {
-    const end = endOfUrlAt(text, index);
+    const end = findEndOfUrl(text, index);
     // Waits for one more character after a URL, because more text may turn a bracket into `](`.
     if (end === text.length && !isEnd && end - index <= maxUrlLength + 1) return index;
     if (end - index > maxUrlLength) {

@@ -21,7 +21,7 @@ export function extractUrls(text: string): string[] {
   let together = 0;
   for (const { index } of text.matchAll(new RegExp(urlStartPattern, 'gi'))) {
     if (index >= runEnd) {
-      runEnd = endOfUrlAt(text, index);
+      runEnd = findEndOfUrl(text, index);
       end = index + trimClosingPunctuation(text.slice(index, runEnd)).length;
       together = 0;
     }
@@ -31,11 +31,11 @@ export function extractUrls(text: string): string[] {
   return addresses;
 }
 
-export function endOfUrlAt(text: string, index: number): number {
-  return endOfUrlContinuedAt(text, index + lengthAt(addressBegin, text, index));
+export function findEndOfUrl(text: string, index: number): number {
+  return findEndOfContinuedUrl(text, index + lengthAt(addressBegin, text, index));
 }
 
-export function endOfUrlContinuedAt(text: string, index: number): number {
+export function findEndOfContinuedUrl(text: string, index: number): number {
   return index + lengthAt(addressRest, text, index);
 }
 

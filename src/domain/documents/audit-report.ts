@@ -4,9 +4,9 @@
  */
 const storageAuditPasses = ['points', 'documents', 'blobs', 'deletions'] as const;
 
-export type StorageAuditPass = (typeof storageAuditPasses)[number];
+export type StoreAuditStage = (typeof storageAuditPasses)[number];
 
-export const auditFindingKinds = [
+export const storeAuditFindingKinds = [
   /** `orphan_points`: vectors without a document, or of a generation that is neither active nor the newest. */
   'orphan_points',
   /** `orphan_chunks`: chunks of a generation that is neither active nor the newest. */
@@ -22,7 +22,7 @@ export const auditFindingKinds = [
   'lost_deletion',
 ] as const;
 
-export type AuditFindingKind = (typeof auditFindingKinds)[number];
+export type StoreAuditFindingKind = (typeof storeAuditFindingKinds)[number];
 
 /**
  * Audit findings of one kind. `first` holds ids of documents or blob keys. `heldBack` counts orphans that were not
@@ -38,39 +38,43 @@ export function maxOrphanDeletions(checked: number): number {
   return Math.max(20, checked / 20);
 }
 
-export type AuditReport = {
-  checked: Record<StorageAuditPass, number>;
-  findings: { [kind in AuditFindingKind]?: AuditFindingSummary };
+export type StoreAuditReport = {
+  checked: Record<StoreAuditStage, number>;
+  findings: { [kind in StoreAuditFindingKind]?: AuditFindingSummary };
 };
 
-export type AuditPage = { checked: number; findings: AuditReport['findings']; next: string | null };
+export type AuditedStorePage = { checked: number; findings: StoreAuditReport['findings']; next: string | null };
 
-export type AuditProgress = { pass: StorageAuditPass | null; after: string | null; report: AuditReport };
+export type StoreAuditProgress = { pass: StoreAuditStage | null; after: string | null; report: StoreAuditReport };
 
 const IDS_SHOWN = 20;
 
-export const initialAuditProgress: AuditProgress = {
+export const initialStoreAuditProgress: StoreAuditProgress = {
   pass: storageAuditPasses[0],
   after: null,
   report: { checked: { points: 0, documents: 0, blobs: 0, deletions: 0 }, findings: {} },
 };
 
-export function advanceAudit({ report }: AuditProgress, pass: StorageAuditPass, page: AuditPage): AuditProgress {
+export function advanceStoreAudit(
+  { report }: StoreAuditProgress,
+  pass: StoreAuditStage,
+  page: AuditedStorePage,
+): StoreAuditProgress {
   let { findings } = report;
-  for (const kind of auditFindingKinds) {
+  for (const kind of storeAuditFindingKinds) {
     const more = page.findings[kind];
-    if (more !== undefined) findings = addAuditFinding(findings, kind, more);
+    if (more !== undefined) findings = addStoreAuditFinding(findings, kind, more);
   }
   const checked = { ...report.checked, [pass]: report.checked[pass] + page.checked };
   const nextPass = page.next === null ? (storageAuditPasses[storageAuditPasses.indexOf(pass) + 1] ?? null) : pass;
   return { pass: nextPass, after: page.next, report: { checked, findings } };
 }
 
-export function addAuditFinding(
-  findings: AuditReport['findings'],
-  kind: AuditFindingKind,
+export function addStoreAuditFinding(
+  findings: StoreAuditReport['findings'],
+  kind: StoreAuditFindingKind,
   { found, repaired, heldBack = 0, first }: AuditFindingSummary,
-): AuditReport['findings'] {
+): StoreAuditReport['findings'] {
   const before: AuditFindingSummary = findings[kind] ?? { found: 0, repaired: 0, first: [] };
   const allHeldBack = (before.heldBack ?? 0) + heldBack;
   const summary = {
@@ -82,8 +86,8 @@ export function addAuditFinding(
   return { ...findings, [kind]: summary };
 }
 
-export function auditSummary({ checked, findings }: AuditReport): string {
-  const found = auditFindingKinds.flatMap((kind) => {
+export function formatAuditSummary({ checked, findings }: StoreAuditReport): string {
+  const found = storeAuditFindingKinds.flatMap((kind) => {
     const summary = findings[kind];
     if (summary === undefined) return [];
     const { heldBack, repaired } = summary;

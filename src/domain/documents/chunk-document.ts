@@ -10,7 +10,7 @@ import type { RagConfig } from './rag-config.ts';
  * wrote, if any. Embedded and indexed together with the content, so that a passage is found by the name of its topic;
  * never shown.
  */
-export function contextualText(place: {
+export function textWithChunkContext(place: {
   documentName: string;
   headingPath: readonly string[];
   pageNumber: number;
@@ -132,7 +132,7 @@ export function* chunkDocument(
       : chunkByTokens(body, { method, ...size }, deps);
   for (const chunk of chunks) {
     const pageNumber = pageNumberAt(pageMap, chunk.contentOffset);
-    const prefix = contextualText({
+    const prefix = textWithChunkContext({
       documentName,
       headingPath: chunk.headingPath,
       pageNumber,

@@ -1,8 +1,8 @@
 import { cosineSimilarity } from '../alignment/score.ts';
 import {
-  furthestEndWithinTokens,
-  isCharacterBoundary,
-  type SliceTokenCounter,
+  type CountTokensOfSlice,
+  furthestTextEndWithinTokens,
+  isCharacterBoundaryInText,
   type TokenCounter,
 } from '../text/tokens.ts';
 import { splitSentences, type TextSpan } from '../text/words.ts';
@@ -17,11 +17,11 @@ type TextUnit = TextSpan & { block: MarkdownBlock; isSentence: boolean };
 /**
  * Splits a document's body into units of at most `maxTokens` each (a single character may exceed a very small maximum).
  */
-function chunkUnits(body: string, ruler: SliceTokenCounter, maxTokens: number): TextUnit[] {
+function chunkUnits(body: string, ruler: CountTokensOfSlice, maxTokens: number): TextUnit[] {
   return parseMarkdownBlocks(body).flatMap((block) => blockUnits(body, block, ruler, maxTokens));
 }
 
-function blockUnits(body: string, block: MarkdownBlock, ruler: SliceTokenCounter, maxTokens: number): TextUnit[] {
+function blockUnits(body: string, block: MarkdownBlock, ruler: CountTokensOfSlice, maxTokens: number): TextUnit[] {
   const spans = splits[block.kind](body, block, ruler, maxTokens);
   const isSentence = block.kind === 'text' || block.kind === 'list';
   return spans.flatMap((span) => {
@@ -30,7 +30,7 @@ function blockUnits(body: string, block: MarkdownBlock, ruler: SliceTokenCounter
   });
 }
 
-type Split = (body: string, block: MarkdownBlock, ruler: SliceTokenCounter, maxTokens: number) => TextSpan[];
+type Split = (body: string, block: MarkdownBlock, ruler: CountTokensOfSlice, maxTokens: number) => TextSpan[];
 
 const whole: Split = (_body, block) => [{ start: block.start, end: block.end }];
 
@@ -58,10 +58,10 @@ function textLines(body: string, block: MarkdownBlock): TextSpan[] {
 }
 
 /** Splits a text that exceeds the maximum at a line break, or else at white space, in the second half of each part. */
-function splitHard(body: string, span: TextSpan, ruler: SliceTokenCounter, maxTokens: number): TextSpan[] {
+function splitHard(body: string, span: TextSpan, ruler: CountTokensOfSlice, maxTokens: number): TextSpan[] {
   const parts: TextSpan[] = [];
   for (let start = span.start; start < span.end; ) {
-    const limit = furthestEndWithinTokens(ruler, start, span.end, maxTokens);
+    const limit = furthestTextEndWithinTokens(ruler, start, span.end, maxTokens);
     const end = limit === span.end ? limit : splitPoint(body, start, limit, span.end);
     parts.push({ start, end });
     start = end;
@@ -74,17 +74,18 @@ function splitPoint(body: string, start: number, limit: number, spanEnd: number)
   const split = lastSplit(body, halfway, limit, /[\r\n]/) ?? lastSplit(body, halfway, limit, /\s/);
   if (split !== null) return split;
   let end = limit;
-  while (end > start && !isCharacterBoundary(body, end)) end--;
+  while (end > start && !isCharacterBoundaryInText(body, end)) end--;
   if (end > start) return end;
   end = start + 1;
-  while (end < spanEnd && !isCharacterBoundary(body, end)) end++;
+  while (end < spanEnd && !isCharacterBoundaryInText(body, end)) end++;
   return end;
 }
 
 function lastSplit(body: string, from: number, to: number, space: RegExp): number | null {
   for (let end = to; end > from; end--) {
     // Does not split before white space: the next part would begin with it, perhaps on the previous page.
-    if (space.test(body.charAt(end - 1)) && !/\s/.test(body.charAt(end)) && isCharacterBoundary(body, end)) return end;
+    if (space.test(body.charAt(end - 1)) && !/\s/.test(body.charAt(end)) && isCharacterBoundaryInText(body, end))
+      return end;
   }
   return null;
 }
@@ -131,14 +132,14 @@ function toChunks(
   body: string,
   units: readonly TextUnit[],
   ranges: readonly UnitRange[],
-  ruler: SliceTokenCounter,
+  ruler: CountTokensOfSlice,
 ): Chunk[] {
   return ranges.map((range, index) => toChunk(body, ruler, units, range, index));
 }
 
 function packUnits(
   units: readonly TextUnit[],
-  ruler: SliceTokenCounter,
+  ruler: CountTokensOfSlice,
   { targetTokens, overlapTokens }: TokenChunking,
 ): UnitRange[] {
   const ranges: UnitRange[] = [];
@@ -170,7 +171,7 @@ function packUnits(
 
 function toChunk(
   body: string,
-  ruler: SliceTokenCounter,
+  ruler: CountTokensOfSlice,
   units: readonly TextUnit[],
   range: UnitRange,
   index: number,
@@ -213,7 +214,11 @@ const windowReach = 4_000;
  * @returns the texts whose embeddings `chunkSemantically` compares: each sentence (or table, code block, heading) with
  * its two neighbours, so that one odd sentence does not look like a new topic. Empty if there are too few sentences.
  */
-export function semanticWindows(body: string, options: SemanticChunking, deps: { tokens: TokenCounter }): string[] {
+export function windowsForSemanticChunking(
+  body: string,
+  options: SemanticChunking,
+  deps: { tokens: TokenCounter },
+): string[] {
   const units = chunkUnits(body, deps.tokens.measure(body), options.targetTokens);
   if (units.length < minUnits) return [];
   return units.map(({ start }, index) =>
@@ -234,7 +239,7 @@ export function cosineDistance(a: Float32Array, b: Float32Array): number {
  * Splits a document's body where its topic changes: between neighbours whose distance is in the top 5 %. A segment
  * above the target size is split again at its largest distance; a segment below a quarter of the target size joins the
  * nearer neighbour if both fit. Chunks do not overlap. A body of fewer than eight sentences is chunked by tokens.
- * @param distances the `cosineDistance` from each of the `semanticWindows` to the next, in order
+ * @param distances the `cosineDistance` from each of the `windowsForSemanticChunking` to the next, in order
  */
 export function chunkSemantically(
   body: string,
@@ -279,7 +284,7 @@ function splitLarge(
   segment: Segment,
   units: readonly TextUnit[],
   gaps: readonly number[],
-  ruler: SliceTokenCounter,
+  ruler: CountTokensOfSlice,
   target: number,
 ): Segment[] {
   const done: Segment[] = [];
@@ -300,7 +305,7 @@ function joinSmall(
   segments: readonly Segment[],
   units: readonly TextUnit[],
   gaps: readonly number[],
-  ruler: SliceTokenCounter,
+  ruler: CountTokensOfSlice,
   target: number,
 ): Segment[] {
   const joined = [...segments];
@@ -327,6 +332,6 @@ function joinSmall(
   return joined;
 }
 
-function tokensOf(segment: Segment, units: readonly TextUnit[], ruler: SliceTokenCounter): number {
+function tokensOf(segment: Segment, units: readonly TextUnit[], ruler: CountTokensOfSlice): number {
   return ruler(units[segment.first]?.start ?? 0, units[segment.end - 1]?.end ?? 0);
 }

@@ -10,12 +10,12 @@ export function documentNameFromFile(fileName: string): string {
 const maxImportedFolderDepth = 24;
 
 /** @returns the names of the folders between `base` and a file: `a/b/c/plan.txt` below `a` → `b`, `c` */
-export function folderNamesBelow(base: string, path: string): string[] {
+export function folderNamesBelowBasePath(base: string, path: string): string[] {
   const names = path.split('/').slice(0, -1);
   const depth = base === '' ? 0 : base.split('/').length;
   return names.slice(depth, depth + maxImportedFolderDepth).map(documentNameFromFile);
 }
 
-export function parentPath(path: string): string {
+export function parentFolderPath(path: string): string {
   return path.split('/').slice(0, -1).join('/');
 }

@@ -53,7 +53,7 @@ export function applyChunkingOptions(config: RagConfig, options: ChunkingOptions
   };
 }
 
-export function isOverlapBelowTarget(chunking: { targetTokens: number; overlapTokens: number }): boolean {
+export function isChunkOverlapBelowTarget(chunking: { targetTokens: number; overlapTokens: number }): boolean {
   return chunking.overlapTokens < chunking.targetTokens;
 }
 
@@ -84,11 +84,11 @@ export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: nu
   );
 }
 
-export type IngestionSource = { contentSha256: string; ragConfig: RagConfig };
+export type IngestionInputVersion = { contentSha256: string; ragConfig: RagConfig };
 
-export function staleIngestionResults(
-  made: IngestionSource,
-  now: IngestionSource,
+export function findStaleIngestionResults(
+  made: IngestionInputVersion,
+  now: IngestionInputVersion,
 ): { chunking: boolean; embedding: boolean } {
   const [before, after] = [made.ragConfig.chunking, now.ragConfig.chunking];
   const chunking =

@@ -1,15 +1,15 @@
-import type { ComparedSide, JudgingUnitOutcome, ReplyOrder, WinningReply } from './judgement.ts';
-import { type ResponseAxis, rubricOfAxis } from './rubric.ts';
+import type { ComparedVersionSide, JudgeCallOutcome, ReplyOrder, WinningReply } from './judgement.ts';
+import { type ReplyScoreAxis, rubricOfAxis } from './rubric.ts';
 import { signTestPValue } from './statistics.ts';
 
-export type WinningSide = ComparedSide | 'tie';
+export type WinningSide = ComparedVersionSide | 'tie';
 
 /**
  * Result of comparing two replies on one axis, combined from both orders of the replies. In `rationale`, reply A is the
  * version's and reply B the baseline's.
  */
 type AxisComparison = {
-  axis: ResponseAxis;
+  axis: ReplyScoreAxis;
   label: string;
   winner: WinningSide;
   rationale: string;
@@ -28,11 +28,11 @@ export type ComparisonSummary = { versionWins: number; baselineWins: number; tie
 
 type PairVerdict = { winner: WinningReply; rationale: string };
 
-export function axisComparisons(
-  outcomes: readonly JudgingUnitOutcome[],
-  axes: readonly ResponseAxis[],
+export function compareScoresByAxis(
+  outcomes: readonly JudgeCallOutcome[],
+  axes: readonly ReplyScoreAxis[],
 ): AxisComparison[] {
-  const verdictOf = (axis: ResponseAxis, order: ReplyOrder): PairVerdict | undefined => {
+  const verdictOf = (axis: ReplyScoreAxis, order: ReplyOrder): PairVerdict | undefined => {
     for (const outcome of outcomes) {
       const { unit } = outcome;
       if (unit.mode !== 'pairwise' || unit.axis !== axis || unit.order !== order) continue;
@@ -44,7 +44,7 @@ export function axisComparisons(
     const [ab, ba] = [verdictOf(axis, 'AB'), verdictOf(axis, 'BA')];
     return ab === undefined || ba === undefined
       ? []
-      : [{ axis, label: rubricOfAxis(axis).label, ...combinePairVerdicts(ab, ba) }];
+      : [{ axis, label: rubricOfAxis(axis).label, ...combineVerdictsOfBothOrders(ab, ba) }];
   });
 }
 
@@ -52,7 +52,7 @@ export function axisComparisons(
  * Combines the judge's verdicts on one axis, one for each order of the replies. A side wins only if it wins in both
  * orders, which removes position bias.
  */
-export function combinePairVerdicts(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparison, 'axis' | 'label'> {
+export function combineVerdictsOfBothOrders(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparison, 'axis' | 'label'> {
   const first = winnerIn(ab.winner, { A: 'version', B: 'baseline' });
   const second = winnerIn(ba.winner, { A: 'baseline', B: 'version' });
   if (first === second) return { winner: first, rationale: ab.rationale, isFlipped: false };
@@ -60,7 +60,7 @@ export function combinePairVerdicts(ab: PairVerdict, ba: PairVerdict): Omit<Axis
   return { winner: 'tie', rationale, isFlipped: true };
 }
 
-function winnerIn(winner: WinningReply, sides: Record<'A' | 'B', ComparedSide>): WinningSide {
+function winnerIn(winner: WinningReply, sides: Record<'A' | 'B', ComparedVersionSide>): WinningSide {
   return winner === 'tie' ? 'tie' : sides[winner];
 }
 
@@ -98,7 +98,7 @@ export function comparisonStatistics(cases: readonly ComparedTestCase[]): Compar
     pValue,
     flipRate: all.length === 0 ? 0 : twoDecimals(flips / all.length),
     lengthRatio: ofBaseline === 0 ? null : twoDecimals(ofVersion / ofBaseline),
-    lengthConfounded: isLengthConfounded(
+    lengthConfounded: isWinnerExplainedByLength(
       cases.flatMap(({ versionResponse, baselineResponse, comparisons }) =>
         comparisons.map(({ winner }) => ({
           version: versionResponse.length,
@@ -139,7 +139,7 @@ const noticeablyLonger = 0.25;
  * True if the length of the replies alone could explain a comparison: the longer side wins at least 80 % of the decided
  * verdicts, and is longer by more than 25 % on average. Lengths are in characters.
  */
-export function isLengthConfounded(
+export function isWinnerExplainedByLength(
   verdicts: readonly { version: number; baseline: number; winner: WinningSide }[],
 ): boolean {
   const decided = verdicts.filter(({ winner, version, baseline }) => winner !== 'tie' && version !== baseline);

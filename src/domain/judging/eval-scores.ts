@@ -1,6 +1,6 @@
-import { isLengthConfounded } from './comparison.ts';
-import type { AxisScore, EvaluationResult, FailedJudgingUnit, TestCaseResult } from './outcome.ts';
-import { judgeSampling, maxJudgeScore, type Rubric } from './rubric.ts';
+import { isWinnerExplainedByLength } from './comparison.ts';
+import type { AxisScore, EvaluationResult, FailedJudgeCall, TestCaseResult } from './outcome.ts';
+import { type JudgeRubric, judgeSamplingOptions, maxJudgeScore } from './rubric.ts';
 import { meanConfidenceInterval } from './statistics.ts';
 
 /**
@@ -63,7 +63,7 @@ type ScoredCase = {
 export type AnsweredCase = Pick<ScoredCase, 'input' | 'generated_response' | 'response_average'>;
 
 export type EvalScores = {
-  rubric: Rubric;
+  rubric: JudgeRubric;
   evaluator_model: string;
   generation_model: string;
   prompt_average: number;
@@ -75,18 +75,18 @@ export type EvalScores = {
   length_confounded: boolean;
   prompt_scores: AxisScore[];
   cases: ScoredCase[];
-  failed_units: FailedJudgingUnit[];
+  failed_units: FailedJudgeCall[];
   rubric_version: string;
   finished_at: string;
 };
 
 export function toEvalScores(evaluation: {
   result: EvaluationResult;
-  rubric: Rubric;
+  rubric: JudgeRubric;
   rubricVersion: string;
   evaluatorModel: string;
   generationModel: string;
-  failedUnits: FailedJudgingUnit[];
+  failedUnits: FailedJudgeCall[];
   finishedAt: Date;
   parent: { cases: readonly AnsweredCase[] } | null;
 }): EvalScores {
@@ -100,10 +100,10 @@ export function toEvalScores(evaluation: {
     response_average: result.responseAverage,
     overall_average: result.overallAverage,
     ci95: interval(cases.map((each) => each.response_average)),
-    samples: judgeSampling[rubric].samples,
+    samples: judgeSamplingOptions[rubric].samples,
     same_family: isSameModelFamily(evaluatorModel, generationModel),
     length_confounded:
-      parent !== null && isLengthConfounded(pairTestCases<AnsweredCase>(cases, parent.cases).map(lengthVerdict)),
+      parent !== null && isWinnerExplainedByLength(pairTestCases<AnsweredCase>(cases, parent.cases).map(lengthVerdict)),
     prompt_scores: result.promptScores,
     cases,
     failed_units: evaluation.failedUnits,

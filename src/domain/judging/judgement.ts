@@ -1,77 +1,77 @@
 import {
+  axesOfPromptScores,
   axesOfReply,
   isReferenceAnswer,
-  judgeSampling,
-  promptAxes,
-  type ResponseAxis,
-  type Rubric,
-  type RubricAxis,
-  rubricVersion,
+  type JudgeRubric,
+  type JudgeRubricAxis,
+  judgeRubricVersion,
+  judgeSamplingOptions,
+  type ReplyScoreAxis,
   type WeaknessSeverity,
 } from './rubric.ts';
 
 /** Side of a comparison of two versions. An evaluation of one version only uses the side `version`. */
-export type ComparedSide = 'version' | 'baseline';
+export type ComparedVersionSide = 'version' | 'baseline';
 
 /** Order in which the judge reads two replies: `AB` begins with the version's reply, `BA` with the baseline's. */
 export const replyOrders = ['AB', 'BA'] as const;
 export type ReplyOrder = (typeof replyOrders)[number];
 
-export type JudgedTextRef = { kind: 'prompt'; side: ComparedSide } | { kind: 'reply'; caseIndex: number };
+export type JudgedTextReference = { kind: 'prompt'; side: ComparedVersionSide } | { kind: 'reply'; caseIndex: number };
 
 /**
  * One call of the judge. It refers to texts instead of containing them, to keep Temporal payloads small. `sample`
  * counts from 1.
  */
-export type JudgingUnit =
-  | { mode: 'plain'; text: JudgedTextRef }
-  | { mode: 'anchored'; text: JudgedTextRef; axis: RubricAxis; sample: number }
-  | { mode: 'pairwise'; caseIndex: number; axis: ResponseAxis; order: ReplyOrder };
+export type JudgeCall =
+  | { mode: 'plain'; text: JudgedTextReference }
+  | { mode: 'anchored'; text: JudgedTextReference; axis: JudgeRubricAxis; sample: number }
+  | { mode: 'pairwise'; caseIndex: number; axis: ReplyScoreAxis; order: ReplyOrder };
 
-export type JudgedCase = { caseIndex: number; hasReference: boolean };
+export type JudgedTestCase = { caseIndex: number; hasReference: boolean };
 
-export function judgingUnitsOfPrompt(rubric: Rubric, side: ComparedSide = 'version'): JudgingUnit[] {
-  return unitsOfText({ kind: 'prompt', side }, rubric, promptAxes);
+export function judgeCallsOfPrompt(rubric: JudgeRubric, side: ComparedVersionSide = 'version'): JudgeCall[] {
+  return unitsOfText({ kind: 'prompt', side }, rubric, axesOfPromptScores);
 }
 
-export function judgingUnitsOfReply(rubric: Rubric, { caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
+export function judgeCallsOfReply(rubric: JudgeRubric, { caseIndex, hasReference }: JudgedTestCase): JudgeCall[] {
   return unitsOfText({ kind: 'reply', caseIndex }, rubric, axesOfReply(hasReference));
 }
 
-export function judgingUnitsOfPair({ caseIndex, hasReference }: JudgedCase): JudgingUnit[] {
+export function judgeCallsOfReplyPair({ caseIndex, hasReference }: JudgedTestCase): JudgeCall[] {
   return axesOfReply(hasReference).flatMap((axis) =>
     replyOrders.map((order) => ({ mode: 'pairwise' as const, caseIndex, axis, order })),
   );
 }
 
-export function judgingUnitsOfBothPrompts(): JudgingUnit[] {
-  return [...judgingUnitsOfPrompt('plain', 'version'), ...judgingUnitsOfPrompt('plain', 'baseline')];
+export function judgeCallsOfBothPrompts(): JudgeCall[] {
+  return [...judgeCallsOfPrompt('plain', 'version'), ...judgeCallsOfPrompt('plain', 'baseline')];
 }
 
-function unitsOfText(text: JudgedTextRef, rubric: Rubric, axes: readonly RubricAxis[]): JudgingUnit[] {
+function unitsOfText(text: JudgedTextReference, rubric: JudgeRubric, axes: readonly JudgeRubricAxis[]): JudgeCall[] {
   if (rubric === 'plain') return [{ mode: 'plain', text }];
   return axes.flatMap((axis) => samplesOf(rubric).map((sample) => ({ mode: 'anchored' as const, text, axis, sample })));
 }
 
-function samplesOf(rubric: Rubric): number[] {
-  return Array.from({ length: judgeSampling[rubric].samples }, (_, index) => index + 1);
+function samplesOf(rubric: JudgeRubric): number[] {
+  return Array.from({ length: judgeSamplingOptions[rubric].samples }, (_, index) => index + 1);
 }
 
 /**
  * Formats the name of a judge call for `failed_units` and operators: `prompt/role_clarity#2`, `baseline prompt`, `case
  * 3/relevance BA`.
  */
-export function judgingUnitName(unit: JudgingUnit): string {
+export function judgeCallName(unit: JudgeCall): string {
   if (unit.mode === 'pairwise') return `case ${unit.caseIndex + 1}/${unit.axis} ${unit.order}`;
   const text = textName(unit.text);
   return unit.mode === 'plain' ? text : `${text}/${unit.axis}#${unit.sample}`;
 }
 
-export function generatedReplyName(caseIndex: number, side: ComparedSide): string {
+export function nameOfGeneratedReply(caseIndex: number, side: ComparedVersionSide): string {
   return `case ${caseIndex + 1} ${side === 'version' ? '' : 'baseline '}answer`;
 }
 
-function textName(text: JudgedTextRef): string {
+function textName(text: JudgedTextReference): string {
   if (text.kind === 'reply') return `case ${text.caseIndex + 1}`;
   return text.side === 'version' ? 'prompt' : 'baseline prompt';
 }
@@ -82,21 +82,21 @@ function textName(text: JudgedTextRef): string {
  * @param cases for each case, whether it has a reference answer
  */
 export function maxModelCallsOfEvaluation(
-  rubric: Rubric,
+  rubric: JudgeRubric,
   cases: readonly boolean[],
   { withPrompt = true } = {},
 ): number {
-  const ofPrompt = withPrompt ? judgingUnitsOfPrompt(rubric).length : 0;
+  const ofPrompt = withPrompt ? judgeCallsOfPrompt(rubric).length : 0;
   return cases.reduce(
-    (calls, hasReference) => calls + 1 + judgingUnitsOfReply(rubric, { caseIndex: 0, hasReference }).length,
+    (calls, hasReference) => calls + 1 + judgeCallsOfReply(rubric, { caseIndex: 0, hasReference }).length,
     ofPrompt,
   );
 }
 
 export function maxModelCallsOfComparison(cases: readonly boolean[]): number {
   return cases.reduce(
-    (calls, hasReference) => calls + 2 + judgingUnitsOfPair({ caseIndex: 0, hasReference }).length,
-    judgingUnitsOfBothPrompts().length,
+    (calls, hasReference) => calls + 2 + judgeCallsOfReplyPair({ caseIndex: 0, hasReference }).length,
+    judgeCallsOfBothPrompts().length,
   );
 }
 
@@ -110,33 +110,33 @@ export type JudgedReplyText = { persona: string; reply: string };
 export type PromptToJudge = AgentPromptText & { kind: 'prompt' };
 export type ReplyToJudge = TestCaseText & JudgedReplyText & { kind: 'reply' };
 /** Two replies to compare. The judge reads `a` first. */
-export type PairToJudge = TestCaseText & { kind: 'pair'; a: JudgedReplyText; b: JudgedReplyText };
+export type ReplyPairToJudge = TestCaseText & { kind: 'pair'; a: JudgedReplyText; b: JudgedReplyText };
 
-export type JudgeTask =
+export type JudgeCallMaterial =
   | { mode: 'plain'; material: PromptToJudge | ReplyToJudge }
-  | { mode: 'anchored'; axis: RubricAxis; sample: number; material: PromptToJudge | ReplyToJudge }
-  | { mode: 'pairwise'; axis: ResponseAxis; material: PairToJudge };
+  | { mode: 'anchored'; axis: JudgeRubricAxis; sample: number; material: PromptToJudge | ReplyToJudge }
+  | { mode: 'pairwise'; axis: ReplyScoreAxis; material: ReplyPairToJudge };
 
-export function pairToJudge(
+export function toReplyPairToJudge(
   order: ReplyOrder,
-  { input, expected, version, baseline }: TestCaseText & Record<ComparedSide, JudgedReplyText>,
-): PairToJudge {
+  { input, expected, version, baseline }: TestCaseText & Record<ComparedVersionSide, JudgedReplyText>,
+): ReplyPairToJudge {
   const [a, b] = order === 'AB' ? [version, baseline] : [baseline, version];
   return { kind: 'pair', input, expected, a, b };
 }
 
-export type PlainAxisScore = { axis: RubricAxis; rationale: string; score: number };
-export type AnchoredAxisScore = PlainAxisScore & { weakness: string; severity: WeaknessSeverity };
+export type AxisScoreOfPlainMode = { axis: JudgeRubricAxis; rationale: string; score: number };
+export type AxisScoreOfAnchoredMode = AxisScoreOfPlainMode & { weakness: string; severity: WeaknessSeverity };
 /** Winner of a comparison; `A` is the reply that the judge read first. */
 export type WinningReply = 'A' | 'B' | 'tie';
 
 /** A judge's validated verdict after the scoring rules, as stored. Scores are whole numbers, 0 to 5. */
 export type Judgement =
-  | { mode: 'plain'; scores: PlainAxisScore[] }
-  | ({ mode: 'anchored' } & AnchoredAxisScore)
+  | { mode: 'plain'; scores: AxisScoreOfPlainMode[] }
+  | ({ mode: 'anchored' } & AxisScoreOfAnchoredMode)
   | { mode: 'pairwise'; rationale: string; winner: WinningReply };
 
-export type JudgingUnitOutcome = { unit: JudgingUnit; judgement: Judgement } | { unit: JudgingUnit; code: string };
+export type JudgeCallOutcome = { unit: JudgeCall; judgement: Judgement } | { unit: JudgeCall; code: string };
 
 type EvaluationSubject =
   | { kind: 'version'; draftId: string; versionId: string }
@@ -159,7 +159,7 @@ type Judging = {
 export type SingleEvaluationSpecification = Judging & {
   kind: 'evaluate';
   subject: EvaluationSubject;
-  rubric: Rubric;
+  rubric: JudgeRubric;
   judgesPrompt: boolean;
 };
 
@@ -174,7 +174,7 @@ export type ComparisonSpecification = Judging & {
  * Model usage as reported by the providers. `calls` counts answers, `cached` those that came from the cache at no cost.
  * Models without a known price cost 0.
  */
-export type JudgingUsage = {
+export type JudgeTokenUsage = {
   calls: number;
   cached: number;
   inputTokens: number;
@@ -182,9 +182,15 @@ export type JudgingUsage = {
   costUsd: number;
 };
 
-export const zeroJudgingUsage: JudgingUsage = { calls: 0, cached: 0, inputTokens: 0, completionTokens: 0, costUsd: 0 };
+export const zeroJudgeTokenUsage: JudgeTokenUsage = {
+  calls: 0,
+  cached: 0,
+  inputTokens: 0,
+  completionTokens: 0,
+  costUsd: 0,
+};
 
-export function addJudgingUsage(a: JudgingUsage, b: JudgingUsage): JudgingUsage {
+export function addJudgeTokenUsage(a: JudgeTokenUsage, b: JudgeTokenUsage): JudgeTokenUsage {
   return {
     calls: a.calls + b.calls,
     cached: a.cached + b.cached,
@@ -194,7 +200,13 @@ export function addJudgingUsage(a: JudgingUsage, b: JudgingUsage): JudgingUsage 
   };
 }
 
-export function formatJudgingUsage({ calls, cached, inputTokens, completionTokens, costUsd }: JudgingUsage): string {
+export function formatJudgeTokenUsage({
+  calls,
+  cached,
+  inputTokens,
+  completionTokens,
+  costUsd,
+}: JudgeTokenUsage): string {
   return (
     `${calls} answers, ${cached} from the cache; ` +
     `${inputTokens} input tokens, ${completionTokens} output tokens, ${costUsd.toFixed(4)} US dollars`
@@ -205,14 +217,14 @@ export function formatJudgingUsage({ calls, cached, inputTokens, completionToken
  * Builds the text whose hash is the cache key of a verdict: rubric, judge, temperature, axis and all texts. The order
  * of two replies follows from their content, so that a comparison with swapped sides finds the same cached verdicts.
  */
-export function verdictCacheKeyText(task: JudgeTask, evaluatorModel: string): string {
-  const { temperature } = judgeSampling[task.mode];
+export function verdictCacheKeyText(task: JudgeCallMaterial, evaluatorModel: string): string {
+  const { temperature } = judgeSamplingOptions[task.mode];
   const axis = task.mode === 'plain' ? null : task.axis;
   const sample = task.mode === 'anchored' ? task.sample : 1;
-  return JSON.stringify([rubricVersion, task.mode, axis, sample, evaluatorModel, temperature, textsOf(task)]);
+  return JSON.stringify([judgeRubricVersion, task.mode, axis, sample, evaluatorModel, temperature, textsOf(task)]);
 }
 
-function textsOf({ material }: JudgeTask): unknown[] {
+function textsOf({ material }: JudgeCallMaterial): unknown[] {
   switch (material.kind) {
     case 'prompt':
       return [material.kind, material.agentName, material.agentPrompt, material.tags];

@@ -1,6 +1,6 @@
 import { sanitizeForPrompt } from '../chat/context-blocks.ts';
-import { isCharacterBoundary, type TokenCounter } from '../text/tokens.ts';
-import type { JudgeTask } from './judgement.ts';
+import { isCharacterBoundaryInText, type TokenCounter } from '../text/tokens.ts';
+import type { JudgeCallMaterial } from './judgement.ts';
 import { isReferenceAnswer } from './rubric.ts';
 
 /** Maximum length of a text for the judge. A longer text is shortened to its beginning and end. */
@@ -11,21 +11,21 @@ const headShare = 2 / 3;
 const minTokens = 200;
 
 /** A text for the judge. `leftOut` is the number of characters removed from its middle. */
-export type JudgeText = { title: string; text: string; leftOut: number };
+export type TextForJudge = { title: string; text: string; leftOut: number };
 
-type Text = Pick<JudgeText, 'title' | 'text'>;
+type Text = Pick<TextForJudge, 'title' | 'text'>;
 
-export function judgeTextsOf({ material }: JudgeTask): JudgeText[] {
+export function textsForJudge({ material }: JudgeCallMaterial): TextForJudge[] {
   if (material.kind === 'prompt') {
     const { agentName, tags, agentPrompt } = material;
     const head = [`Name: ${agentName.trim() || '(none)'}`, `Tags: ${tags.join(', ') || '(none)'}`];
-    return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(toJudgeText);
+    return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(toTextForJudge);
   }
   const request = { title: 'The request', text: material.input };
   const reference = isReferenceAnswer(material.expected) ? [{ title: 'The reference', text: material.expected }] : [];
   if (material.kind === 'reply') {
     const persona = { title: 'The persona of the agent', text: material.persona };
-    return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(toJudgeText);
+    return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(toTextForJudge);
   }
   const { a, b } = material;
   const personas =
@@ -39,11 +39,11 @@ export function judgeTextsOf({ material }: JudgeTask): JudgeText[] {
     { title: 'Reply A', text: a.reply },
     { title: 'Reply B', text: b.reply },
   ];
-  return [...personas, request, ...reference, ...replies].map(toJudgeText);
+  return [...personas, request, ...reference, ...replies].map(toTextForJudge);
 }
 
-export function toJudgeText({ title, text }: Text): JudgeText {
-  return { title, ...shortenMiddle(sanitizeForPrompt(text), maxTextCharacters) };
+export function toTextForJudge({ title, text }: Text): TextForJudge {
+  return { title, ...removeMiddleOfText(sanitizeForPrompt(text), maxTextCharacters) };
 }
 
 /**
@@ -51,11 +51,11 @@ export function toJudgeText({ title, text }: Text): JudgeText {
  * the others.
  * @returns null if too little would be left of a text
  */
-export function fitJudgeTexts(
-  exhibits: readonly JudgeText[],
+export function fitTextsForJudge(
+  exhibits: readonly TextForJudge[],
   tokens: number,
   counter: TokenCounter,
-): JudgeText[] | null {
+): TextForJudge[] | null {
   const counts = exhibits.map(({ text }) => counter.count(text));
   const share = fairShare(counts, tokens);
   if (share < minTokens) return null;
@@ -77,21 +77,21 @@ function fairShare(needs: readonly number[], total: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-function shortenedToTokens(exhibit: JudgeText, tokens: number, counter: TokenCounter): JudgeText {
+function shortenedToTokens(exhibit: TextForJudge, tokens: number, counter: TokenCounter): TextForJudge {
   let limit = exhibit.text.length;
-  let fitting: Pick<JudgeText, 'text' | 'leftOut'> = { text: exhibit.text, leftOut: 0 };
+  let fitting: Pick<TextForJudge, 'text' | 'leftOut'> = { text: exhibit.text, leftOut: 0 };
   for (let count = counter.count(fitting.text); count > tokens && limit > 0; count = counter.count(fitting.text)) {
     limit = Math.floor(limit * Math.min(0.9, tokens / count));
-    fitting = shortenMiddle(exhibit.text, limit);
+    fitting = removeMiddleOfText(exhibit.text, limit);
   }
   return { title: exhibit.title, text: fitting.text, leftOut: exhibit.leftOut + fitting.leftOut };
 }
 
-export function shortenMiddle(text: string, maxCharacters: number): Pick<JudgeText, 'text' | 'leftOut'> {
+export function removeMiddleOfText(text: string, maxCharacters: number): Pick<TextForJudge, 'text' | 'leftOut'> {
   if (text.length <= maxCharacters) return { text, leftOut: 0 };
   let head = Math.floor(maxCharacters * headShare);
   let tail = text.length - (maxCharacters - head);
-  while (head > 0 && !isCharacterBoundary(text, head)) head -= 1;
-  while (tail < text.length && !isCharacterBoundary(text, tail)) tail += 1;
+  while (head > 0 && !isCharacterBoundaryInText(text, head)) head -= 1;
+  while (tail < text.length && !isCharacterBoundaryInText(text, tail)) tail += 1;
   return { text: `${text.slice(0, head)}\n[…]\n${text.slice(tail)}`, leftOut: tail - head };
 }

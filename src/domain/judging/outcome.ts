@@ -1,33 +1,33 @@
 import {
-  axisComparisons,
   type ComparedTestCase,
   type ComparisonStatistics,
   type ComparisonSummary,
+  compareScoresByAxis,
   comparisonStatistics,
   summarizeComparisons,
 } from './comparison.ts';
 import {
-  type AnchoredAxisScore,
-  type ComparedSide,
+  type AxisScoreOfAnchoredMode,
+  type AxisScoreOfPlainMode,
+  type ComparedVersionSide,
   type ComparisonSpecification,
   type EvaluationSpecification,
-  generatedReplyName,
+  type JudgeCall,
+  type JudgeCallOutcome,
   type Judgement,
-  type JudgingUnit,
-  type JudgingUnitOutcome,
-  judgingUnitName,
-  judgingUnitsOfPair,
-  judgingUnitsOfPrompt,
-  judgingUnitsOfReply,
-  type PlainAxisScore,
+  judgeCallName,
+  judgeCallsOfPrompt,
+  judgeCallsOfReply,
+  judgeCallsOfReplyPair,
+  nameOfGeneratedReply,
   type SingleEvaluationSpecification,
   type TestCaseText,
 } from './judgement.ts';
 import {
+  axesOfPromptScores,
   axesOfReply,
   isReferenceAnswer,
-  promptAxes,
-  type RubricAxis,
+  type JudgeRubricAxis,
   rubricOfAxis,
   type WeaknessSeverity,
 } from './rubric.ts';
@@ -66,18 +66,18 @@ export type ComparisonResult = {
   statistics: ComparisonStatistics;
 };
 
-export type TaggedEvaluationResult = { kind: 'evaluate' } & EvaluationResult;
-export type TaggedComparisonResult = { kind: 'compare' } & ComparisonResult;
+export type EvaluationResultWithKind = { kind: 'evaluate' } & EvaluationResult;
+export type ComparisonResultWithKind = { kind: 'compare' } & ComparisonResult;
 
 type Found = {
   verdicts: ReadonlyMap<string, Judgement>;
   answers: ReadonlyMap<string, string>;
-  failed: readonly FailedJudgingUnit[];
+  failed: readonly FailedJudgeCall[];
 };
 
 type EvaluationOutcome = {
-  results: TaggedEvaluationResult | TaggedComparisonResult;
-  failedUnits: FailedJudgingUnit[];
+  results: EvaluationResultWithKind | ComparisonResultWithKind;
+  failedUnits: FailedJudgeCall[];
   status: 'completed' | 'partial' | 'failed';
 };
 
@@ -91,18 +91,18 @@ export function evaluationOutcomeOf(specification: EvaluationSpecification, foun
 function evaluated(specification: SingleEvaluationSpecification, found: Found): EvaluationOutcome {
   const { rubric, judgesPrompt, cases } = specification;
   const lookUp = lookUpIn(found);
-  const ofPrompt = judgesPrompt ? judgingUnitsOfPrompt(rubric).map(lookUp.verdict) : [];
+  const ofPrompt = judgesPrompt ? judgeCallsOfPrompt(rubric).map(lookUp.verdict) : [];
   const ofCases = cases.map((each, caseIndex) => {
     const answer = lookUp.answer(caseIndex, 'version');
     if (typeof answer !== 'string') return { missing: [answer], result: null };
     const hasReference = isReferenceAnswer(each.expected);
-    const outcomes = judgingUnitsOfReply(rubric, { caseIndex, hasReference }).map(lookUp.verdict);
+    const outcomes = judgeCallsOfReply(rubric, { caseIndex, hasReference }).map(lookUp.verdict);
     const result = testCaseResult({ input: each.input, generatedResponse: answer, hasReference }, outcomes);
-    return { missing: failedJudgingUnits(outcomes), result };
+    return { missing: failedJudgeCalls(outcomes), result };
   });
   const judged = ofCases.flatMap(({ result }) => (result === null ? [] : [result]));
   const scores = promptAxisScores(ofPrompt);
-  const missing = [...failedJudgingUnits(ofPrompt), ...ofCases.flatMap((each) => each.missing)];
+  const missing = [...failedJudgeCalls(ofPrompt), ...ofCases.flatMap((each) => each.missing)];
   return {
     results: { kind: 'evaluate', ...evaluationResult(scores, judged) },
     failedUnits: missing,
@@ -117,12 +117,12 @@ function evaluated(specification: SingleEvaluationSpecification, found: Found): 
 
 function compared({ cases }: ComparisonSpecification, found: Found): EvaluationOutcome {
   const lookUp = lookUpIn(found);
-  const ofVersion = judgingUnitsOfPrompt('plain', 'version').map(lookUp.verdict);
-  const ofBaseline = judgingUnitsOfPrompt('plain', 'baseline').map(lookUp.verdict);
+  const ofVersion = judgeCallsOfPrompt('plain', 'version').map(lookUp.verdict);
+  const ofBaseline = judgeCallsOfPrompt('plain', 'baseline').map(lookUp.verdict);
   const [versionPromptScores, baselinePromptScores] = [promptAxisScores(ofVersion), promptAxisScores(ofBaseline)];
   const ofCases = cases.map((each, caseIndex) => comparedCase(each, caseIndex, lookUp));
   const judged = ofCases.flatMap(({ result }) => (result === null ? [] : [result]));
-  const missing = [...failedJudgingUnits([...ofVersion, ...ofBaseline]), ...ofCases.flatMap((each) => each.missing)];
+  const missing = [...failedJudgeCalls([...ofVersion, ...ofBaseline]), ...ofCases.flatMap((each) => each.missing)];
   return {
     results: {
       kind: 'compare',
@@ -151,11 +151,11 @@ function comparedCase({ input, expected }: TestCaseText, caseIndex: number, look
   }
   const hasReference = isReferenceAnswer(expected);
   const axes = axesOfReply(hasReference);
-  const outcomes = judgingUnitsOfPair({ caseIndex, hasReference }).map(lookUp.verdict);
-  const comparisons = axisComparisons(outcomes, axes);
+  const outcomes = judgeCallsOfReplyPair({ caseIndex, hasReference }).map(lookUp.verdict);
+  const comparisons = compareScoresByAxis(outcomes, axes);
   const isWhole = comparisons.length === axes.length;
   return {
-    missing: failedJudgingUnits(outcomes),
+    missing: failedJudgeCalls(outcomes),
     result: isWhole ? { input, versionResponse: version, baselineResponse: baseline, comparisons } : null,
   };
 }
@@ -166,13 +166,13 @@ function lookUpIn({ verdicts, answers, failed }: Found) {
   // The next evaluation calls the judge again.
   const codeOf = (unit: string) => codes.get(unit) ?? 'eval_incomplete';
   return {
-    verdict(unit: JudgingUnit): JudgingUnitOutcome {
-      const name = judgingUnitName(unit);
+    verdict(unit: JudgeCall): JudgeCallOutcome {
+      const name = judgeCallName(unit);
       const judgement = verdicts.get(name);
       return judgement === undefined ? { unit, code: codeOf(name) } : { unit, judgement };
     },
-    answer(caseIndex: number, side: ComparedSide): string | FailedJudgingUnit {
-      const unit = generatedReplyName(caseIndex, side);
+    answer(caseIndex: number, side: ComparedVersionSide): string | FailedJudgeCall {
+      const unit = nameOfGeneratedReply(caseIndex, side);
       return answers.get(unit) ?? { unit, code: codeOf(unit) };
     },
   };
@@ -183,7 +183,7 @@ function lookUpIn({ verdicts, answers, failed }: Found) {
  * rubric.
  */
 export type AxisScore = {
-  axis: RubricAxis;
+  axis: JudgeRubricAxis;
   label: string;
   score: number;
   rationale: string;
@@ -210,16 +210,16 @@ export type EvaluationResult = {
   overallAverage: number;
 };
 
-export type FailedJudgingUnit = { unit: string; code: string };
+export type FailedJudgeCall = { unit: string; code: string };
 
-export function promptAxisScores(outcomes: readonly JudgingUnitOutcome[]): AxisScore[] {
-  return axisScores(outcomes, promptAxes);
+export function promptAxisScores(outcomes: readonly JudgeCallOutcome[]): AxisScore[] {
+  return axisScores(outcomes, axesOfPromptScores);
 }
 
 /** @returns the scores of a reply; null unless every axis has a verdict, because averages would not be comparable */
 export function testCaseResult(
   answered: { input: string; generatedResponse: string; hasReference: boolean },
-  outcomes: readonly JudgingUnitOutcome[],
+  outcomes: readonly JudgeCallOutcome[],
 ): TestCaseResult | null {
   const axes = axesOfReply(answered.hasReference);
   const responseScores = axisScores(outcomes, axes);
@@ -247,18 +247,18 @@ function averageOf(scores: readonly AxisScore[]): number {
   return meanScore(scores.map(({ score }) => score)) ?? 0;
 }
 
-export function failedJudgingUnits(outcomes: readonly JudgingUnitOutcome[]): FailedJudgingUnit[] {
+export function failedJudgeCalls(outcomes: readonly JudgeCallOutcome[]): FailedJudgeCall[] {
   return outcomes.flatMap((outcome) =>
-    'code' in outcome ? [{ unit: judgingUnitName(outcome.unit), code: outcome.code }] : [],
+    'code' in outcome ? [{ unit: judgeCallName(outcome.unit), code: outcome.code }] : [],
   );
 }
 
-export function namesOfFailedUnits(failed: readonly FailedJudgingUnit[]): string {
+export function namesOfFailedJudgeCalls(failed: readonly FailedJudgeCall[]): string {
   const names = failed.slice(0, 10).map(({ unit, code }) => `${unit} (${code})`);
   return failed.length > names.length ? `${names.join(', ')}, … (${failed.length} in all)` : names.join(', ');
 }
 
-function axisScores(outcomes: readonly JudgingUnitOutcome[], axes: readonly RubricAxis[]): AxisScore[] {
+function axisScores(outcomes: readonly JudgeCallOutcome[], axes: readonly JudgeRubricAxis[]): AxisScore[] {
   const verdicts = outcomes.flatMap((outcome) => ('judgement' in outcome ? verdictsIn(outcome.judgement) : []));
   return axes.flatMap((axis) => {
     const samples = verdicts.filter((verdict) => verdict.axis === axis);
@@ -267,19 +267,19 @@ function axisScores(outcomes: readonly JudgingUnitOutcome[], axes: readonly Rubr
   });
 }
 
-function verdictsIn(judgement: Judgement): (PlainAxisScore | AnchoredAxisScore)[] {
+function verdictsIn(judgement: Judgement): (AxisScoreOfPlainMode | AxisScoreOfAnchoredMode)[] {
   if (judgement.mode === 'pairwise') return [];
   return judgement.mode === 'plain' ? judgement.scores : [judgement];
 }
 
 /** Takes the rationale and weakness of an axis from the first sample nearest to the mean score. */
 function axisScore(
-  axis: RubricAxis,
-  samples: [PlainAxisScore | AnchoredAxisScore, ...(PlainAxisScore | AnchoredAxisScore)[]],
+  axis: JudgeRubricAxis,
+  samples: [AxisScoreOfPlainMode | AxisScoreOfAnchoredMode, ...(AxisScoreOfPlainMode | AxisScoreOfAnchoredMode)[]],
 ): AxisScore {
   const scores = samples.map((sample) => sample.score);
   const score = meanScore(scores) ?? 0;
-  const distance = (sample: PlainAxisScore) => Math.abs(sample.score - score);
+  const distance = (sample: AxisScoreOfPlainMode) => Math.abs(sample.score - score);
   const representative = samples.reduce((best, sample) => (distance(sample) < distance(best) ? sample : best));
   const { rationale } = representative;
   const shown = { axis, label: rubricOfAxis(axis).label, score, rationale };

@@ -4,19 +4,19 @@
  * number of axes and samples determines the steps of workflows (`units.ts`): changing it needs `patched` for the
  * histories of running workflows.
  */
-export const rubricVersion = 'r1';
+export const judgeRubricVersion = 'r1';
 
-export const rubrics = ['plain', 'anchored'] as const;
+export const judgeRubrics = ['plain', 'anchored'] as const;
 /**
  * Grading method. `plain`: one judge call grades all axes of a text, with definitions only. `anchored`: one call per
  * axis, with a description of every score, a mandatory weakness, and a reserved top score.
  */
-export type Rubric = (typeof rubrics)[number];
+export type JudgeRubric = (typeof judgeRubrics)[number];
 
 export const maxJudgeScore = 5;
 export const maxTestCases = 20;
 
-export function selectRubric(version: { hasParent: boolean; requested?: Rubric | undefined }): Rubric {
+export function selectJudgeRubric(version: { hasParent: boolean; requested?: JudgeRubric | undefined }): JudgeRubric {
   return version.requested ?? (version.hasParent ? 'anchored' : 'plain');
 }
 
@@ -24,7 +24,9 @@ export function selectRubric(version: { hasParent: boolean; requested?: Rubric |
  * Samples per axis and their temperature, by rubric. The finer the question, the more a judge's verdicts vary between
  * calls: the mean of three samples is more reliable than one.
  */
-export const judgeSampling: Readonly<Record<Rubric | 'pairwise', { samples: number; temperature: number }>> = {
+export const judgeSamplingOptions: Readonly<
+  Record<JudgeRubric | 'pairwise', { samples: number; temperature: number }>
+> = {
   plain: { samples: 1, temperature: 0 },
   anchored: { samples: 3, temperature: 0.3 },
   pairwise: { samples: 1, temperature: 0 },
@@ -144,7 +146,7 @@ const promptRubric: Readonly<Record<PromptAxis, AxisRubric>> = {
   },
 };
 
-const responseRubric: Readonly<Record<ResponseAxis, AxisRubric>> = {
+const responseRubric: Readonly<Record<ReplyScoreAxis, AxisRubric>> = {
   adherence: {
     label: 'Follows persona & constraints',
     definition: 'The reply is what the persona demands, in role, scope and form.',
@@ -218,7 +220,7 @@ const responseRubric: Readonly<Record<ResponseAxis, AxisRubric>> = {
   },
 };
 
-export const promptAxes = [
+export const axesOfPromptScores = [
   'role_clarity',
   'instruction_specificity',
   'scope_boundaries',
@@ -228,11 +230,11 @@ export const promptAxes = [
 ] as const;
 
 /** Axes on which a reply is graded. `accuracy` needs a reference answer. */
-export const responseAxes = ['adherence', 'relevance', 'completeness', 'clarity', 'accuracy'] as const;
+export const axesOfReplyScores = ['adherence', 'relevance', 'completeness', 'clarity', 'accuracy'] as const;
 
-type PromptAxis = (typeof promptAxes)[number];
-export type ResponseAxis = (typeof responseAxes)[number];
-export type RubricAxis = PromptAxis | ResponseAxis;
+type PromptAxis = (typeof axesOfPromptScores)[number];
+export type ReplyScoreAxis = (typeof axesOfReplyScores)[number];
+export type JudgeRubricAxis = PromptAxis | ReplyScoreAxis;
 
 type AxisRubric = {
   label: string;
@@ -242,14 +244,14 @@ type AxisRubric = {
   anchors: readonly [string, string, string, string, string, string];
 };
 
-const rubric: Readonly<Record<RubricAxis, AxisRubric>> = { ...promptRubric, ...responseRubric };
+const rubric: Readonly<Record<JudgeRubricAxis, AxisRubric>> = { ...promptRubric, ...responseRubric };
 
-export function rubricOfAxis(axis: RubricAxis): AxisRubric {
+export function rubricOfAxis(axis: JudgeRubricAxis): AxisRubric {
   return rubric[axis];
 }
 
-export function axesOfReply(hasReference: boolean): readonly ResponseAxis[] {
-  return hasReference ? responseAxes : responseAxes.filter((axis) => axis !== 'accuracy');
+export function axesOfReply(hasReference: boolean): readonly ReplyScoreAxis[] {
+  return hasReference ? axesOfReplyScores : axesOfReplyScores.filter((axis) => axis !== 'accuracy');
 }
 
 export function isReferenceAnswer(expected: string | null | undefined): expected is string {

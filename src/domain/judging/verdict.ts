@@ -1,21 +1,21 @@
 import { toPostgresText } from '../text/plain-text.ts';
 import type {
-  AnchoredAxisScore,
+  AxisScoreOfAnchoredMode,
+  AxisScoreOfPlainMode,
+  JudgeCallMaterial,
   Judgement,
-  JudgeTask,
-  PlainAxisScore,
   PromptToJudge,
   ReplyToJudge,
   WinningReply,
 } from './judgement.ts';
-import { type JudgeText, judgeTextsOf, toJudgeText } from './material.ts';
+import { type TextForJudge, textsForJudge, toTextForJudge } from './material.ts';
 import {
   applyScoringRules,
+  axesOfPromptScores,
   axesOfReply,
   isReferenceAnswer,
+  type JudgeRubricAxis,
   maxJudgeScore,
-  promptAxes,
-  type RubricAxis,
   rubricOfAxis,
   type WeaknessSeverity,
   weaknessSeverities,
@@ -31,7 +31,11 @@ const rule =
  * Builds the prompt of a judge call, with the texts enclosed in markers `<<{nonce}>>`.
  * @param nonce `[a-z0-9]{16}`, unpredictable for the authors of the texts
  */
-export function judgeMessages(task: JudgeTask, exhibits: readonly JudgeText[], nonce: string): JudgeMessage[] {
+export function judgeMessages(
+  task: JudgeCallMaterial,
+  exhibits: readonly TextForJudge[],
+  nonce: string,
+): JudgeMessage[] {
   const material = exhibits.map((exhibit) => between(exhibit, nonce));
   const parts = [...questionOf(task), ...material, 'End of the material.', demandOf(task)];
   return [
@@ -40,14 +44,14 @@ export function judgeMessages(task: JudgeTask, exhibits: readonly JudgeText[], n
   ];
 }
 
-function dutyOf({ mode }: JudgeTask): string {
+function dutyOf({ mode }: JudgeCallMaterial): string {
   if (mode === 'plain') return 'You grade a chat agent on several aspects. Judge each by itself.';
   const judgeAlone = 'Judge only this aspect.';
   if (mode === 'anchored') return `You grade one aspect of a chat agent. ${judgeAlone}`;
   return `You compare two replies of chat agents to one request on one aspect. ${judgeAlone}`;
 }
 
-function questionOf(task: JudgeTask): string[] {
+function questionOf(task: JudgeCallMaterial): string[] {
   switch (task.mode) {
     case 'plain':
       return [
@@ -65,12 +69,12 @@ function questionOf(task: JudgeTask): string[] {
   }
 }
 
-function meaningOf(axis: RubricAxis): string {
+function meaningOf(axis: JudgeRubricAxis): string {
   const { label, definition, checks } = rubricOfAxis(axis);
   return `${label}. ${definition}\n- ${checks[0]}\n- ${checks[1]}`;
 }
 
-function anchorsOf(axis: RubricAxis): string {
+function anchorsOf(axis: JudgeRubricAxis): string {
   return rubricOfAxis(axis)
     .anchors.map((anchor, index) => `${maxJudgeScore - index}: ${anchor}`)
     .join('\n');
@@ -78,7 +82,7 @@ function anchorsOf(axis: RubricAxis): string {
 
 const rationaleDemand = '`rationale`, at most 80 words that quote evidence';
 
-function demandOf(task: JudgeTask): string {
+function demandOf(task: JudgeCallMaterial): string {
   switch (task.mode) {
     case 'plain':
       return (
@@ -109,7 +113,7 @@ export function judgeRepairMessages(
   answer: string,
   { problem, nonce }: { problem: string; nonce: string },
 ): JudgeMessage[] {
-  const exhibit = toJudgeText({
+  const exhibit = toTextForJudge({
     title: 'Your answer so far',
     text: answer.slice(0, shownOfAnswer).replaceAll(nonce, ''),
   });
@@ -121,7 +125,7 @@ export function judgeRepairMessages(
 }
 
 /** The note about removed characters is outside of the text's markers, so that a text cannot claim to be shortened. */
-function between({ title, text, leftOut }: JudgeText, nonce: string): string {
+function between({ title, text, leftOut }: TextForJudge, nonce: string): string {
   const note = leftOut > 0 ? ` (your copy lacks ${leftOut} characters of its middle, which is no flaw)` : '';
   return `${title}${note}:\n<<${nonce}>>\n${text}\n<<${nonce}>>`;
 }
@@ -136,8 +140,8 @@ const maxPlainRationaleCharacters = 300;
 
 const plainList = 'scores';
 
-function axesOf(material: PromptToJudge | ReplyToJudge): readonly RubricAxis[] {
-  return material.kind === 'prompt' ? promptAxes : axesOfReply(isReferenceAnswer(material.expected));
+function axesOf(material: PromptToJudge | ReplyToJudge): readonly JudgeRubricAxis[] {
+  return material.kind === 'prompt' ? axesOfPromptScores : axesOfReply(isReferenceAnswer(material.expected));
 }
 
 const text = (maxLength: number) => ({ type: 'string', maxLength });
@@ -150,7 +154,7 @@ const score = { type: 'integer', enum: Array.from({ length: maxJudgeScore + 1 },
  * JSON schema of a judge's answer. The rationale comes before the verdict, because a model that states its verdict
  * first only defends it.
  */
-export function verdictSchema(task: JudgeTask): { name: string; schema: Record<string, unknown> } {
+export function judgeVerdictSchema(task: JudgeCallMaterial): { name: string; schema: Record<string, unknown> } {
   switch (task.mode) {
     case 'pairwise':
       return { name: 'comparison', schema: object({ rationale, winner: oneOf(['A', 'B', 'tie']) }) };
@@ -172,7 +176,7 @@ function object(properties: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Maximum tokens of a judge's answer: a rationale of 80 words has about 110. */
-export function maxJudgeAnswerTokens(task: JudgeTask): number {
+export function maxJudgeAnswerTokens(task: JudgeCallMaterial): number {
   return task.mode === 'plain' ? 250 * axesOf(task.material).length : 500;
 }
 
@@ -186,7 +190,7 @@ const knownProperties: ReadonlySet<string> = new Set(['axis', 'rationale', 'weak
  * Then applies the scoring rules. Rejects a verdict whose rationale already stands as a rationale in the judged text,
  * because the author of the text dictated it.
  */
-export function parseVerdict(task: JudgeTask, answer: string): VerdictReading {
+export function parseJudgeVerdict(task: JudgeCallMaterial, answer: string): VerdictReading {
   try {
     const said = parse(answer);
     const echoes = echoFinder(task);
@@ -218,7 +222,11 @@ function parse(answer: string): unknown {
   }
 }
 
-function plainScores(task: Extract<JudgeTask, { mode: 'plain' }>, said: unknown, isEcho: IsEcho): PlainAxisScore[] {
+function plainScores(
+  task: Extract<JudgeCallMaterial, { mode: 'plain' }>,
+  said: unknown,
+  isEcho: IsEcho,
+): AxisScoreOfPlainMode[] {
   const list = listIn(said);
   const verdicts = list.map((item: unknown) => record(item));
   const axes = axesOf(task.material);
@@ -230,7 +238,7 @@ function plainScores(task: Extract<JudgeTask, { mode: 'plain' }>, said: unknown,
   });
 }
 
-function anchoredScore(axis: AnchoredAxisScore['axis'], verdict: Said, isEcho: IsEcho): AnchoredAxisScore {
+function anchoredScore(axis: AxisScoreOfAnchoredMode['axis'], verdict: Said, isEcho: IsEcho): AxisScoreOfAnchoredMode {
   const rationale = rationaleOf(verdict, isEcho);
   const severity = severityOf(verdict);
   const weakness = truncated(typeof verdict.weakness === 'string' ? verdict.weakness : '', maxWeaknessCharacters);
@@ -291,8 +299,8 @@ function winnerOf({ winner }: Said): WinningReply {
  * Detects rationales copied from the judged text. Compares words only, because a copied verdict may differ in spaces
  * and quotes.
  */
-function echoFinder(task: JudgeTask): IsEcho {
-  const judged = judgeTextsOf(task).map(({ text }) => bareWords(unescaped(text)));
+function echoFinder(task: JudgeCallMaterial): IsEcho {
+  const judged = textsForJudge(task).map(({ text }) => bareWords(unescaped(text)));
   return (rationale) => {
     const words = bareWords(rationale);
     return words !== '' && judged.some((text) => text.includes(`rationale${words}`));
@@ -326,7 +334,7 @@ function truncated(text: string, maxCharacters: number): string {
  * Verdicts that need no judge call: an empty text gets 0, and equal replies are a tie.
  * @returns null if the judge has to decide
  */
-export function verdictWithoutJudge(task: JudgeTask): Judgement | null {
+export function verdictWithoutJudge(task: JudgeCallMaterial): Judgement | null {
   if (task.mode === 'pairwise') {
     const { a, b } = task.material;
     const isSame = a.persona === b.persona && a.reply === b.reply;

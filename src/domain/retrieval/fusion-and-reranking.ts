@@ -12,7 +12,7 @@ type FusedHit = { id: string; score: number };
  * Hits in documents with the same retrieval settings. `legs` holds the hits of each search: one BM25 search for all
  * groups, one vector search per embedding model.
  */
-export type RetrievalGroup = { rrfK: number; legs: ReadonlyMap<string, readonly RetrievalHit[]> };
+export type RetrievalHitsOfGroup = { rrfK: number; legs: ReadonlyMap<string, readonly RetrievalHit[]> };
 
 /** Constant of reciprocal rank fusion for scores across groups, independent of the groups' settings. */
 const mergeRrfK = 60;
@@ -24,7 +24,7 @@ const mergeRrfK = 60;
  * 1 / (rrfK + rank). Its i-th chunk receives the i-th largest of the group's normalized scores n = (61 / legs) · Σ 1 /
  * (60 + rank). With one group the result is plain fusion.
  */
-export function mergeRetrievalGroups(groups: readonly RetrievalGroup[], limit = 50): FusedHit[] {
+export function mergeRetrievalGroups(groups: readonly RetrievalHitsOfGroup[], limit = 50): FusedHit[] {
   const ranks = globalRanks(groups);
   const queues = groups.map((group) => normalizedOrder(group, ranks));
   const merged: FusedHit[] = [];
@@ -48,7 +48,7 @@ function byHead([a]: readonly FusedHit[], [b]: readonly FusedHit[]): number {
 
 type Ranks = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-function globalRanks(groups: readonly RetrievalGroup[]): Ranks {
+function globalRanks(groups: readonly RetrievalHitsOfGroup[]): Ranks {
   const hits = new Map<string, RetrievalHit[]>();
   for (const group of groups) {
     for (const [leg, found] of group.legs) hits.set(leg, [...(hits.get(leg) ?? []), ...found]);
@@ -60,7 +60,7 @@ function rankOf(hits: readonly RetrievalHit[]): ReadonlyMap<string, number> {
   return new Map([...hits].sort(compareByScoreThenId).map((hit, index) => [hit.id, index + 1]));
 }
 
-function normalizedOrder(group: RetrievalGroup, ranks: Ranks): FusedHit[] {
+function normalizedOrder(group: RetrievalHitsOfGroup, ranks: Ranks): FusedHit[] {
   const scored = (rrfK: number) => {
     const scores = new Map<string, number>();
     for (const [leg, hits] of group.legs) {
@@ -88,7 +88,7 @@ type RerankableHit = { signature: string; reranking: Reranking };
  * reranking enabled is enough. The type is the chat's, or else that of the majority of these groups.
  * @returns null for no reranking
  */
-export function planReranking(hits: readonly RerankableHit[], options: RerankingOptions): RerankerType | null {
+export function chooseRerankerType(hits: readonly RerankableHit[], options: RerankingOptions): RerankerType | null {
   const groups = new Map(hits.map((hit) => [groupOf(hit), hit.reranking]));
   const enabledGroups = [...groups.values()].filter(({ enabled }) => options.isEnabled ?? enabled);
   if (enabledGroups.length === 0) return null;
@@ -101,7 +101,7 @@ export function planReranking(hits: readonly RerankableHit[], options: Reranking
  * Keeps the best `topK` hits of each reranked group, and all hits of the other groups.
  * @param ranked hits, best first
  */
-export function keepTopKOfGroups<Hit extends RerankableHit>(
+export function keepTopHitsOfGroups<Hit extends RerankableHit>(
   ranked: readonly Hit[],
   options: Pick<RerankingOptions, 'isEnabled'>,
 ): Hit[] {
@@ -140,7 +140,7 @@ export function orderByScoreAndRank<Item>(items: readonly Item[], scores: readon
 }
 
 /** Orders items by a list of their numbers, from 1. Returns null unless the list names each item exactly once. */
-export function orderByRanking<Item>(items: readonly Item[], ranking: readonly number[]): Item[] | null {
+export function orderByRankNumbers<Item>(items: readonly Item[], ranking: readonly number[]): Item[] | null {
   const ranked = ranking.flatMap((number) => items[number - 1] ?? []);
   const isPermutation = ranking.length === items.length && new Set(ranking).size === items.length;
   return isPermutation && ranked.length === items.length ? ranked : null;

@@ -2,19 +2,19 @@
  * Returns the exact number of tokens of `text.slice(start, end)`. Cheap for any slice, because the text is tokenized
  * once. Offsets are UTF-16 code units.
  */
-export type SliceTokenCounter = (start: number, end: number) => number;
+export type CountTokensOfSlice = (start: number, end: number) => number;
 
 export type TokenCounter = {
   count(text: string): number;
-  measure(text: string): SliceTokenCounter;
+  measure(text: string): CountTokensOfSlice;
 };
 
 /**
  * @returns the largest end, at most `limit`, for which the slice from `start` has at most `maxTokens` tokens. Searches
  * by doubling, so that its cost depends on the result and not on the length of the text.
  */
-export function furthestEndWithinTokens(
-  ruler: SliceTokenCounter,
+export function furthestTextEndWithinTokens(
+  ruler: CountTokensOfSlice,
   start: number,
   limit: number,
   maxTokens: number,
@@ -35,7 +35,7 @@ export function furthestEndWithinTokens(
 }
 
 /** False for an offset inside a surrogate pair or a CRLF. */
-export function isCharacterBoundary(text: string, offset: number): boolean {
+export function isCharacterBoundaryInText(text: string, offset: number): boolean {
   const before = text.charCodeAt(offset - 1);
   const after = text.charCodeAt(offset);
   const splitsPair = before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff;
@@ -43,7 +43,7 @@ export function isCharacterBoundary(text: string, offset: number): boolean {
 }
 
 export function truncateToTokens(text: string, maxTokens: number, counter: TokenCounter): string {
-  let end = furthestEndWithinTokens(counter.measure(text), 0, text.length, maxTokens);
-  while (end > 0 && !isCharacterBoundary(text, end)) end--;
+  let end = furthestTextEndWithinTokens(counter.measure(text), 0, text.length, maxTokens);
+  while (end > 0 && !isCharacterBoundaryInText(text, end)) end--;
   return text.slice(0, end);
 }

@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { PathParams, Route } from '../routing/route.ts';
-import { isForm, receiveForm } from './upload.ts';
-import { requireStorableInput, validate } from './validation.ts';
+import type { HttpRoute, PathParams } from '../routing/route.ts';
+import { isFormRequest, receiveForm } from './upload.ts';
+import { requireStorableInput, validateInput } from './validation.ts';
 
 const MiB = 1024 * 1024;
 const MS_PER_MIB = 30_000;
@@ -148,7 +148,7 @@ const publicLimitBytes = 16 * 1024;
 const nothingToDiscard = async () => {};
 
 export async function receiveBody(
-  route: Route,
+  route: HttpRoute,
   req: IncomingMessage,
   actor: RequestActor | undefined,
   params: PathParams,
@@ -156,7 +156,7 @@ export async function receiveBody(
   const spec = route.body;
   if (spec === undefined)
     return { identity: () => null, hasSecrets: () => false, parse: () => undefined, discard: nothingToDiscard };
-  if (!('kind' in spec) || (spec.kind !== 'multipart' && !isForm(req))) {
+  if (!('kind' in spec) || (spec.kind !== 'multipart' && !isFormRequest(req))) {
     const schema = 'kind' in spec ? spec.fields : spec;
     const json = await readJsonBody(
       req,
@@ -164,7 +164,7 @@ export async function receiveBody(
     );
     return {
       ...identified(schema, json),
-      parse: () => validate(schema, json),
+      parse: () => validateInput(schema, json),
       discard: nothingToDiscard,
     };
   }
@@ -172,7 +172,7 @@ export async function receiveBody(
     const { fields } = await receiveForm(req, null);
     return {
       ...identified(spec.fields, fields),
-      parse: () => validate(spec.fields, fields),
+      parse: () => validateInput(spec.fields, fields),
       discard: nothingToDiscard,
     };
   }
@@ -187,7 +187,7 @@ export async function receiveBody(
   return {
     ...ofFields,
     identity: () => ({ ...Object(ofFields.identity()), file: file?.sha256, fileName: file?.fileName }),
-    parse: () => ({ ...Object(validate(spec.fields, fields)), file }),
+    parse: () => ({ ...Object(validateInput(spec.fields, fields)), file }),
     discard: async () => {
       if (file !== undefined) await spec.discard(file);
     },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type PasswordFault, passwordFaults } from '#src/domain/access/credentials.ts';
+import { findPasswordProblems, type PasswordProblem } from '#src/domain/access/credentials.ts';
 import { allTools, unknownToolIds } from '#src/domain/agents/tools.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 
@@ -10,7 +10,7 @@ export const namePattern = `^[^${unseen}]*[^${unseen}\\s][^${unseen}]*$`;
 export const notBlankPattern = '\\S';
 
 /** A UUID in lower case, as Postgres writes it, because ids are also compared as text. */
-export const idField = z.guid().toLowerCase();
+export const uuidField = z.guid().toLowerCase();
 
 export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
 
@@ -28,7 +28,7 @@ export const emailField = z
     maxLength: 254,
   });
 
-const faultMessages: Record<PasswordFault, string> = {
+const faultMessages: Record<PasswordProblem, string> = {
   length: 'A password has 10 to 128 characters',
   uppercase: 'A password needs an uppercase letter',
   lowercase: 'A password needs a lowercase letter',
@@ -40,7 +40,7 @@ const faultMessages: Record<PasswordFault, string> = {
 export const newPasswordField = z
   .string()
   .check((context) => {
-    for (const fault of passwordFaults(context.value)) {
+    for (const fault of findPasswordProblems(context.value)) {
       const params = { code: `password_${fault}` };
       context.issues.push({ code: 'custom', input: context.value, message: faultMessages[fault], params });
     }
@@ -102,7 +102,7 @@ const toolsField = z
 
 export const tagField = oneLineField(64).trim().min(1).meta({ pattern: namePattern });
 
-export const agentFields = {
+export const agentRequestFields = {
   agent_name: oneLineField(255).optional(),
   tags: z.array(tagField).max(50).optional(),
   color: clearableTextField(hexColor).optional(),

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import type { ExpectedVersions } from '#src/errors.ts';
+import type { VersionsOfIfMatch } from '#src/errors.ts';
 
 const networkBits = 56;
 const blockBits = 48;
@@ -8,13 +8,13 @@ const blockBits = 48;
 /**
  * Rate limits count the /56 of an IPv6 address as one client, because providers assign it to one household (RIPE-690).
  */
-export function clientNetwork(address: string | undefined): string {
+export function networkOfClientAddress(address: string | undefined): string {
   const plain = plainAddress(address);
   return isIPv6(plain) ? prefixOf(plain, networkBits) : plain;
 }
 
 /** Returns the /48 prefix of an IPv6 address, which companies and some servers are assigned; null for IPv4. */
-export function ipv6SitePrefix(address: string | undefined): string | null {
+export function sitePrefixOfIpv6Address(address: string | undefined): string | null {
   const plain = plainAddress(address);
   return isIPv6(plain) ? prefixOf(plain, blockBits) : null;
 }
@@ -54,7 +54,7 @@ export function matchesETag(header: string, tag: string): boolean {
 }
 
 /** Parses the versions in `If-Match`; null accepts any. A tag without a version matches none. */
-export function parseIfMatch(header: string | undefined): ExpectedVersions {
+export function parseIfMatch(header: string | undefined): VersionsOfIfMatch {
   if (header === undefined || header.trim() === '*') return null;
   return header.split(',').flatMap((tag) => {
     const [, version] = /^(?:W\/)?"(\d+)\.[\w-]+"$/.exec(tag.trim()) ?? [];
@@ -70,7 +70,7 @@ export function preferredWaitSeconds(prefer: string | undefined): number | null 
   return seconds === undefined ? null : Math.min(maxWaitSeconds, Number(seconds));
 }
 
-export function requestsNoCache(cacheControl: string | undefined): boolean {
+export function isNoCacheRequested(cacheControl: string | undefined): boolean {
   return /(?:^|,)\s*no-cache\s*(?:,|$)/i.test(cacheControl ?? '');
 }
 

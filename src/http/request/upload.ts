@@ -4,7 +4,7 @@ import { finished } from 'node:stream/promises';
 import busboy, { type FileInfo } from 'busboy';
 import { isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { appError, fieldError } from '#src/errors.ts';
-import type { IncomingFile, Route } from '../routing/route.ts';
+import type { HttpRoute, IncomingUploadFile } from '../routing/route.ts';
 
 const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
 const maxBytesWithoutFile = 1024 * 1024;
@@ -18,7 +18,7 @@ const defaultMinimumRate = { windowMs: 60_000, windowBytes: 60 * 1024 };
 type MinimumUploadRate = typeof defaultMinimumRate;
 
 type FormTarget<Stored> = {
-  store: (upload: IncomingFile) => Promise<Stored>;
+  store: (upload: IncomingUploadFile) => Promise<Stored>;
   discard: (stored: Stored) => Promise<void>;
   isFileOptional?: boolean;
 };
@@ -148,17 +148,17 @@ function enforceMinimumRate(
 }
 
 /** Whether a request counts as an upload for limits: a form with a file, or a large JSON body. */
-export function isUpload({ body, bodyLimitBytes = 0 }: Route, req: IncomingMessage): boolean {
+export function isUploadRequest({ body, bodyLimitBytes = 0 }: HttpRoute, req: IncomingMessage): boolean {
   const takesFile = body !== undefined && 'kind' in body && body.kind !== 'form_or_json';
-  return (takesFile && isForm(req)) || bodyLimitBytes > maxSmallBodyBytes;
+  return (takesFile && isFormRequest(req)) || bodyLimitBytes > maxSmallBodyBytes;
 }
 
-export function isForm(req: IncomingMessage): boolean {
+export function isFormRequest(req: IncomingMessage): boolean {
   return /^multipart\/form-data\s*;/i.test(req.headers['content-type'] ?? '');
 }
 
 function openParser(req: IncomingMessage) {
-  if (!isForm(req)) {
+  if (!isFormRequest(req)) {
     throw appError('unsupported_media_type', { detail: 'The body must have the type multipart/form-data.' });
   }
   try {
@@ -168,7 +168,7 @@ function openParser(req: IncomingMessage) {
   }
 }
 
-function describeFile(info: FileInfo, part: Readable): Omit<IncomingFile, 'announcedBytes'> {
+function describeFile(info: FileInfo, part: Readable): Omit<IncomingUploadFile, 'announcedBytes'> {
   // The store gets a stream of its own: if it destroys that stream, the form parser still continues.
   const content = new PassThrough();
   part.on('error', (error) => content.destroy(error));

@@ -7,7 +7,7 @@ import type { PathParams } from '../routing/route.ts';
 const maxErrors = 100;
 const maxPathLength = 200;
 
-export function validate<Schema extends z.ZodType>(schema: Schema, raw: unknown): z.output<Schema> {
+export function validateInput<Schema extends z.ZodType>(schema: Schema, raw: unknown): z.output<Schema> {
   const parsed = schema.safeParse(raw, { error: fieldMessage });
   if (parsed.success) return parsed.data;
   throw invalidFields(parsed.error.issues.flatMap(toFieldErrors));
@@ -79,12 +79,12 @@ function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
 const have = (origin: string): string => (origin in units ? 'have ' : 'be ');
 
 /** Schema of an id in the path. A text that is not a UUID gives the same 404 as an unknown id. */
-export function idParam(notFound: ErrorCode) {
+export function uuidPathParam(notFound: ErrorCode) {
   return z.guid({ error: notFound }).toLowerCase();
 }
 
 /** Invalid path parameters give 404, never 422. */
-export function parseParams(schema: z.ZodType | undefined, raw: unknown): PathParams {
+export function parsePathParams(schema: z.ZodType | undefined, raw: unknown): PathParams {
   if (schema === undefined) return {};
   const parsed = schema.safeParse(raw);
   if (parsed.success) return Object(parsed.data);

@@ -7,10 +7,10 @@ import { appError } from '#src/errors.ts';
 import type { ServerSentEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import { type ByteRange, createETag, matchesETag, parseByteRange } from '../request/headers.ts';
 import type { AppResponse } from '../server/middleware.ts';
-import { type EventSink, type EventStreamRegistry, eventStreamHeaders } from './event-streams.ts';
+import { type EventStreamRegistry, eventStreamHeaders, type ServerSentEventSink } from './event-streams.ts';
 import { sendProblem, toAppError } from './problem.ts';
 
-export type { EventSink } from './event-streams.ts';
+export type { ServerSentEventSink } from './event-streams.ts';
 
 type AnswerHeaders = Record<string, string>;
 
@@ -27,7 +27,7 @@ export type EmptyAnswer<Status extends number = number> = { kind: 'empty'; statu
 export type EventsAnswer = {
   kind: 'events';
   status: 200;
-  run: (events: EventSink) => Promise<void>;
+  run: (events: ServerSentEventSink) => Promise<void>;
   /** A watch only reports events, such as the progress of a job; a shutdown closes it immediately. */
   isWatch: boolean;
   headers: AnswerHeaders;
@@ -53,18 +53,18 @@ export type DownloadAnswer = {
   headers: AnswerHeaders;
 };
 
-export type Answer = JsonAnswer | EmptyAnswer | EventsAnswer | FileAnswer | DownloadAnswer;
+export type HttpAnswer = JsonAnswer | EmptyAnswer | EventsAnswer | FileAnswer | DownloadAnswer;
 
-export function ok<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<200, Data> {
+export function okAnswer<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<200, Data> {
   return { kind: 'json', status: 200, data, headers };
 }
 
 /** Responds to a GET of a resource that supports `If-Match`. Read the version before or together with the data. */
-export function okWithVersion<Data>(data: Data, { version }: { version: number }): JsonAnswer<200, Data> {
-  return { ...ok(data), version };
+export function okAnswerWithVersion<Data>(data: Data, { version }: { version: number }): JsonAnswer<200, Data> {
+  return { ...okAnswer(data), version };
 }
 
-export function created<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<201, Data> {
+export function createdAnswer<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<201, Data> {
   return { kind: 'json', status: 201, data, headers };
 }
 
@@ -72,15 +72,15 @@ export function jsonAnswer<Status extends number, Data>(status: Status, data: Da
   return { kind: 'json', status, data, headers: {} };
 }
 
-export function noContent(): EmptyAnswer<204> {
+export function noContentAnswer(): EmptyAnswer<204> {
   return { kind: 'empty', status: 204, headers: {} };
 }
 
-export function foundRedirect(location: string): EmptyAnswer<302> {
+export function foundRedirectAnswer(location: string): EmptyAnswer<302> {
   return { kind: 'empty', status: 302, headers: { Location: location } };
 }
 
-export function seeOtherRedirect(location: string): EmptyAnswer<303> {
+export function seeOtherRedirectAnswer(location: string): EmptyAnswer<303> {
   return { kind: 'empty', status: 303, headers: { Location: location } };
 }
 
@@ -88,8 +88,8 @@ export function seeOtherRedirect(location: string): EmptyAnswer<303> {
  * Creates a response of Server-Sent Events, which ends when `run` ends. An unexpected error of `run` ends it with an
  * `error` event.
  */
-export function eventStream(
-  run: (events: EventSink) => Promise<void>,
+export function eventStreamAnswer(
+  run: (events: ServerSentEventSink) => Promise<void>,
   options: { headers?: AnswerHeaders; isWatch?: boolean } = {},
 ): EventsAnswer {
   return { kind: 'events', status: 200, run, isWatch: options.isWatch ?? false, headers: options.headers ?? {} };
@@ -114,7 +114,7 @@ export function fileAnswer(content: FileContent): FileAnswer {
 type SentStream = { end: () => void };
 
 type AnswerSender = {
-  send(req: Request, res: AppResponse, answer: Answer): Promise<void>;
+  send(req: Request, res: AppResponse, answer: HttpAnswer): Promise<void>;
   sendAgain(req: Request, res: AppResponse, stored: StoredResponse): Promise<void>;
   stream(res: AppResponse, answer: EventsAnswer, onEvent?: (event: ServerSentEvent) => void): Promise<SentStream>;
 };
@@ -152,10 +152,10 @@ export function createAnswerSender(deps: {
         case 'problem':
           return sendProblem(res, status, body.data, headers);
         case 'events': {
-          const replay = async (events: EventSink) => {
+          const replay = async (events: ServerSentEventSink) => {
             for (const event of body.events) await events.send(event);
           };
-          (await answerSender.stream(res, eventStream(replay, { headers }))).end();
+          (await answerSender.stream(res, eventStreamAnswer(replay, { headers }))).end();
         }
       }
     },

@@ -18,14 +18,14 @@ export const eventStreamHeaders = {
 };
 
 /** `send` waits while the client is slow, and does nothing after the client or a shutdown has closed the stream. */
-export type EventSink = { send(event: ServerSentEvent): Promise<void>; closed: AbortSignal };
+export type ServerSentEventSink = { send(event: ServerSentEvent): Promise<void>; closed: AbortSignal };
 
 /** Ending a stream again has no effect; nothing is written after the first call. */
-export type OpenEventStream = EventSink & { end(last?: ServerSentEvent): void };
+type OpenEventStream = ServerSentEventSink & { end(last?: ServerSentEvent): void };
 
 const disconnectedStream: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
 
-function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStream {
+function openEventStream(res: ServerResponse, format: ServerSentEventFormatter): OpenEventStream {
   if (res.destroyed) return disconnectedStream;
   const closing = new AbortController();
   res.flushHeaders();
@@ -61,9 +61,9 @@ function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStr
   };
 }
 
-export type EventFormat = (event: ServerSentEvent) => Buffer;
+type ServerSentEventFormatter = (event: ServerSentEvent) => Buffer;
 
-export function createEventFormat(): EventFormat {
+function createServerSentEventFormatter(): ServerSentEventFormatter {
   const formatted = new WeakMap<ServerSentEvent, Buffer>();
   return (event) => {
     const known = formatted.get(event);
@@ -117,7 +117,7 @@ export function createEventStreamRegistry(deps: {
 }): EventStreamRegistry {
   const { activeSessions, onWarning, checkEveryMs = defaultCheckMs } = deps;
   const streams = new Map<OpenEventStream, StreamFacts>();
-  const format = createEventFormat();
+  const format = createServerSentEventFormatter();
   let nextCheck: NodeJS.Timeout | undefined;
   let onEmpty = () => {};
 

@@ -3,30 +3,30 @@ import express, { type Request, type Router } from 'express';
 import type { Logger } from 'pino';
 import { NIL, v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
-import { appError, type ExpectedVersions } from '#src/errors.ts';
+import { appError, type VersionsOfIfMatch } from '#src/errors.ts';
 import type {
   IdempotencyKey,
   IdempotencyStore,
   ServerSentEvent,
   StoredResponse,
 } from '#src/ports/idempotency-store.ts';
-import type { FairQueue } from '#src/ports/load-control.ts';
+import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { BearerAuthenticator } from '../request/authentication.ts';
 import { type ReceivedBody, receiveBody } from '../request/body.ts';
-import { clientNetwork, parseIfMatch, preferredWaitSeconds, requestsNoCache } from '../request/headers.ts';
-import { isUpload } from '../request/upload.ts';
-import { parseParams, requireStorableInput, validate } from '../request/validation.ts';
-import { type Answer, createAnswerSender, type EventsAnswer, noContent } from '../response/answers.ts';
+import { isNoCacheRequested, networkOfClientAddress, parseIfMatch, preferredWaitSeconds } from '../request/headers.ts';
+import { isUploadRequest } from '../request/upload.ts';
+import { parsePathParams, requireStorableInput, validateInput } from '../request/validation.ts';
+import { createAnswerSender, type EventsAnswer, type HttpAnswer, noContentAnswer } from '../response/answers.ts';
 import type { EventStreamRegistry } from '../response/event-streams.ts';
 import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
 import type { AppResponse } from '../server/middleware.ts';
 import type { ConcurrencyLimiter, RateLimitCheck, RateLimitRule } from './request-limits.ts';
-import { isEventStream, type Route, rateLimitsOf } from './route.ts';
+import { type HttpRoute, isEventStreamRoute, rateLimitsOfRoute } from './route.ts';
 
-export function createRouteTable(routes: readonly Route[], dispatch: (route: Route) => Dispatch): Router {
+export function createRouteTable(routes: readonly HttpRoute[], dispatch: (route: HttpRoute) => Dispatch): Router {
   const router = express.Router({ caseSensitive: true });
   const byPath = [...Map.groupBy(routes, (route) => route.path)].sort(([a], [b]) => comparePaths(a, b));
   for (const [path, ofPath] of byPath) {
@@ -69,7 +69,7 @@ type DispatchDeps = {
   logger: Logger;
   rateLimit: RateLimitCheck;
   concurrency: ConcurrencyLimiter;
-  readInTurn: FairQueue;
+  readInTurn: FairWorkQueue;
   publicUrl: string | null;
   isOutage: (error: unknown) => boolean;
 };
@@ -85,9 +85,9 @@ export function createDispatcher(deps: DispatchDeps) {
   const { authenticate, idempotency, rateLimit, concurrency, readInTurn, logger, isOutage } = deps;
   const answerSender = createAnswerSender(deps);
 
-  function dispatch(route: Route): Dispatch {
-    const { perCaller, perEmail } = splitLimits(rateLimitsOf(route));
-    const kind = isEventStream(route) ? 'streams' : 'requests';
+  function dispatch(route: HttpRoute): Dispatch {
+    const { perCaller, perEmail } = splitLimits(rateLimitsOfRoute(route));
+    const kind = isEventStreamRoute(route) ? 'streams' : 'requests';
     const isRead = kind === 'requests' && perCaller.some(({ limit }) => limit === 'read');
     return async (req, res) => {
       let releaseSlot = () => {};
@@ -124,24 +124,24 @@ export function createDispatcher(deps: DispatchDeps) {
         actor,
         sessionId,
         actorNow,
-        params: parseParams(route.params, req.params),
-        query: validate(route.query ?? noQuery, requireStorableInput(req.query)),
+        params: parsePathParams(route.params, req.params),
+        query: validateInput(route.query ?? noQuery, requireStorableInput(req.query)),
         requestId,
-        client: { network: clientNetwork(req.ip), userAgent: req.get('user-agent') ?? null },
+        client: { network: networkOfClientAddress(req.ip), userAgent: req.get('user-agent') ?? null },
         publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
         idempotencyKey: key ?? null,
         lastEventId: req.get('last-event-id') ?? null,
         waitSeconds: preferredWaitSeconds(req.get('prefer')),
-        wantsFresh: requestsNoCache(req.get('cache-control')),
+        wantsFresh: isNoCacheRequested(req.get('cache-control')),
         signal: disconnected.signal,
         expectedVersions: expectedVersionsOf(route, req),
       };
 
       // The upload slot is released when the body has arrived, because the response may take an hour.
-      const releaseUploadSlot = actor && isUpload(route, req) ? concurrency.take('uploads', actor) : undefined;
+      const releaseUploadSlot = actor && isUploadRequest(route, req) ? concurrency.take('uploads', actor) : undefined;
       const body = await receiveBody(route, req, actor, request.params).finally(releaseUploadSlot);
       let isBodyUsed = false;
-      const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<Answer> => {
+      const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<HttpAnswer> => {
         const parsed = body.parse();
         await rateLimit(perEmail, { ...subject, email: emailOf(parsed) }, res);
         // Reads the caller's rights again, because they may have changed while a slow body arrived. A token that
@@ -150,7 +150,7 @@ export function createDispatcher(deps: DispatchDeps) {
           route.body === undefined || !actorNow ? {} : { actor: permitted(route, await actorNow(), requestId) };
         const releaseFetchSlot = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
         const handled = async () => route.handle({ ...request, ...sender, newId, body: parsed });
-        const readInItsTurn = async () => (disconnected.signal.aborted ? noContent() : handled());
+        const readInItsTurn = async () => (disconnected.signal.aborted ? noContentAnswer() : handled());
         const answer = await (isRead && actor ? readInTurn(actor.orgId, readInItsTurn) : handled()).finally(
           releaseFetchSlot,
         );
@@ -178,15 +178,15 @@ export function createDispatcher(deps: DispatchDeps) {
     }
   }
 
-  async function admit(route: Route, req: Request, requestId: string): Promise<Admitted> {
+  async function admit(route: HttpRoute, req: Request, requestId: string): Promise<Admitted> {
     if (route.access === 'public') return { actor: undefined, sessionId: undefined, actorNow: undefined };
     const { actor, sessionId, actorNow } = await authenticate(req.headers.authorization);
     return { actor: permitted(route, actor, requestId), sessionId, actorNow };
   }
 
   /** Checks `organization:administer`, which depends on no resource; services check all other permissions. */
-  function permitted(route: Route, actor: Actor, requestId: string): RequestActor {
-    if (route.access === 'organization:administer' && !mayPerform(actor, route.access, actor)) {
+  function permitted(route: HttpRoute, actor: Actor, requestId: string): RequestActor {
+    if (route.access === 'organization:administer' && !mayPerformAction(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
     }
     return { ...actor, requestId };
@@ -206,11 +206,11 @@ export function createDispatcher(deps: DispatchDeps) {
     req: Request,
     res: AppResponse,
     { key, fingerprint, storesErrors }: { key: IdempotencyKey; fingerprint: string; storesErrors: boolean },
-    call: (newId: string) => Promise<Answer>,
+    call: (newId: string) => Promise<HttpAnswer>,
   ): Promise<() => Promise<void>> {
     let endStream: (() => void) | undefined;
     const work = async (reservedId: string): Promise<StoredResponse> => {
-      let answer: Answer;
+      let answer: HttpAnswer;
       try {
         answer = await call(reservedId);
       } catch (thrown) {
@@ -249,7 +249,7 @@ export function createDispatcher(deps: DispatchDeps) {
  * Reads `If-Match` of a PATCH or PUT; other methods ignore the header. Throws `precondition_failed` if the resource has
  * no version.
  */
-function expectedVersionsOf({ method, takesIfMatch }: Route, req: Request): ExpectedVersions {
+function expectedVersionsOf({ method, takesIfMatch }: HttpRoute, req: Request): VersionsOfIfMatch {
   const expected = method === 'patch' || method === 'put' ? parseIfMatch(req.get('if-match')) : null;
   if (expected !== null && !takesIfMatch) {
     throw appError('precondition_failed', { detail: 'This resource has no ETag, so If-Match only accepts `*`.' });
@@ -270,7 +270,7 @@ function emailOf(body: unknown): string | undefined {
   return typeof email === 'string' ? email : undefined;
 }
 
-function toStored(answer: Exclude<Answer, EventsAnswer>): StoredResponse {
+function toStored(answer: Exclude<HttpAnswer, EventsAnswer>): StoredResponse {
   const { status, headers } = answer;
   switch (answer.kind) {
     case 'json':

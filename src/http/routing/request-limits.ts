@@ -8,7 +8,7 @@ import {
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
-import { clientNetwork, ipv6SitePrefix } from '../request/headers.ts';
+import { networkOfClientAddress, sitePrefixOfIpv6Address } from '../request/headers.ts';
 import type { AppResponse } from '../server/middleware.ts';
 
 export type RateLimitRule = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
@@ -25,7 +25,7 @@ type RateLimitCheckDeps = {
 /**
  * Values that rate limits count by. A limit is skipped if its value is undefined, such as `userId` on a public route.
  */
-export type RateLimitSubject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
+type RateLimitSubject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
 
 export type RateLimitCheck = (
   uses: readonly RateLimitRule[],
@@ -54,7 +54,7 @@ export function createRateLimitCheck({ shared, own, limits }: RateLimitCheckDeps
       if (!isAllowed) useUp(name, limit, resetSeconds);
       // Requests that the /56 network's limit rejects do not count for its /48, so that one network cannot use up the
       // limit of its neighbours.
-      const block = isAllowed && by === 'ip' ? ipv6SitePrefix(subject.ip) : null;
+      const block = isAllowed && by === 'ip' ? sitePrefixOfIpv6Address(subject.ip) : null;
       if (block === null) continue;
       const blockLimit = { ...limit, count: limit.count * blockFactor };
       const ofBlock = await limiter.take(name, block, blockLimit);
@@ -72,11 +72,11 @@ export function createRateLimitCheck({ shared, own, limits }: RateLimitCheckDeps
 function subjectOf(by: RateLimitRule['by'], { ip, userId, email }: RateLimitSubject): string | undefined {
   switch (by) {
     case 'ip':
-      return clientNetwork(ip);
+      return networkOfClientAddress(ip);
     case 'user':
       return userId;
     case 'ip_and_email':
-      return email && `${clientNetwork(ip)} ${email}`;
+      return email && `${networkOfClientAddress(ip)} ${email}`;
   }
 }
 

@@ -2,8 +2,15 @@ import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { PolicyAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import type { ErrorCode, ExpectedVersions } from '#src/errors.ts';
-import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from '../response/answers.ts';
+import type { ErrorCode, VersionsOfIfMatch } from '#src/errors.ts';
+import type {
+  DownloadAnswer,
+  EmptyAnswer,
+  EventsAnswer,
+  FileAnswer,
+  HttpAnswer,
+  JsonAnswer,
+} from '../response/answers.ts';
 import type { RateLimitRule } from './request-limits.ts';
 
 /**
@@ -13,15 +20,15 @@ import type { RateLimitRule } from './request-limits.ts';
 export type RouteAccess = 'public' | 'user' | PolicyAction;
 type RouteMethod = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
-export type ResponseSpec =
+export type RouteResponseSpec =
   | { description: string; schema: z.ZodType }
   | { description: string; contentType: string | readonly string[] }
   | { description: string };
 
-type Responses = Readonly<Record<number, ResponseSpec>>;
+type Responses = Readonly<Record<number, RouteResponseSpec>>;
 
 /** `announcedBytes` is a lower bound of the size, from `Content-Length`; 0 without that header. */
-export type IncomingFile = { fileName: string; mediaType: string; content: Readable; announcedBytes: number };
+export type IncomingUploadFile = { fileName: string; mediaType: string; content: Readable; announcedBytes: number };
 
 export type PathParams = Readonly<Record<string, string | undefined>>;
 
@@ -30,7 +37,7 @@ type ReceivedFile = { fileName: string; sha256: string };
 
 type FileForm<Fields extends z.ZodType, Stored extends ReceivedFile> = {
   fields: Fields;
-  store: (actor: RequestActor, upload: IncomingFile, params: PathParams) => Promise<Stored>;
+  store: (actor: RequestActor, upload: IncomingUploadFile, params: PathParams) => Promise<Stored>;
   discard(stored: Stored): Promise<void>;
 };
 
@@ -44,14 +51,14 @@ type MultipartBody<
  * A form whose part `file` is streamed to `store`; `fields` validates the other parts. If the request fails, `discard`
  * receives the stored file; it must keep a file that a row already refers to.
  */
-export function multipart<Fields extends z.ZodType, Stored extends ReceivedFile>(
+export function multipartBody<Fields extends z.ZodType, Stored extends ReceivedFile>(
   spec: FileForm<Fields, Stored>,
 ): MultipartBody<Fields, 'multipart', Stored> {
   return { kind: 'multipart', ...spec };
 }
 
 /** A form whose file is optional. Without a file the fields may also be sent as JSON. */
-export function multipartOrJson<Fields extends z.ZodType, Stored extends ReceivedFile>(
+export function multipartOrJsonBody<Fields extends z.ZodType, Stored extends ReceivedFile>(
   spec: FileForm<Fields, Stored>,
 ): MultipartBody<Fields, 'multipart_or_json', Stored> {
   return { kind: 'multipart_or_json', ...spec };
@@ -59,7 +66,7 @@ export function multipartOrJson<Fields extends z.ZodType, Stored extends Receive
 
 type FormBody<Fields extends z.ZodType = z.ZodType> = { kind: 'form_or_json'; fields: Fields };
 
-export function formOrJson<Fields extends z.ZodType>(fields: Fields): FormBody<Fields> {
+export function formOrJsonBody<Fields extends z.ZodType>(fields: Fields): FormBody<Fields> {
   return { kind: 'form_or_json', fields };
 }
 
@@ -103,7 +110,7 @@ export type RouteContext<WhoMayCall extends RouteAccess, Params, Query, Body> = 
   wantsFresh: boolean;
   signal: AbortSignal;
   /** Versions in `If-Match`. The service compares them with the row that it has locked for the write. */
-  expectedVersions: ExpectedVersions;
+  expectedVersions: VersionsOfIfMatch;
 };
 
 type RouteFacts = {
@@ -116,7 +123,7 @@ type RouteFacts = {
   isSafe?: false;
   /**
    * Allows `If-Match` for a PATCH or PUT of a resource that has a version. The GET of that resource must respond with
-   * `okWithVersion`.
+   * `okAnswerWithVersion`.
    */
   takesIfMatch?: true;
   /** An idempotent route supports `Idempotency-Key`: it creates one resource, under `newId`. */
@@ -147,36 +154,36 @@ type RouteDefinition<
   ): Promise<AnswerOf<Spec>> | AnswerOf<Spec>;
 };
 
-export type Route = RouteFacts & {
+export type HttpRoute = RouteFacts & {
   access: RouteAccess;
   params?: z.ZodType | undefined;
   query?: z.ZodType | undefined;
   body?: BodySpec | undefined;
   responses: Responses;
-  handle(context: RouteContext<RouteAccess, unknown, unknown, unknown>): Promise<Answer> | Answer;
+  handle(context: RouteContext<RouteAccess, unknown, unknown, unknown>): Promise<HttpAnswer> | HttpAnswer;
 };
 
 /**
  * Declares an endpoint. Validation, types and OpenAPI come from the same object: a response of `handle` that
  * `responses` does not declare does not compile.
  */
-export function route<
+export function defineRoute<
   WhoMayCall extends RouteAccess,
   const Spec extends Responses,
   Params extends z.ZodType | undefined = undefined,
   Query extends z.ZodType | undefined = undefined,
   Body extends BodySpec | undefined = undefined,
->(definition: RouteDefinition<WhoMayCall, Spec, Params, Query, Body>): Route {
+>(definition: RouteDefinition<WhoMayCall, Spec, Params, Query, Body>): HttpRoute {
   return definition;
 }
 
 /** Rate limits of a route; by default `read` for GET and `write` for other methods, per user. */
-export function rateLimitsOf({ access, method, limits }: Route): readonly RateLimitRule[] {
+export function rateLimitsOfRoute({ access, method, limits }: HttpRoute): readonly RateLimitRule[] {
   if (limits !== undefined || access === 'public') return limits ?? [];
   return [{ limit: method === 'get' ? 'read' : 'write', by: 'user' }];
 }
 
-export function isEventStream({ method, responses }: Route): boolean {
+export function isEventStreamRoute({ method, responses }: HttpRoute): boolean {
   const ok = responses[200];
   return method === 'get' && ok !== undefined && 'contentType' in ok && ok.contentType === 'text/event-stream';
 }
@@ -185,7 +192,7 @@ export function isEventStream({ method, responses }: Route): boolean {
  * Returns all error codes of a route: its `errors` and those that follow from its access, body and method. OpenAPI
  * lists them, and the test client accepts no others.
  */
-export function errorCodesOf(route: Route): ReadonlySet<ErrorCode> {
+export function errorCodesOfRoute(route: HttpRoute): ReadonlySet<ErrorCode> {
   return new Set<ErrorCode>([
     ...(route.errors ?? []),
     ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
@@ -212,6 +219,6 @@ function isRefusable(access: RouteAccess): boolean {
   return access !== 'public' && access !== 'user' && !access.endsWith(':read');
 }
 
-function takesCursor({ query }: Route): boolean {
+function takesCursor({ query }: HttpRoute): boolean {
   return query instanceof z.ZodObject && 'cursor' in query.shape;
 }

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { readJsonBody } from '../request/body.ts';
-import { validate } from '../request/validation.ts';
+import { validateInput } from '../request/validation.ts';
 import { createErrorHandler } from '../response/problem.ts';
 import { isSentToLocalHost } from './http-server.ts';
 import { type AppResponse, createRequestLog } from './middleware.ts';
@@ -69,7 +69,7 @@ export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps
     app.post(`/${direction}`, async (req: Request, res: AppResponse) => {
       res.locals.route = `/${direction}`;
       if (!isAuthorized(req.get('authorization'))) throw appError('invalid_token');
-      const { payloads } = validate(bodySchema, await readJsonBody(req, bodyLimitBytes));
+      const { payloads } = validateInput(bodySchema, await readJsonBody(req, bodyLimitBytes));
       const answer = await codec[direction](payloads.map(fromJson)).catch((error: unknown) => {
         throw appError('malformed_request', { detail: error instanceof Error ? error.message : String(error) });
       });

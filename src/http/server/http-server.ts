@@ -16,7 +16,7 @@ const hostErrors = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI
  * Starts listening on host and port. Throws ConfigError if the server cannot listen; `settings` are the names of the
  * two settings for the message.
  */
-export async function listen(
+export async function listenOnPort(
   server: NetServer,
   { host, port }: { host: string; port: number },
   settings: { host: string; port: string },
@@ -48,7 +48,7 @@ type ProbeResponse = { status: number; text: string; mediaType: string };
 type ProbeServer = { close(): Promise<void> };
 
 /**
- * Starts a server for probes and metrics inside of a deployment, without authentication. Throws as {@link listen} does.
+ * Starts a server for probes and metrics inside of a deployment, without authentication. Throws as {@link listenOnPort} does.
  * @param pages GET handlers by path
  */
 export async function startProbeServer(
@@ -70,7 +70,7 @@ export async function startProbeServer(
     res.writeHead(status, { 'Content-Type': mediaType, 'Cache-Control': 'no-store' });
     res.end(req.method === 'HEAD' ? undefined : text);
   });
-  await listen(server, address, settings);
+  await listenOnPort(server, address, settings);
   return {
     async close() {
       const closed = once(server, 'close');
@@ -81,12 +81,12 @@ export async function startProbeServer(
   };
 }
 
-export function probeResponse(isHealthy: boolean, words: { yes: string; no: string }): ProbeResponse {
+export function createProbeResponse(isHealthy: boolean, words: { yes: string; no: string }): ProbeResponse {
   const text = JSON.stringify({ status: isHealthy ? words.yes : words.no });
   return { status: isHealthy ? 200 : 503, text, mediaType: 'application/json' };
 }
 
-export function metricsResponse(metrics: Pick<Metrics, 'page'>): () => Promise<ProbeResponse> {
+export function createMetricsResponse(metrics: Pick<Metrics, 'page'>): () => Promise<ProbeResponse> {
   return async () => ({ status: 200, ...(await metrics.page()) });
 }
 

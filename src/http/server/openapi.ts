@@ -4,10 +4,10 @@ import express, { type Router } from 'express';
 import helmet from 'helmet';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import { ok } from '../response/answers.ts';
+import { okAnswer } from '../response/answers.ts';
 import { problemSchema } from '../response/problem.ts';
 import { idempotencyKeyPattern } from '../routing/dispatch.ts';
-import { errorCodesOf, type ResponseSpec, type Route, route } from '../routing/route.ts';
+import { defineRoute, errorCodesOfRoute, type HttpRoute, type RouteResponseSpec } from '../routing/route.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
@@ -69,7 +69,7 @@ type OpenApiDocument = {
 };
 
 export function createOpenApiDocument(
-  routes: readonly Route[],
+  routes: readonly HttpRoute[],
   options: { basePath: string; title: string; version: string; description: string },
 ): OpenApiDocument {
   const { basePath, ...info } = options;
@@ -92,7 +92,7 @@ export function createOpenApiDocument(
   };
 }
 
-function describeOperation(route: Route, schemas: JsonSchemas) {
+function describeOperation(route: HttpRoute, schemas: JsonSchemas) {
   const body = describeBody(route, schemas);
   return {
     operationId: route.operationId,
@@ -117,7 +117,7 @@ function describeOperation(route: Route, schemas: JsonSchemas) {
 function describeParameters(
   schema: z.ZodType | undefined,
   location: 'path' | 'query',
-  route: Route,
+  route: HttpRoute,
   schemas: JsonSchemas,
 ) {
   if (schema === undefined) return [];
@@ -130,7 +130,7 @@ function describeParameters(
   }));
 }
 
-function describeHeaders(route: Route) {
+function describeHeaders(route: HttpRoute) {
   const header = (name: string, description: string, rules: object = {}) => ({
     name,
     in: 'header',
@@ -166,7 +166,7 @@ function describeHeaders(route: Route) {
   ];
 }
 
-function describeBody(route: Route, schemas: JsonSchemas) {
+function describeBody(route: HttpRoute, schemas: JsonSchemas) {
   const spec = route.body;
   if (spec === undefined) return undefined;
   const owner = `${route.operationId}Body`;
@@ -195,7 +195,7 @@ function describeBody(route: Route, schemas: JsonSchemas) {
   };
 }
 
-function describeResponse(spec: ResponseSpec, route: Route, schemas: JsonSchemas) {
+function describeResponse(spec: RouteResponseSpec, route: HttpRoute, schemas: JsonSchemas) {
   const { description } = spec;
   if ('schema' in spec) {
     const schema = schemas.convert(spec.schema, 'output', `${route.operationId}Answer`);
@@ -226,8 +226,8 @@ const retryHeaders: Record<number, object> = {
   503: { 'Retry-After': retryAfter },
 };
 
-function describeProblems(route: Route) {
-  const byStatus = Map.groupBy(errorCodesOf(route), (code) => appError(code).status);
+function describeProblems(route: HttpRoute) {
+  const byStatus = Map.groupBy(errorCodesOfRoute(route), (code) => appError(code).status);
   return Object.fromEntries(
     [...byStatus]
       // Skips a status that the route declares itself, such as the 503 of `/readyz`: its response is not a problem
@@ -248,10 +248,10 @@ function describeProblems(route: Route) {
  * The OpenAPI document is created at the first request, because creating it takes 0.1 s, which would delay the start of
  * a process.
  */
-export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
+export function openApiRoutes(createDocument: () => OpenApiDocument): HttpRoute[] {
   let document: OpenApiDocument | undefined;
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/openapi.json',
       operationId: 'getOpenApi',
@@ -261,7 +261,7 @@ export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
       responses: { 200: { description: 'An OpenAPI 3.1 document', schema: z.looseObject({ openapi: z.string() }) } },
       handle: () => {
         document ??= createDocument();
-        return ok(document);
+        return okAnswer(document);
       },
     }),
   ];

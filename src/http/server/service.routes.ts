@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { appError, isErrorCode, listErrors } from '#src/errors.ts';
-import { jsonAnswer, ok } from '../response/answers.ts';
-import { type Route, route } from '../routing/route.ts';
+import { appError, isErrorCode, listErrorCatalogue } from '#src/errors.ts';
+import { jsonAnswer, okAnswer } from '../response/answers.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 
 const checkTimeoutMs = 3_000;
 /** Check results are cached, because `/readyz` is public and costs a query and a Temporal call per task queue. */
@@ -19,7 +19,7 @@ export const readinessSchema = z
 export function healthRoutes(deps: {
   checks: Record<string, () => Promise<boolean>>;
   isShuttingDown: () => boolean;
-}): Route[] {
+}): HttpRoute[] {
   const checks = Object.entries(deps.checks).map(([name, check]) => ({ name, isAvailable: cachedCheck(check) }));
   const readinessQuery = z.strictObject({
     exclude: z
@@ -36,7 +36,7 @@ export function healthRoutes(deps: {
   }
 
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/healthz',
       operationId: 'getHealth',
@@ -44,9 +44,9 @@ export function healthRoutes(deps: {
       summary: 'Liveness probe: whether the process answers',
       access: 'public',
       responses: { 200: { description: 'The process is alive', schema: healthSchema } },
-      handle: () => ok({ status: 'ok' as const }, { 'Cache-Control': 'no-store' }),
+      handle: () => okAnswer({ status: 'ok' as const }, { 'Cache-Control': 'no-store' }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/readyz',
       operationId: 'getReadiness',
@@ -63,7 +63,7 @@ export function healthRoutes(deps: {
         const results = deps.isShuttingDown() ? {} : await runChecks(exclude);
         const checked = { ...results, serving: !deps.isShuttingDown() };
         return Object.values(checked).every(Boolean)
-          ? ok({ status: 'ready' as const, checks: checked }, { 'Cache-Control': 'no-store' })
+          ? okAnswer({ status: 'ready' as const, checks: checked }, { 'Cache-Control': 'no-store' })
           : jsonAnswer(503, { status: 'not_ready' as const, checks: checked });
       },
     }),
@@ -112,9 +112,9 @@ const problemTypeSchema = z
 
 const serviceSchema = z.strictObject({ title: z.string(), docs: z.string(), openapi: z.string(), health: z.string() });
 
-export function serviceInfoRoutes({ title, basePath }: { title: string; basePath: string }): Route[] {
+export function serviceInfoRoutes({ title, basePath }: { title: string; basePath: string }): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/',
       operationId: 'getService',
@@ -123,14 +123,14 @@ export function serviceInfoRoutes({ title, basePath }: { title: string; basePath
       access: 'public',
       responses: { 200: { description: 'The name and the paths', schema: serviceSchema } },
       handle: () =>
-        ok({
+        okAnswer({
           title,
           docs: `${basePath}/docs`,
           openapi: `${basePath}/openapi.json`,
           health: `${basePath}/healthz`,
         }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/errors/:code',
       operationId: 'getProblemType',
@@ -141,9 +141,9 @@ export function serviceInfoRoutes({ title, basePath }: { title: string; basePath
       responses: { 200: { description: 'The problem type', schema: problemTypeSchema } },
       errors: ['not_found'],
       handle: ({ params }) => {
-        const entry = listErrors().find(({ code }) => code === params.code);
+        const entry = listErrorCatalogue().find(({ code }) => code === params.code);
         if (entry === undefined) throw appError('not_found');
-        return ok(entry);
+        return okAnswer(entry);
       },
     }),
   ];

@@ -1,64 +1,68 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  boolean,
-  double,
-  integer,
-  json,
-  type Row,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
-  uuidArray,
+  booleanColumn,
+  defineRowShape,
+  doubleColumn,
+  integerColumn,
+  jsonColumn,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidArrayColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { AnchorWords } from '#src/domain/agents/drafts.ts';
 
-export class AgentModel extends model('agents', {
-  id: uuid(),
-  orgId: uuid(),
-  agentName: text(),
-  agentPrompt: text(),
-  tags: textArray(),
-  color: text().nullable(),
-  iconName: text().nullable(),
-  chatModel: text(),
-  temperature: double(),
-  maxTokens: integer(),
-  userOffTopicStreakThreshold: integer(),
-  userOnTopicStreakThreshold: integer(),
-  enabledTools: textArray(),
-  anchorWords: json<AnchorWords>(),
-  anchorWordCandidates: textArray(),
-  visibility: text<Visibility>(),
-  teamIds: uuidArray(),
-  acl: textArray(),
-  sourceDraftId: uuid(),
-  sourceVersionId: uuid(),
-  createdBy: uuid(),
-  createdAt: timestamp(),
-  updatedAt: timestamp(),
-  deletedAt: timestamp().nullable(),
-  version: integer(),
+export class AgentModel extends tableModel('agents', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  agentName: textColumn(),
+  agentPrompt: textColumn(),
+  tags: textArrayColumn(),
+  color: textColumn().nullable(),
+  iconName: textColumn().nullable(),
+  chatModel: textColumn(),
+  temperature: doubleColumn(),
+  maxTokens: integerColumn(),
+  userOffTopicStreakThreshold: integerColumn(),
+  userOnTopicStreakThreshold: integerColumn(),
+  enabledTools: textArrayColumn(),
+  anchorWords: jsonColumn<AnchorWords>(),
+  anchorWordCandidates: textArrayColumn(),
+  visibility: textColumn<Visibility>(),
+  teamIds: uuidArrayColumn(),
+  acl: textArrayColumn(),
+  sourceDraftId: uuidColumn(),
+  sourceVersionId: uuidColumn(),
+  createdBy: uuidColumn(),
+  createdAt: timestampColumn(),
+  updatedAt: timestampColumn(),
+  deletedAt: timestampColumn().nullable(),
+  version: integerColumn(),
 }) {}
 
-export class HiddenAgentModel extends model(
+export class HiddenAgentModel extends tableModel(
   'hidden_agents',
   {
-    orgId: uuid(),
-    userId: uuid(),
-    agentId: uuid(),
+    orgId: uuidColumn(),
+    userId: uuidColumn(),
+    agentId: uuidColumn(),
   },
   ['userId', 'agentId'],
 ) {}
 
 /** A published agent. Its prompt, model, anchor words and scope never change. */
-export type Agent = Row<typeof AgentModel>;
+export type Agent = SqlRow<typeof AgentModel>;
 
-export type AgentView = Row<typeof agentView>;
+export type AgentView = SqlRow<typeof agentViewRowShape>;
 
-export const agentView = shape({ ...AgentModel.columns, createdByName: text(), hasChats: boolean() });
+export const agentViewRowShape = defineRowShape({
+  ...AgentModel.columns,
+  createdByName: textColumn(),
+  hasChats: booleanColumn(),
+});
 
 export type AgentUpdate = {
   [Field in 'agentName' | 'tags' | 'color' | 'iconName' | 'enabledTools']?: Agent[Field] | undefined;

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { withoutUndefined } from '#src/adapters/postgres/base-model.ts';
-import { whereReadable } from '#src/adapters/postgres/readable.ts';
-import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
+import { withoutUndefinedFields } from '#src/adapters/postgres/base-model.ts';
+import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
+import { pickColumns, queryFirstRow, queryRows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { ChatModel } from '#src/modules/chat/chat.model.ts';
 import {
@@ -9,7 +9,7 @@ import {
   AgentModel,
   type AgentUpdate,
   type AgentView,
-  agentView,
+  agentViewRowShape,
   HiddenAgentModel,
 } from './agents.model.ts';
 
@@ -18,10 +18,10 @@ type NewAgent = Omit<Agent, 'createdAt' | 'updatedAt' | 'deletedAt' | 'version' 
 
 export function createAgentsRepository(db: Knex) {
   const readable = (actor: Actor) => {
-    const readableChats = whereReadable(ChatModel.table(db), actor, 'chats')
+    const readableChats = whereReadableByActor(ChatModel.table(db), actor, 'chats')
       .whereRaw('chats.agent_id = agents.id')
       .select('id');
-    return whereReadable(AgentModel.query(db), actor, 'agents')
+    return whereReadableByActor(AgentModel.query(db), actor, 'agents')
       .join('users', 'users.id', 'agents.createdBy')
       .whereNull('agents.deletedAt')
       .select('agents.*', 'users.displayName as createdByName', db.raw('exists (?) as has_chats', [readableChats]));
@@ -37,11 +37,11 @@ export function createAgentsRepository(db: Knex) {
           { column: 'agents.createdAt', order: 'desc' },
           { column: 'agents.id', order: 'desc' },
         ]);
-      return rows(db, agentView, shown);
+      return queryRows(db, agentViewRowShape, shown);
     },
 
     async findReadable(actor: Actor, id: string): Promise<AgentView | undefined> {
-      return firstRow(db, agentView, readable(actor).where('agents.id', id));
+      return queryFirstRow(db, agentViewRowShape, readable(actor).where('agents.id', id));
     },
 
     /** Also returns true for deleted agents. */
@@ -51,13 +51,16 @@ export function createAgentsRepository(db: Knex) {
 
     /** Locks the agent row until the end of the transaction to serialize changes of the agent. */
     async lockReadable(actor: Actor, id: string): Promise<Agent | undefined> {
-      return whereReadable(AgentModel.query(db), actor, 'agents').whereNull('deletedAt').findById(id).forNoKeyUpdate();
+      return whereReadableByActor(AgentModel.query(db), actor, 'agents')
+        .whereNull('deletedAt')
+        .findById(id)
+        .forNoKeyUpdate();
     },
 
     async update({ orgId, id }: AgentKey, change: AgentUpdate): Promise<void> {
       await AgentModel.query(db)
         .where({ orgId, id })
-        .patch({ ...withoutUndefined(change), updatedAt: db.fn.now() });
+        .patch({ ...withoutUndefinedFields(change), updatedAt: db.fn.now() });
     },
 
     /** Keeps the row of a deleted agent because its chats refer to it. */
@@ -66,14 +69,14 @@ export function createAgentsRepository(db: Knex) {
     },
 
     async listHidden(actor: Actor): Promise<string[]> {
-      const hidden = whereReadable(AgentModel.query(db), actor, 'agents')
+      const hidden = whereReadableByActor(AgentModel.query(db), actor, 'agents')
         .whereExists(
           hiddenBy(actor).whereRaw('(hidden_agents.org_id, hidden_agents.agent_id) = (agents.org_id, agents.id)'),
         )
         .whereNull('agents.deletedAt')
         .orderBy('agents.id')
         .select('agents.id');
-      return (await rows(db, pick(AgentModel, 'id'), hidden)).map(({ id }) => id);
+      return (await queryRows(db, pickColumns(AgentModel, 'id'), hidden)).map(({ id }) => id);
     },
 
     async setHidden({ orgId, userId }: Actor, agentId: string, isHidden: boolean): Promise<void> {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { createdAnswer, noContentAnswer, okAnswer, okAnswerWithVersion } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { AgentView } from './agents.model.ts';
 import {
   agentListSchema,
@@ -15,14 +15,14 @@ import {
 } from './agents.schema.ts';
 import type { AgentsService } from './agents.service.ts';
 
-const params = z.strictObject({ agent_id: idParam('agent_not_found') });
+const params = z.strictObject({ agent_id: uuidPathParam('agent_not_found') });
 
-export function agentsRoutes(agents: AgentsService): Route[] {
+export function agentsRoutes(agents: AgentsService): HttpRoute[] {
   const toDto = async (actor: Actor, agent: AgentView) =>
     toAgentDto(actor, agent, (await agents.readiness(actor))(agent));
 
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/agents',
       operationId: 'listAgents',
@@ -32,10 +32,10 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       responses: { 200: { description: 'The agents', schema: agentListSchema } },
       handle: async ({ actor }) => {
         const [all, isReady] = await Promise.all([agents.list(actor), agents.readiness(actor)]);
-        return ok({ items: all.map((agent) => toAgentDto(actor, agent, isReady(agent))) });
+        return okAnswer({ items: all.map((agent) => toAgentDto(actor, agent, isReady(agent))) });
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/agents/hidden',
       operationId: 'listHiddenAgents',
@@ -43,9 +43,9 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       summary: 'The agents that you have hidden',
       access: 'user',
       responses: { 200: { description: 'Their ids', schema: hiddenAgentsSchema } },
-      handle: async ({ actor }) => ok({ ids: await agents.listHidden(actor) }),
+      handle: async ({ actor }) => okAnswer({ ids: await agents.listHidden(actor) }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/agents/:agent_id',
       operationId: 'getAgent',
@@ -57,10 +57,10 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       errors: ['agent_not_found'],
       handle: async ({ actor, params: { agent_id } }) => {
         const agent = await agents.get(actor, agent_id);
-        return okWithVersion(await toDto(actor, agent), agent);
+        return okAnswerWithVersion(await toDto(actor, agent), agent);
       },
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/agents/:agent_id',
       operationId: 'changeAgent',
@@ -73,9 +73,9 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       responses: { 200: { description: 'The agent', schema: agentSchema } },
       errors: ['forbidden', 'agent_not_found'],
       handle: async ({ actor, params: { agent_id }, body, expectedVersions }) =>
-        ok(await toDto(actor, await agents.change(actor, agent_id, toAgentUpdate(body), expectedVersions))),
+        okAnswer(await toDto(actor, await agents.change(actor, agent_id, toAgentUpdate(body), expectedVersions))),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/agents/:agent_id',
       operationId: 'deleteAgent',
@@ -87,10 +87,10 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       errors: ['forbidden', 'agent_not_found'],
       handle: async ({ actor, params: { agent_id } }) => {
         await agents.remove(actor, agent_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agents/:agent_id/hide',
       operationId: 'hideAgent',
@@ -102,10 +102,10 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       errors: ['agent_not_found'],
       handle: async ({ actor, params: { agent_id } }) => {
         await agents.setHidden(actor, agent_id, true);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/agents/:agent_id/hide',
       operationId: 'unhideAgent',
@@ -117,17 +117,17 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       errors: ['agent_not_found'],
       handle: async ({ actor, params: { agent_id } }) => {
         await agents.setHidden(actor, agent_id, false);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-drafts/:draft_id/publish',
       operationId: 'publishVersion',
       tag: 'agent-drafts',
       summary: 'Make a live agent of a version',
       access: 'draft:write',
-      params: z.strictObject({ draft_id: idParam('draft_not_found') }),
+      params: z.strictObject({ draft_id: uuidPathParam('draft_not_found') }),
       body: publishAgentBody,
       idempotent: true,
       responses: { 201: { description: 'The agent', schema: agentSchema } },
@@ -146,7 +146,7 @@ export function agentsRoutes(agents: AgentsService): Route[] {
           visibility: body.visibility,
           teamIds: body.team_ids,
         });
-        return created(await toDto(actor, agent));
+        return createdAnswer(await toDto(actor, agent));
       },
     }),
   ];

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { agentFields, idField, visibilityField } from '#src/http/request/fields.ts';
+import { agentRequestFields, uuidField, visibilityField } from '#src/http/request/fields.ts';
 import type { AgentUpdate, AgentView } from './agents.model.ts';
 
 export const publishAgentBody = z.strictObject({
-  version_id: idField,
+  version_id: uuidField,
   visibility: visibilityField.optional().describe("The draft's when omitted."),
-  team_ids: z.array(idField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
+  team_ids: z.array(uuidField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
 });
 
 const immutable = z
@@ -20,7 +20,7 @@ const immutable = z
   .meta({ not: {}, description: 'Immutable.' });
 
 export const changeAgentBody = z.strictObject({
-  ...agentFields,
+  ...agentRequestFields,
   agent_prompt: immutable,
   chat_model: immutable,
   temperature: immutable,
@@ -32,11 +32,11 @@ export const changeAgentBody = z.strictObject({
   team_ids: immutable,
 });
 
-export const hiddenAgentsSchema = z.strictObject({ ids: z.array(idField) });
+export const hiddenAgentsSchema = z.strictObject({ ids: z.array(uuidField) });
 
 export const agentSchema = z
   .strictObject({
-    id: idField,
+    id: uuidField,
     agent_name: z.string(),
     agent_prompt: z.string(),
     tags: z.array(z.string()),
@@ -49,8 +49,8 @@ export const agentSchema = z
     user_on_topic_streak_threshold: z.int(),
     enabled_tools: z.array(z.string()),
     visibility: visibilityField,
-    team_ids: z.array(idField),
-    created_by: idField,
+    team_ids: z.array(uuidField),
+    created_by: uuidField,
     created_by_name: z.string(),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
@@ -58,7 +58,7 @@ export const agentSchema = z
     ready: z.boolean().describe('Its model and its tools are available now.'),
     has_chats: z.boolean().describe('There are chats with it that you may read.'),
     can_write: z.boolean(),
-    source_draft_id: idField,
+    source_draft_id: uuidField,
   })
   .meta({ id: 'Agent' });
 
@@ -99,7 +99,7 @@ export function toAgentDto(actor: Actor, agent: AgentView, isReady: boolean): Ag
     anchor_word_candidates: agent.anchorWordCandidates,
     ready: isReady,
     has_chats: agent.hasChats,
-    can_write: mayPerform(actor, 'agent:write', agent),
+    can_write: mayPerformAction(actor, 'agent:write', agent),
     source_draft_id: agent.sourceDraftId,
   };
 }

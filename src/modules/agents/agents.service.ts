@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
-import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
 import { publicationProblems } from '#src/domain/agents/drafts.ts';
-import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
-import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
+import { appError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import type { AnchorWordCandidatesService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -33,7 +33,7 @@ export function createAgentsService(deps: {
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'chatModels'>;
   tools: Pick<ToolCatalogService, 'usableToolIds'>;
-  anchoring: Pick<AnchoringService, 'enqueue'>;
+  anchoring: Pick<AnchorWordCandidatesService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
 }) {
   const agents = createAgentsRepository(deps.db);
@@ -110,10 +110,10 @@ export function createAgentsService(deps: {
 
     get,
 
-    async change(actor: Actor, agentId: string, change: AgentUpdate, expected: ExpectedVersions): Promise<AgentView> {
+    async change(actor: Actor, agentId: string, change: AgentUpdate, expected: VersionsOfIfMatch): Promise<AgentView> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
-        if (!mayPerform(actor, 'agent:write', agent)) {
+        if (!mayPerformAction(actor, 'agent:write', agent)) {
           throw appError('forbidden', {
             detail: 'Only the creator of an agent, or an org admin if it is shared, may change it.',
           });
@@ -128,7 +128,7 @@ export function createAgentsService(deps: {
     async remove(actor: Actor, agentId: string): Promise<void> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
-        if (!mayPerform(actor, 'agent:delete', agent)) {
+        if (!mayPerformAction(actor, 'agent:delete', agent)) {
           throw appError('forbidden', { detail: 'Only the creator of an agent or an org admin may delete it.' });
         }
         await createAgentsRepository(trx).markDeleted(agent);
@@ -157,7 +157,7 @@ export function createAgentsService(deps: {
      * candidates later. Throws `agent_not_found` if a retry of this request finds its agent deleted.
      */
     async publish(actor: RequestActor, draftId: string, agentId: string, input: PublishInput): Promise<AgentView> {
-      return createIdempotently(
+      return createOrFindExisting(
         () => insertAgent(actor, draftId, agentId, input),
         async () => ((await agents.exists(actor.orgId, agentId)) ? get(actor, agentId) : undefined),
       );

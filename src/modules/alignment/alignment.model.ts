@@ -1,16 +1,26 @@
-import { boolean, double, json, pick, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import {
+  booleanColumn,
+  defineRowShape,
+  doubleColumn,
+  jsonColumn,
+  pickColumns,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { AlignmentState, EchoState, StreakThresholds } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
 import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
-export const chatToScore = shape({
-  ...pick(ChatModel, 'orgId', 'title', 'titleSource').columns,
-  ...pick(AgentModel, 'agentPrompt', 'chatModel', 'anchorWords').columns,
-  ...pick(AgentModel, 'userOffTopicStreakThreshold', 'userOnTopicStreakThreshold').columns,
-  chatId: uuid(),
-  agentId: uuid(),
+export const chatToScoreRowShape = defineRowShape({
+  ...pickColumns(ChatModel, 'orgId', 'title', 'titleSource').columns,
+  ...pickColumns(AgentModel, 'agentPrompt', 'chatModel', 'anchorWords').columns,
+  ...pickColumns(AgentModel, 'userOffTopicStreakThreshold', 'userOnTopicStreakThreshold').columns,
+  chatId: uuidColumn(),
+  agentId: uuidColumn(),
   /**
    * When an operator requested to rescore rounds that were scored by another scorer version; null without a request.
    */
@@ -18,29 +28,38 @@ export const chatToScore = shape({
   /** Number of the last round that the requested rescoring has processed. */
   rescoredTo: ChatModel.columns.rescoredTo,
 });
-export type ChatToScore = Row<typeof chatToScore>;
+export type ChatToScore = SqlRow<typeof chatToScoreRowShape>;
 
-export const chatToQueue = pick(ChatModel, 'id', 'orgId', 'agentId', 'createdBy', 'acl');
-export type ChatToQueue = Row<typeof chatToQueue>;
+export const chatToQueueRowShape = pickColumns(ChatModel, 'id', 'orgId', 'agentId', 'createdBy', 'acl');
+export type ChatToQueueForScoring = SqlRow<typeof chatToQueueRowShape>;
 
-export const storedRoundTexts = shape({ ...pick(RoundModel, 'round', 'userContent').columns, assistantReply: text() });
-export type StoredRoundTexts = Row<typeof storedRoundTexts>;
+export const storedRoundTextsRowShape = defineRowShape({
+  ...pickColumns(RoundModel, 'round', 'userContent').columns,
+  assistantReply: textColumn(),
+});
+export type StoredRoundTexts = SqlRow<typeof storedRoundTextsRowShape>;
 
 /** A complete round without scores. `events` records failed attempts to score the round. */
-export const unscoredRound = shape({ ...storedRoundTexts.columns, events: RoundModel.columns.events });
+export const unscoredRoundRowShape = defineRowShape({
+  ...storedRoundTextsRowShape.columns,
+  events: RoundModel.columns.events,
+});
 
-export const previousRound = shape({ ...storedRoundTexts.columns, isRefusal: boolean() });
+export const previousRoundRowShape = defineRowShape({
+  ...storedRoundTextsRowShape.columns,
+  isRefusal: booleanColumn(),
+});
 /**
  * The last scored round before the one that is being scored. A message may be a follow-up, so it is scored together
  * with the texts of this round.
  */
-export type PreviousRound = Row<typeof previousRound>;
+export type PreviousRound = SqlRow<typeof previousRoundRowShape>;
 
-export const earlierScoredRound = shape({
-  ...pick(RoundModel, 'round', 'pruned').columns,
-  state: json<AlignmentState>(),
+export const earlierScoredRoundRowShape = defineRowShape({
+  ...pickColumns(RoundModel, 'round', 'pruned').columns,
+  state: jsonColumn<AlignmentState>(),
 });
-export type EarlierScoredRound = Row<typeof earlierScoredRound>;
+export type EarlierScoredRound = SqlRow<typeof earlierScoredRoundRowShape>;
 
 /**
  * How a round was scored: with embeddings and words, with words alone, or by a chat model that decided doubtful scores.
@@ -70,23 +89,23 @@ export type AlignmentAfterRound = {
 
 export type RoundScore = RoundMeasurement & AlignmentAfterRound;
 
-export type ScoringResult = { score: RoundScore; prunedRounds: number[] };
+export type RoundScoringResult = { score: RoundScore; prunedRounds: number[] };
 
-export const storedScore = shape({
-  ...pick(RoundModel, 'round', 'pruned', 'refusalKind', 'refusalReading', 'events').columns,
-  scoredAt: timestamp(),
-  scorerVersion: text(),
-  scoreSource: text<ScoreSource>(),
-  userScore: double(),
-  agentScore: double(),
-  neutral: boolean(),
-  alignmentScore: double(),
-  ewma: double(),
-  echoState: text<EchoState>(),
-  foldState: json<AlignmentState>(),
+export const storedScoreRowShape = defineRowShape({
+  ...pickColumns(RoundModel, 'round', 'pruned', 'refusalKind', 'refusalReading', 'events').columns,
+  scoredAt: timestampColumn(),
+  scorerVersion: textColumn(),
+  scoreSource: textColumn<ScoreSource>(),
+  userScore: doubleColumn(),
+  agentScore: doubleColumn(),
+  neutral: booleanColumn(),
+  alignmentScore: doubleColumn(),
+  ewma: doubleColumn(),
+  echoState: textColumn<EchoState>(),
+  foldState: jsonColumn<AlignmentState>(),
 });
-export type StoredScore = Row<typeof storedScore>;
+export type StoredRoundScore = SqlRow<typeof storedScoreRowShape>;
 
-export function streakThresholdsOf(chat: ChatToScore): StreakThresholds {
+export function streakThresholdsOfChat(chat: ChatToScore): StreakThresholds {
   return { offTopic: chat.userOffTopicStreakThreshold, onTopic: chat.userOnTopicStreakThreshold };
 }

@@ -1,17 +1,17 @@
 import type { Knex } from 'knex';
-import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
+import { pickColumns, queryFirstRow, queryRows } from '#src/adapters/postgres/shapes.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import {
   type ChatToScore,
-  chatToQueue,
-  chatToScore,
-  earlierScoredRound,
-  previousRound,
+  chatToQueueRowShape,
+  chatToScoreRowShape,
+  earlierScoredRoundRowShape,
+  previousRoundRowShape,
   type RoundScore,
-  type StoredScore,
-  storedRoundTexts,
-  storedScore,
-  unscoredRound,
+  type StoredRoundScore,
+  storedRoundTextsRowShape,
+  storedScoreRowShape,
+  unscoredRoundRowShape,
 } from './alignment.model.ts';
 
 type ChatKey = { orgId: string; chatId: string };
@@ -36,7 +36,7 @@ export function createAlignmentRepository(db: Knex) {
           rescoringWantedAt: 'c.rescoringWantedAt',
           rescoredTo: 'c.rescoredTo',
         });
-      return firstRow(db, chatToScore, query);
+      return queryFirstRow(db, chatToScoreRowShape, query);
     },
 
     findOldestUnscored({ orgId, chatId }: ChatKey) {
@@ -44,7 +44,7 @@ export function createAlignmentRepository(db: Knex) {
         .where({ orgId, chatId, status: 'complete', scoredAt: null })
         .orderBy('round')
         .first('round', 'userContent', 'assistantReply', 'events');
-      return firstRow(db, unscoredRound, query);
+      return queryFirstRow(db, unscoredRoundRowShape, query);
     },
 
     findPreviousRound({ orgId, chatId }: ChatKey, round: number) {
@@ -54,7 +54,7 @@ export function createAlignmentRepository(db: Knex) {
         .whereNotNull('scoredAt')
         .orderBy('round', 'desc')
         .first('round', 'userContent', 'assistantReply', db.raw('refusal_kind is not null as is_refusal'));
-      return firstRow(db, previousRound, query);
+      return queryFirstRow(db, previousRoundRowShape, query);
     },
 
     async listFolded({ orgId, chatId }: ChatKey, before: number, limit: number) {
@@ -65,7 +65,7 @@ export function createAlignmentRepository(db: Knex) {
         .orderBy('round', 'desc')
         .limit(limit)
         .select('round', 'pruned', { state: 'foldState' });
-      return (await rows(db, earlierScoredRound, query)).reverse();
+      return (await queryRows(db, earlierScoredRoundRowShape, query)).reverse();
     },
 
     async hasUnscored({ orgId, chatId }: ChatKey): Promise<boolean> {
@@ -127,7 +127,7 @@ export function createAlignmentRepository(db: Knex) {
         .orderBy('round')
         .limit(limit)
         .select('round', 'userContent', 'assistantReply');
-      return rows(db, storedRoundTexts, query);
+      return queryRows(db, storedRoundTextsRowShape, query);
     },
 
     /**
@@ -148,10 +148,10 @@ export function createAlignmentRepository(db: Knex) {
                          'kind', case refusal_kind when 'scope' then 'policy' else refusal_kind end, 'score', 1)
                   end as refusal_reading`),
         );
-      return rows(db, storedScore, query);
+      return queryRows(db, storedScoreRowShape, query);
     },
 
-    async replaceScore({ orgId, chatId }: ChatKey, { round, scoredAt, ...score }: StoredScore): Promise<void> {
+    async replaceScore({ orgId, chatId }: ChatKey, { round, scoredAt, ...score }: StoredRoundScore): Promise<void> {
       await RoundModel.query(db).where({ orgId, chatId, round }).patch(score);
     },
 
@@ -165,9 +165,9 @@ export function createAlignmentRepository(db: Knex) {
      * by id. Returns the id of the last of these chats; undefined if none follows.
      */
     async markForRescoring(orgId: string | null, version: string, after: string): Promise<string | undefined> {
-      const last = await firstRow(
+      const last = await queryFirstRow(
         db,
-        pick(ChatModel, 'id'),
+        pickColumns(ChatModel, 'id'),
         `with batch as (
            select id from chats where id > :after and (:orgId::uuid is null or org_id = :orgId) order by id limit 1000
          ), marked as (
@@ -230,9 +230,9 @@ export function createAlignmentRepository(db: Knex) {
      * delay the others.
      */
     listRescoringDue(limit: number) {
-      return rows(
+      return queryRows(
         db,
-        chatToQueue,
+        chatToQueueRowShape,
         `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
          from chats c
          left join jobs j on j.chat_id = c.id and j.kind = 'alignment'
@@ -251,9 +251,9 @@ export function createAlignmentRepository(db: Knex) {
      * cancelled; the next message queues them again.
      */
     listOverdue(limit: number) {
-      return rows(
+      return queryRows(
         db,
-        chatToQueue,
+        chatToQueueRowShape,
         `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
          from rounds r
          join chats c on c.org_id = r.org_id and c.id = r.chat_id

@@ -9,10 +9,10 @@ import { removeInvisibleCharacters, sanitizeForPrompt } from '#src/domain/chat/c
 import { removeLinks } from '#src/domain/chat/link-filter.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
-import { type AlignmentAfterRound, type ChatToScore, streakThresholdsOf } from './alignment.model.ts';
+import { type AlignmentAfterRound, type ChatToScore, streakThresholdsOfChat } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 import type { RoundMeasurer } from './round-measurer.ts';
-import { computeRoundScore, maxEarlierRounds, rescoreOutdatedRounds } from './score-series.ts';
+import { computeRoundScore, maxEarlierRounds, rescoreOutdatedRoundsOfChat } from './score-series.ts';
 
 type StoredRound = AlignmentAfterRound & { round: number };
 
@@ -53,7 +53,7 @@ export function createAlignmentService(deps: {
       const { score, prunedRounds } = computeRoundScore(
         { round, measured, kept: waiting.events, at: new Date() },
         await stored.listFolded(chat, round, maxEarlierRounds),
-        streakThresholdsOf(chat),
+        streakThresholdsOfChat(chat),
       );
       if (!(await stored.storeScore(chat, round, score))) return null;
       await stored.pruneRounds(chat, prunedRounds);
@@ -73,7 +73,7 @@ export function createAlignmentService(deps: {
         if (chat === undefined) return { scored: false };
         const oldest = await scoreOldest(chat, options);
         if (oldest === null) continue;
-        const scored = oldest ?? (await rescoreOutdatedRounds({ db, rounds }, chat, options.signal));
+        const scored = oldest ?? (await rescoreOutdatedRoundsOfChat({ db, rounds }, chat, options.signal));
         if (scored === undefined) return { scored: false };
         const { round, echoState: state, ewma } = scored;
         await jobs.advance(alignmentWorkflowId(input.chatId), {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { createRefusalDetector, refusalIfLikely } from '#src/domain/alignment/refusal.ts';
-import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment/round.ts';
+import { createRefusalDetector, nullUnlessLikelyRefusal } from '#src/domain/alignment/refusal.ts';
+import { type RoundTexts, roundTextsToEmbed, type ScoredRound, scoreRound } from '#src/domain/alignment/round.ts';
 import { alignmentCalibrationFor, type StemmedAnchorWord, scorerVersion } from '#src/domain/alignment/score.ts';
 import { sanitizeForPrompt } from '#src/domain/chat/context-blocks.ts';
 import type { AnalyzeText } from '#src/domain/text/words.ts';
@@ -92,7 +92,7 @@ export function createRoundMeasurer(deps: {
 
   async function score(chat: ChatToScore, texts: RoundTexts, options: MeasureOptions): Promise<ScoredRound> {
     try {
-      const wanted = textsToEmbed(texts, analyze);
+      const wanted = roundTextsToEmbed(texts, analyze);
       const [anchors, vectors] = await Promise.all([
         anchorsOf(chat, options.signal),
         embedder.embed(wanted, { signal: options.signal }),
@@ -128,7 +128,7 @@ export function createRoundMeasurer(deps: {
         userScore: decided.user,
         agentScore: decided.agent,
         neutral: decided.neutral,
-        refusalReading: refusalIfLikely(decided.refusal),
+        refusalReading: nullUnlessLikelyRefusal(decided.refusal),
       };
     },
   };
@@ -160,7 +160,7 @@ function mayScoreByWords({ code, errorClass }: AppError, { byWords }: MeasureOpt
 function doubtsOf({ user, agent, neutral, refusal }: ScoredRound): Doubts {
   const isDoubtful = (score: number) => score >= doubtful.from && score <= doubtful.to;
   const isRefusalInDoubt = refusal.decidedBy === 'model' && isDoubtful(refusal.score);
-  const isClearRefusal = !isRefusalInDoubt && refusalIfLikely(refusal) !== null;
+  const isClearRefusal = !isRefusalInDoubt && nullUnlessLikelyRefusal(refusal) !== null;
   return {
     user: !neutral && isDoubtful(user),
     agent: !isClearRefusal && isDoubtful(agent),

@@ -6,16 +6,16 @@ import {
   type StreakThresholds,
 } from '#src/domain/alignment/chat-state.ts';
 import { type AlignmentEvent, type AlignmentEventBody, alignmentEventsOfRound } from '#src/domain/alignment/events.ts';
-import { refusalKind } from '#src/domain/alignment/refusal.ts';
-import { roundsToPrune } from '#src/domain/alignment/steering.ts';
+import { refusalKindOfRound } from '#src/domain/alignment/refusal.ts';
+import { roundsToPruneFromContext } from '#src/domain/alignment/steering.ts';
 import { AppError } from '#src/errors.ts';
 import {
   type ChatToScore,
   type EarlierScoredRound,
   type RoundMeasurement,
-  type ScoringResult,
-  type StoredScore,
-  streakThresholdsOf,
+  type RoundScoringResult,
+  type StoredRoundScore,
+  streakThresholdsOfChat,
 } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 import type { RoundMeasurer } from './round-measurer.ts';
@@ -40,7 +40,7 @@ export function computeRoundScore(
   }: { round: number; measured: RoundMeasurement; kept: readonly AlignmentEvent[]; at: Date },
   before: readonly EarlierScoredRound[],
   thresholds: StreakThresholds,
-): ScoringResult {
+): RoundScoringResult {
   const { userScore: user, agentScore: agent, neutral, refusalReading } = measured;
   const previous = before.at(-1)?.state ?? initialAlignmentState;
   const state = alignmentStateAfterRound(
@@ -49,12 +49,14 @@ export function computeRoundScore(
     thresholds,
   );
   const refusal = refusalReading && {
-    kind: refusalKind(refusalReading, state.userLabel),
+    kind: refusalKindOfRound(refusalReading, state.userLabel),
     score: refusalReading.score,
   };
 
   const alreadyPruned = new Set(before.filter(({ pruned }) => pruned).map((row) => row.round));
-  const prunedRounds = roundsToPrune([...before, { round, state }]).filter((other) => !alreadyPruned.has(other));
+  const prunedRounds = roundsToPruneFromContext([...before, { round, state }]).filter(
+    (other) => !alreadyPruned.has(other),
+  );
 
   const events: AlignmentEventBody[] = alignmentEventsOfRound(previous, state, { neutral, refusal }, thresholds);
   if (prunedRounds.length > 0) {
@@ -85,12 +87,12 @@ function messageIds(round: number): string[] {
  * Recomputes the scores of all rounds of a chat. `measuredAnew` has new measurements by round, which replace stored
  * ones.
  */
-export function recomputeScores(
-  stored: readonly StoredScore[],
+export function recomputeRoundScores(
+  stored: readonly StoredRoundScore[],
   measuredAnew: ReadonlyMap<number, RoundMeasurement>,
   thresholds: StreakThresholds,
-): StoredScore[] {
-  const folded = new Map<number, StoredScore>();
+): StoredRoundScore[] {
+  const folded = new Map<number, StoredRoundScore>();
   const before: EarlierScoredRound[] = [];
   for (const row of stored) {
     const measured = measuredAnew.get(row.round) ?? measuredOf(row);
@@ -109,7 +111,7 @@ export function recomputeScores(
   return [...folded.values()];
 }
 
-function measuredOf({ scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading }: StoredScore) {
+function measuredOf({ scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading }: StoredRoundScore) {
   return { scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading };
 }
 
@@ -129,11 +131,11 @@ type Measured = { byRound: Map<number, RoundMeasurement>; isLast: boolean };
  * @returns the newest scored round; undefined if rescoring was not requested, no round is left, another worker was
  * faster or the embedder is unavailable (the sweeper retries)
  */
-export async function rescoreOutdatedRounds(
+export async function rescoreOutdatedRoundsOfChat(
   { db, rounds }: { db: Knex; rounds: RoundMeasurer },
   chat: ChatToScore,
   signal: AbortSignal,
-): Promise<StoredScore | undefined> {
+): Promise<StoredRoundScore | undefined> {
   if (chat.rescoringWantedAt === null) return undefined;
   const measured = await measureOutdated({ db, rounds }, chat, signal).catch((error: unknown) => {
     if (!(error instanceof AppError) || signal.aborted) throw error;
@@ -147,7 +149,7 @@ export async function rescoreOutdatedRounds(
     // If another worker rescored these rounds meanwhile, `rescoredTo` has changed.
     if ((await stored.findChat(chat))?.rescoredTo !== chat.rescoredTo) return undefined;
     const scores = await stored.listScores(chat);
-    const refolded = recomputeScores(scores, byRound, streakThresholdsOf(chat));
+    const refolded = recomputeRoundScores(scores, byRound, streakThresholdsOfChat(chat));
     const misread = misreadRounds(scores, refolded, byRound);
     for (const [index, row] of refolded.entries()) {
       const score = misread.includes(row.round) ? { ...row, scorerVersion: misreadVersion } : row;
@@ -188,12 +190,12 @@ const misreadVersion = 'misread';
 
 /** Returns the rounds whose previous round has become a refusal or is no longer one. */
 function misreadRounds(
-  scores: readonly StoredScore[],
-  refolded: readonly StoredScore[],
+  scores: readonly StoredRoundScore[],
+  refolded: readonly StoredRoundScore[],
   byRound: ReadonlyMap<number, RoundMeasurement>,
 ): number[] {
-  const isRefusal = (score: StoredScore | undefined) => score !== undefined && score.refusalKind !== null;
-  const isMisread = ({ round }: StoredScore, index: number) =>
+  const isRefusal = (score: StoredRoundScore | undefined) => score !== undefined && score.refusalKind !== null;
+  const isMisread = ({ round }: StoredRoundScore, index: number) =>
     !byRound.has(round) && isRefusal(refolded[index - 1]) !== isRefusal(scores[index - 1]);
   return refolded.filter(isMisread).map(({ round }) => round);
 }

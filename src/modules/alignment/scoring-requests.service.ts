@@ -2,20 +2,20 @@ import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { ChatToQueue } from './alignment.model.ts';
+import type { ChatToQueueForScoring } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 
 const overdueBatch = 50;
 /** Maximum chats that are rescored at the same time, so that new rounds are scored without delay. */
 const rescoredAtOnce = 20;
 
-export type ScoringRequestsService = ReturnType<typeof createScoringRequestsService>;
+export type ChatScoringQueueService = ReturnType<typeof createChatScoringQueueService>;
 
 /**
  * Queues chats for the workflow `scoreAlignment`. The queue is the set of complete rounds without scores, so missing or
  * repeated signals do no harm.
  */
-export function createScoringRequestsService(deps: {
+export function createChatScoringQueueService(deps: {
   db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'enqueueAll' | 'dispatch'>;
   scorerVersion: string;
@@ -24,11 +24,11 @@ export function createScoringRequestsService(deps: {
   const repository = createAlignmentRepository(db);
 
   /** Inserts the job that scores a chat; call it in the transaction that completes a round. */
-  async function requestScoring(trx: Knex, chat: ChatToQueue, requestId: string | null): Promise<void> {
+  async function requestScoring(trx: Knex, chat: ChatToQueueForScoring, requestId: string | null): Promise<void> {
     await jobs.enqueue(trx, jobOf(chat, { requestId, bulk: false }));
   }
 
-  function jobOf(chat: ChatToQueue, { requestId, bulk }: { requestId: string | null; bulk: boolean }) {
+  function jobOf(chat: ChatToQueueForScoring, { requestId, bulk }: { requestId: string | null; bulk: boolean }) {
     return {
       id: alignmentWorkflowId(chat.id),
       kind: 'alignment' as const,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { anchorWordProblems, normalizeAnchorWord } from '#src/domain/agents/drafts.ts';
 import {
   type AnchorWordCandidate,
-  type AnchorWordsRequest,
+  type AnchorWordsPromptInput,
   anchorWordCandidateCount,
   anchorWordsAnswerSchema,
   anchorWordsMessages,
@@ -12,7 +12,7 @@ import {
   personaExcerpt,
   selectAnchorWordCandidates,
   topicPhrasesOf,
-  topicRelevance,
+  topicRelevanceOfPhrase,
 } from '#src/domain/alignment/anchor-words.ts';
 import { cosineSimilarity } from '#src/domain/alignment/score.ts';
 import { weightedMeanVector } from '#src/domain/documents/embedding.ts';
@@ -29,7 +29,7 @@ const maxRepairedCharacters = 4_000;
  */
 export async function proposeAnchorWords(
   chatModel: Pick<ChatModel, 'stream'>,
-  subject: AnchorWordsRequest,
+  subject: AnchorWordsPromptInput,
   { model, timeoutMs, signal }: { model: string; timeoutMs: number; signal: AbortSignal },
 ): Promise<string[]> {
   const messages = anchorWordsMessages(subject, randomBytes(8).toString('hex'));
@@ -81,18 +81,18 @@ const minRelevance = 0.4;
 /** Relevance bonus for words that the chat model proposed, and for rare words of the persona and of passages. */
 const bonus = { proposed: 0.5, rare: 0.2 } as const;
 
-export type AnchorCandidateRanker = (
-  subject: AnchorWordsRequest,
+export type AnchorWordCandidateRanker = (
+  subject: AnchorWordsPromptInput,
   sources: { proposals: readonly string[]; passages: readonly string[] },
   signal: AbortSignal,
 ) => Promise<string[]>;
 
 /** Ranks anchor word candidates by the similarity of their embeddings to the agent's topics. */
-export function createAnchorCandidateRanker(deps: {
+export function createAnchorWordCandidateRanker(deps: {
   embedder: Embedder;
   topicWords: TopicWordIndex;
   analyze: AnalyzeText;
-}): AnchorCandidateRanker {
+}): AnchorWordCandidateRanker {
   const { embedder, topicWords, analyze } = deps;
 
   return async (subject, sources, signal) => {
@@ -119,7 +119,7 @@ export function createAnchorCandidateRanker(deps: {
     const [topicVectors = [], personaVectors = [], passageVectors = [], proposedVectors = []] = split(vectors, groups);
 
     const nearestPhrases = personaVectors
-      .map((vector) => ({ vector, relevance: topicRelevance(vector, topicVectors) }))
+      .map((vector) => ({ vector, relevance: topicRelevanceOfPhrase(vector, topicVectors) }))
       .sort((a, b) => b.relevance - a.relevance)
       .slice(0, maxPersonaTopics);
     const topics = [...topicVectors, ...nearestPhrases.map(({ vector }) => vector)];
@@ -127,7 +127,7 @@ export function createAnchorCandidateRanker(deps: {
       words.flatMap((word, index): AnchorWordCandidate[] => {
         const vector = of[index];
         if (vector === undefined) return [];
-        return [{ word, vector, relevance: topicRelevance(vector, topics) + bonusOf(index) }];
+        return [{ word, vector, relevance: topicRelevanceOfPhrase(vector, topics) + bonusOf(index) }];
       });
 
     const candidates = [
@@ -158,7 +158,7 @@ async function nearestEnglishWords(
   const centroid = weightedMeanVector(topics.map((vector) => ({ vector, weight: 1 })));
   const near = await topicWords.nearest((vector) => cosineSimilarity(vector, centroid), nearWords);
   return near
-    .map((entry) => ({ ...entry, relevance: topicRelevance(entry.vector, topics) }))
+    .map((entry) => ({ ...entry, relevance: topicRelevanceOfPhrase(entry.vector, topics) }))
     .sort((a, b) => b.relevance - a.relevance)
     .slice(0, listedWords);
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { maxAnchorWords } from '#src/domain/agents/drafts.ts';
-import { agentFields, clearableTextField, idField, oneLineField } from '#src/http/request/fields.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { agentRequestFields, clearableTextField, oneLineField, uuidField } from '#src/http/request/fields.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { AgentAnchorWords, AnchorWordsService, ExpandAnchorWordsInput } from './anchor-words.service.ts';
 
 const word = oneLineField(100);
@@ -15,11 +15,11 @@ const metadata = ['agent_name', 'agent_prompt', 'chat_model', 'tags'] as const;
 
 const expandBody = z
   .strictObject({
-    agent_id: idField.optional().describe('A published agent; left out for a draft.'),
-    agent_name: agentFields.agent_name,
+    agent_id: uuidField.optional().describe('A published agent; left out for a draft.'),
+    agent_name: agentRequestFields.agent_name,
     agent_prompt: z.string().max(100_000).optional(),
     chat_model: clearableTextField(oneLineField(200)).optional().describe("The deployment's default when left out."),
-    tags: agentFields.tags,
+    tags: agentRequestFields.tags,
     words: chosen.describe('Chosen already.'),
     anchor_words: chosen.describe('Another name of `words`.'),
     exclude_words: z.array(word).max(maxExcludedWords).default([]).describe('Not to be proposed again.'),
@@ -43,13 +43,13 @@ const expandBody = z
     }
   });
 
-export const anchorCandidatesSchema = z.strictObject({
+export const anchorWordCandidatesSchema = z.strictObject({
   anchor_word_candidates: z.array(z.string()).describe('Best first.'),
 });
 
 export const anchorWordsSchema = z
   .strictObject({
-    agent_id: idField,
+    agent_id: uuidField,
     anchor_words: z.record(z.string(), z.int()).describe('Word or phrase → weight, 1 to 10.'),
     anchor_word_count: z.int(),
     created_at: z.iso.datetime(),
@@ -78,11 +78,11 @@ function toAnchorWordsDto({ agentId, anchorWords, createdAt }: AgentAnchorWords)
   };
 }
 
-const params = z.strictObject({ agent_id: idParam('agent_not_found') });
+const params = z.strictObject({ agent_id: uuidPathParam('agent_not_found') });
 
-export function anchorWordsRoutes(anchorWords: AnchorWordsService): Route[] {
+export function anchorWordsRoutes(anchorWords: AnchorWordsService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'post',
       path: '/anchor-words/expand',
       operationId: 'expandAnchorWords',
@@ -91,7 +91,7 @@ export function anchorWordsRoutes(anchorWords: AnchorWordsService): Route[] {
       access: 'user',
       limits: [{ limit: 'chat', by: 'user' }],
       body: expandBody,
-      responses: { 200: { description: 'Up to forty words', schema: anchorCandidatesSchema } },
+      responses: { 200: { description: 'Up to forty words', schema: anchorWordCandidatesSchema } },
       errors: [
         'agent_not_found',
         'unknown_model',
@@ -101,9 +101,9 @@ export function anchorWordsRoutes(anchorWords: AnchorWordsService): Route[] {
         'model_not_configured',
       ],
       handle: async ({ actor, body, signal }) =>
-        ok({ anchor_word_candidates: await anchorWords.expand(actor, toExpandInput(body), signal) }),
+        okAnswer({ anchor_word_candidates: await anchorWords.expand(actor, toExpandInput(body), signal) }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/anchor-words/:agent_id',
       operationId: 'getAnchorWords',
@@ -113,7 +113,8 @@ export function anchorWordsRoutes(anchorWords: AnchorWordsService): Route[] {
       params,
       responses: { 200: { description: 'The words', schema: anchorWordsSchema } },
       errors: ['agent_not_found', 'anchor_words_not_initialized'],
-      handle: async ({ actor, params: { agent_id } }) => ok(toAnchorWordsDto(await anchorWords.get(actor, agent_id))),
+      handle: async ({ actor, params: { agent_id } }) =>
+        okAnswer(toAnchorWordsDto(await anchorWords.get(actor, agent_id))),
     }),
   ];
 }

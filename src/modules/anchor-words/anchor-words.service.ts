@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import type { AnchorWords } from '#src/domain/agents/drafts.ts';
-import type { AnchorWordsRequest } from '#src/domain/alignment/anchor-words.ts';
+import type { AnchorWordsPromptInput } from '#src/domain/alignment/anchor-words.ts';
 import { appError } from '#src/errors.ts';
 import type { AgentsService } from '#src/modules/agents/agents.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
-import { type AnchorCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
+import { type AnchorWordCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
 
 /**
  * Timeout of the chat model; short because the user waits and because anchor word candidates also come from other
@@ -37,7 +37,7 @@ export function createAnchorWordsService(deps: {
   models: Pick<ModelsService, 'chatModels' | 'refusalOf'>;
   retrieval: Pick<RetrievalService, 'rankChunks'>;
   chatModel: Pick<ChatModel, 'stream'>;
-  findCandidates: AnchorCandidateRanker;
+  findCandidates: AnchorWordCandidateRanker;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { agents, models, retrieval, chatModel, findCandidates, logger } = deps;
@@ -58,7 +58,7 @@ export function createAnchorWordsService(deps: {
 
   /** Asks the chat model for anchor words. Returns an empty list if the model fails. */
   async function proposals(
-    subject: AnchorWordsRequest,
+    subject: AnchorWordsPromptInput,
     chosenModel: string | null,
     signal: AbortSignal,
   ): Promise<string[]> {

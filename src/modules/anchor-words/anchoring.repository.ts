@@ -1,14 +1,14 @@
 import type { Knex } from 'knex';
-import type { Row } from '#src/adapters/postgres/shapes.ts';
+import type { SqlRow } from '#src/adapters/postgres/shapes.ts';
 import type { ProposeAnchorWordsInput } from '#src/contracts/alignment.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 
 export type AgentForAnchorWords = Pick<
-  Row<typeof AgentModel>,
+  SqlRow<typeof AgentModel>,
   'agentName' | 'agentPrompt' | 'tags' | 'chatModel' | 'anchorWords' | 'anchorWordCandidates'
 >;
 
-export function createAnchoringRepository(db: Knex) {
+export function createAnchorWordCandidatesRepository(db: Knex) {
   const live = ({ orgId, agentId }: ProposeAnchorWordsInput) =>
     AgentModel.table(db).where({ orgId, id: agentId, deletedAt: null });
 

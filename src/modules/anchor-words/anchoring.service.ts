@@ -3,36 +3,36 @@ import type { Logger } from 'pino';
 import type {
   ProposeAnchorWordsInput,
   ProposeAnchorWordsResult,
-  RecordAnchoringEndInput,
-  RecordAnchoringFailureInput,
+  RecordAnchorWordsEndInput,
+  RecordAnchorWordsFailureInput,
 } from '#src/contracts/alignment.ts';
-import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
-import { type AnchorCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
-import { type AgentForAnchorWords, createAnchoringRepository } from './anchoring.repository.ts';
+import { type AnchorWordCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
+import { type AgentForAnchorWords, createAnchorWordCandidatesRepository } from './anchoring.repository.ts';
 
 /** Timeout of the chat model; long because no user waits and a local model may be busy with chats. */
 const proposalTimeoutMs = 120_000;
 
-const jobIdOf = ({ agentId }: Pick<ProposeAnchorWordsInput, 'agentId'>): string => anchoringWorkflowId(agentId);
+const jobIdOf = ({ agentId }: Pick<ProposeAnchorWordsInput, 'agentId'>): string => anchorWordsWorkflowId(agentId);
 
-export type AnchoringService = ReturnType<typeof createAnchoringService>;
+export type AnchorWordCandidatesService = ReturnType<typeof createAnchorWordCandidatesService>;
 
 /**
  * Activities of the workflow `proposeAnchorWords`, which stores anchor word candidates for a published agent. They read
  * no documents, because every user of the agent sees the candidates.
  */
-export function createAnchoringService(deps: {
+export function createAnchorWordCandidatesService(deps: {
   db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
   chatModel: Pick<ChatModel, 'stream'>;
-  findCandidates: AnchorCandidateRanker;
+  findCandidates: AnchorWordCandidateRanker;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { jobs, chatModel, findCandidates, logger } = deps;
-  const repository = createAnchoringRepository(deps.db);
+  const repository = createAnchorWordCandidatesRepository(deps.db);
 
   type Step = { mayDegrade: boolean; signal: AbortSignal };
 
@@ -93,11 +93,11 @@ export function createAnchoringService(deps: {
       return { count: (await repository.find(of))?.anchorWordCandidates.length ?? 0 };
     },
 
-    async recordSuccess({ attempt, startId, ...of }: RecordAnchoringEndInput): Promise<void> {
+    async recordSuccess({ attempt, startId, ...of }: RecordAnchorWordsEndInput): Promise<void> {
       await jobs.advance(jobIdOf(of), { status: 'succeeded' }, { attempt, startId });
     },
 
-    async recordParked({ error, ...of }: RecordAnchoringFailureInput): Promise<void> {
+    async recordParked({ error, ...of }: RecordAnchorWordsFailureInput): Promise<void> {
       await jobs.advance(jobIdOf(of), { status: 'parked', error });
     },
 
@@ -105,11 +105,11 @@ export function createAnchoringService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    async recordFailure({ error, attempt, startId, ...of }: RecordAnchoringFailureInput): Promise<void> {
+    async recordFailure({ error, attempt, startId, ...of }: RecordAnchorWordsFailureInput): Promise<void> {
       await jobs.advance(jobIdOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
-    async recordCancellation({ attempt, startId, ...of }: RecordAnchoringEndInput): Promise<void> {
+    async recordCancellation({ attempt, startId, ...of }: RecordAnchorWordsEndInput): Promise<void> {
       await jobs.advance(jobIdOf(of), { status: 'cancelled' }, { attempt, startId });
     },
   };

@@ -1,23 +1,30 @@
 import type { Knex } from 'knex';
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  bigintColumn,
+  jsonColumn,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 
-export class AuditEntryModel extends model('audit_log', {
-  id: bigint(),
-  orgId: uuid().nullable(),
-  actorId: uuid().nullable(),
-  action: text(),
-  target: text().nullable(),
-  detail: json<Record<string, string | number | boolean | null>>(),
-  requestId: text().nullable(),
-  at: timestamp(),
+export class AuditEntryModel extends tableModel('audit_log', {
+  id: bigintColumn(),
+  orgId: uuidColumn().nullable(),
+  actorId: uuidColumn().nullable(),
+  action: textColumn(),
+  target: textColumn().nullable(),
+  detail: jsonColumn<Record<string, string | number | boolean | null>>(),
+  requestId: textColumn().nullable(),
+  at: timestampColumn(),
 }) {}
 
-export type AuditRow = Row<typeof AuditEntryModel>;
+export type AuditEntryRow = SqlRow<typeof AuditEntryModel>;
 
 /** The `detail` of an audit entry must contain no secrets and no user content. */
-export type AuditEntry = Omit<AuditRow, 'id' | 'at' | 'detail' | 'requestId'> & {
-  detail?: AuditRow['detail'];
+export type AuditEntry = Omit<AuditEntryRow, 'id' | 'at' | 'detail' | 'requestId'> & {
+  detail?: AuditEntryRow['detail'];
   requestId: string;
 };
 
@@ -35,7 +42,7 @@ export async function insertAuditEntry(db: Knex, entry: AuditEntry): Promise<voi
   await AuditEntryModel.query(db).insert({ ...entry, detail: entry.detail ?? {} });
 }
 
-export async function listAuditEntries(db: Knex, filter: AuditFilter, limit: number): Promise<AuditRow[]> {
+export async function listAuditEntries(db: Knex, filter: AuditFilter, limit: number): Promise<AuditEntryRow[]> {
   const { orgId, userId, action, since } = filter;
   return AuditEntryModel.query(db)
     .where((row) => {

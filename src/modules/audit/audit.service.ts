@@ -1,6 +1,12 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { type AuditEntry, type AuditFilter, type AuditRow, insertAuditEntry, listAuditEntries } from './audit.model.ts';
+import {
+  type AuditEntry,
+  type AuditEntryRow,
+  type AuditFilter,
+  insertAuditEntry,
+  listAuditEntries,
+} from './audit.model.ts';
 
 export type AuditService = ReturnType<typeof createAuditService>;
 
@@ -12,7 +18,7 @@ export function createAuditService(deps: { db: Knex; logger: Logger }) {
       deps.logger.info({ msg: 'audit', ...entry });
     },
 
-    list(filter: AuditFilter, limit: number): Promise<AuditRow[]> {
+    list(filter: AuditFilter, limit: number): Promise<AuditEntryRow[]> {
       return listAuditEntries(deps.db, filter, limit);
     },
   };

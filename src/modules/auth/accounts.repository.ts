@@ -1,11 +1,19 @@
 import type { Knex } from 'knex';
-import { boolean, firstRow, pick, rows, shape, uuid, uuidArray } from '#src/adapters/postgres/shapes.ts';
+import {
+  booleanColumn,
+  defineRowShape,
+  pickColumns,
+  queryFirstRow,
+  queryRows,
+  uuidArrayColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { VerifiedIdentity } from '#src/ports/identity.ts';
 import {
   type Account,
-  accountShape,
+  accountRowShape,
   MembershipModel,
   type NewMembership,
   type NewUser,
@@ -23,13 +31,13 @@ const teamIds = (condition: string) => `array(
   select tm.team_id from team_memberships tm join teams t on t.id = tm.team_id
   where tm.user_id = u.id and t.disabled_at is null and ${condition})`;
 
-const actor = shape({
-  userId: uuid(),
-  orgId: uuid(),
-  isOrgAdmin: boolean(),
-  teamIds: uuidArray(),
-  teamAdminOf: uuidArray(),
-  openTeamIds: uuidArray(),
+const actor = defineRowShape({
+  userId: uuidColumn(),
+  orgId: uuidColumn(),
+  isOrgAdmin: booleanColumn(),
+  teamIds: uuidArrayColumn(),
+  teamAdminOf: uuidArrayColumn(),
+  openTeamIds: uuidArrayColumn(),
 });
 
 const actorColumns = `
@@ -56,22 +64,22 @@ export function createAccountsRepository(db: Knex) {
     },
 
     findByEmail(email: string): Promise<Account | undefined> {
-      return firstRow(db, accountShape, existing().where('u.email', email).select(db.raw(accountColumns)));
+      return queryFirstRow(db, accountRowShape, existing().where('u.email', email).select(db.raw(accountColumns)));
     },
 
     findById(userId: string): Promise<Account | undefined> {
-      return firstRow(db, accountShape, existing().where('u.id', userId).select(db.raw(accountColumns)));
+      return queryFirstRow(db, accountRowShape, existing().where('u.id', userId).select(db.raw(accountColumns)));
     },
 
     findActor(userId: string): Promise<Actor | undefined> {
-      return firstRow(db, actor, active(userId).select(db.raw(actorColumns)));
+      return queryFirstRow(db, actor, active(userId).select(db.raw(actorColumns)));
     },
 
     findActors(userIds: readonly string[]): Promise<Actor[]> {
       const found = existing()
         .whereRaw('u.id = any(?)', [[...userIds]])
         .whereNull('u.disabledAt');
-      return rows(db, actor, found.select(db.raw(actorColumns)));
+      return queryRows(db, actor, found.select(db.raw(actorColumns)));
     },
 
     findCaller(userId: string, sessionId: string): Promise<Actor | undefined> {
@@ -80,7 +88,7 @@ export function createAccountsRepository(db: Knex) {
         .where('f.id', sessionId)
         .whereNull('f.cutOffAt')
         .select(db.raw(actorColumns));
-      return firstRow(db, actor, caller);
+      return queryFirstRow(db, actor, caller);
     },
 
     /** Returns those of the sessions that have not ended and whose users are not disabled. */
@@ -91,7 +99,7 @@ export function createAccountsRepository(db: Knex) {
         .whereNull('u.disabledAt')
         .whereNull('f.cutOffAt')
         .select('f.id');
-      return (await rows(db, pick(RefreshTokenFamilyModel, 'id'), open)).map(({ id }) => id);
+      return (await queryRows(db, pickColumns(RefreshTokenFamilyModel, 'id'), open)).map(({ id }) => id);
     },
 
     /** Locks a user until the transaction ends. Returns false if the password has changed or the user was deleted. */

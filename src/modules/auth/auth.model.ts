@@ -1,85 +1,94 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, bytea, integer, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  booleanColumn,
+  byteaColumn,
+  defineRowShape,
+  integerColumn,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { OrganizationTier } from '#src/domain/access/limits.ts';
 
-export class UserModel extends model('users', {
-  id: uuid(),
-  email: text(),
-  passwordHash: text().nullable(),
-  firstName: text().nullable(),
-  lastName: text().nullable(),
-  displayName: text(),
-  disabledAt: timestamp().nullable(),
-  deletedAt: timestamp().nullable(),
-  createdAt: timestamp(),
-  updatedAt: timestamp(),
-  eraseDueAt: timestamp().nullable(),
-  avatarUrl: text().nullable(),
-  version: integer(),
+export class UserModel extends tableModel('users', {
+  id: uuidColumn(),
+  email: textColumn(),
+  passwordHash: textColumn().nullable(),
+  firstName: textColumn().nullable(),
+  lastName: textColumn().nullable(),
+  displayName: textColumn(),
+  disabledAt: timestampColumn().nullable(),
+  deletedAt: timestampColumn().nullable(),
+  createdAt: timestampColumn(),
+  updatedAt: timestampColumn(),
+  eraseDueAt: timestampColumn().nullable(),
+  avatarUrl: textColumn().nullable(),
+  version: integerColumn(),
 }) {}
 
-export class MembershipModel extends model(
+export class MembershipModel extends tableModel(
   'memberships',
   {
-    userId: uuid(),
-    orgId: uuid(),
-    isOrgAdmin: boolean(),
-    addedBy: uuid().nullable(),
-    addedAt: timestamp(),
+    userId: uuidColumn(),
+    orgId: uuidColumn(),
+    isOrgAdmin: booleanColumn(),
+    addedBy: uuidColumn().nullable(),
+    addedAt: timestampColumn(),
   },
   'userId',
 ) {}
 
-export class RefreshTokenFamilyModel extends model('refresh_token_families', {
-  id: uuid(),
-  userId: uuid(),
-  expiresAt: timestamp(),
-  revokedAt: timestamp().nullable(),
-  createdAt: timestamp(),
-  cutOffAt: timestamp().nullable(),
-  userAgent: text().nullable(),
-  networkHash: bytea().nullable(),
+export class RefreshTokenFamilyModel extends tableModel('refresh_token_families', {
+  id: uuidColumn(),
+  userId: uuidColumn(),
+  expiresAt: timestampColumn(),
+  revokedAt: timestampColumn().nullable(),
+  createdAt: timestampColumn(),
+  cutOffAt: timestampColumn().nullable(),
+  userAgent: textColumn().nullable(),
+  networkHash: byteaColumn().nullable(),
 }) {}
 
-export class RefreshTokenModel extends model(
+export class RefreshTokenModel extends tableModel(
   'refresh_tokens',
   {
-    tokenHash: bytea(),
-    familyId: uuid(),
-    generation: integer(),
-    expiresAt: timestamp(),
-    usedAt: timestamp().nullable(),
-    createdAt: timestamp(),
+    tokenHash: byteaColumn(),
+    familyId: uuidColumn(),
+    generation: integerColumn(),
+    expiresAt: timestampColumn(),
+    usedAt: timestampColumn().nullable(),
+    createdAt: timestampColumn(),
   },
   'tokenHash',
 ) {}
 
-export class UserIdentityModel extends model(
+export class UserIdentityModel extends tableModel(
   'user_identities',
   {
-    issuer: text(),
-    subject: text(),
-    userId: uuid(),
-    createdAt: timestamp(),
+    issuer: textColumn(),
+    subject: textColumn(),
+    userId: uuidColumn(),
+    createdAt: timestampColumn(),
   },
   ['issuer', 'subject'],
 ) {}
 
-export const accountShape = shape({
-  userId: uuid(),
-  email: text(),
-  passwordHash: text().nullable(),
-  firstName: text().nullable(),
-  lastName: text().nullable(),
-  displayName: text(),
-  isDisabled: boolean(),
-  orgId: uuid(),
-  orgName: text(),
-  tier: text<OrganizationTier>(),
-  isOrgAdmin: boolean(),
+export const accountRowShape = defineRowShape({
+  userId: uuidColumn(),
+  email: textColumn(),
+  passwordHash: textColumn().nullable(),
+  firstName: textColumn().nullable(),
+  lastName: textColumn().nullable(),
+  displayName: textColumn(),
+  isDisabled: booleanColumn(),
+  orgId: uuidColumn(),
+  orgName: textColumn(),
+  tier: textColumn<OrganizationTier>(),
+  isOrgAdmin: booleanColumn(),
 });
 
-export type Account = Row<typeof accountShape>;
+export type Account = SqlRow<typeof accountRowShape>;
 
 export type NewUser = {
   userId: string;
@@ -97,7 +106,7 @@ export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: strin
 /** The client that sent a request: the network of its IP address, and its `User-Agent`. */
 export type SignInClient = { network: string; userAgent: string | null };
 
-export type SignInOrigin = { requestId: string; client: SignInClient };
+export type SignInRequestOrigin = { requestId: string; client: SignInClient };
 
 export type SignInResult = {
   accessToken: string;

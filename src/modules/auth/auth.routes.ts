@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { createdAnswer, noContentAnswer, okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import {
   changePasswordBody,
   keySetResponse,
@@ -39,9 +39,9 @@ export function authRoutes(
   sessions: Pick<SessionsService, 'listOwn' | 'endOwn' | 'endOthers'>,
   sso: SsoService,
   cursors: CursorCodec,
-): Route[] {
+): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'post',
       path: '/auth/register',
       operationId: 'register',
@@ -56,9 +56,9 @@ export function authRoutes(
       responses: { 201: { description: 'Registered and signed in', schema: tokenResponse } },
       errors: ['email_taken'],
       handle: async ({ body, requestId, client }) =>
-        created(toTokenResponse(await auth.register(body, { requestId, client }))),
+        createdAnswer(toTokenResponse(await auth.register(body, { requestId, client }))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/auth/login',
       operationId: 'login',
@@ -72,9 +72,10 @@ export function authRoutes(
       body: loginBody,
       responses: { 200: { description: 'Signed in', schema: tokenResponse } },
       errors: ['invalid_credentials', 'account_disabled'],
-      handle: async ({ body, requestId, client }) => ok(toTokenResponse(await auth.login(body, { requestId, client }))),
+      handle: async ({ body, requestId, client }) =>
+        okAnswer(toTokenResponse(await auth.login(body, { requestId, client }))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/auth/refresh_tokens',
       operationId: 'refreshTokens',
@@ -87,9 +88,10 @@ export function authRoutes(
         200: { description: 'The new pair; the token that was sent no longer works', schema: tokenResponse },
       },
       errors: ['refresh_invalid', 'refresh_reused', 'account_disabled'],
-      handle: async ({ body, requestId }) => ok(toTokenResponse(await auth.refresh(body.refreshToken, requestId))),
+      handle: async ({ body, requestId }) =>
+        okAnswer(toTokenResponse(await auth.refresh(body.refreshToken, requestId))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/auth/logout',
       operationId: 'logout',
@@ -100,10 +102,10 @@ export function authRoutes(
       responses: { 204: { description: 'No token of the session works any more' } },
       handle: async ({ body, requestId }) => {
         await auth.logout(body.refreshToken, requestId);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/auth/sessions',
       operationId: 'listSessions',
@@ -116,13 +118,13 @@ export function authRoutes(
         const list = { list: 'sessions' };
         const page = { limit, after: cursors.decode(cursor, list) };
         const { items, last } = await sessions.listOwn(actor, sessionId, page);
-        return ok({
+        return okAnswer({
           items: items.map((session) => toSessionDto(session, sessionId)),
           next_cursor: cursors.encode(last, list),
         });
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/auth/sessions',
       operationId: 'endOtherSessions',
@@ -132,25 +134,25 @@ export function authRoutes(
       responses: { 204: { description: 'No token of the other sessions works any more' } },
       handle: async ({ actor, sessionId }) => {
         await sessions.endOthers(actor, sessionId);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/auth/sessions/:session_id',
       operationId: 'endSession',
       tag: 'auth',
       summary: 'End one of your sessions',
       access: 'session:end',
-      params: z.strictObject({ session_id: idParam('session_not_found') }),
+      params: z.strictObject({ session_id: uuidPathParam('session_not_found') }),
       responses: { 204: { description: 'No token of the session works any more' } },
       errors: ['session_not_found'],
       handle: async ({ actor, params: { session_id } }) => {
         await sessions.endOwn(actor, session_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/auth/change-password',
       operationId: 'changePassword',
@@ -163,10 +165,10 @@ export function authRoutes(
       errors: ['wrong_password'],
       handle: async ({ actor, sessionId, body }) => {
         await passwords.change(actor, sessionId, body);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/auth/set-password',
       operationId: 'setPassword',
@@ -178,10 +180,10 @@ export function authRoutes(
       errors: ['password_already_set'],
       handle: async ({ actor, body }) => {
         await passwords.set(actor, body.password);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/.well-known/jwks.json',
       operationId: 'getKeySet',
@@ -189,9 +191,9 @@ export function authRoutes(
       summary: 'The public keys of access tokens (JWKS)',
       access: 'public',
       responses: { 200: { description: 'The key set', schema: keySetResponse } },
-      handle: () => ok(auth.keySet(), keySetCache),
+      handle: () => okAnswer(auth.keySet(), keySetCache),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/auth/sso/authorize',
       operationId: 'authorizeSso',
@@ -202,9 +204,9 @@ export function authRoutes(
       body: ssoAuthorizeBody,
       responses: { 200: { description: 'The address to send the browser to', schema: ssoAuthorizeSchema } },
       errors: ['unsupported_provider', 'redirect_not_allowed', ...providerErrors],
-      handle: async ({ body }) => ok({ authorization_url: await sso.begin(body) }),
+      handle: async ({ body }) => okAnswer({ authorization_url: await sso.begin(body) }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/auth/sso/callback',
       operationId: 'finishSso',
@@ -225,7 +227,7 @@ export function authRoutes(
         ...providerErrors,
       ],
       handle: async ({ query, requestId, client }) =>
-        ok(toTokenResponse(await sso.finish(query, { requestId, client })), noStore),
+        okAnswer(toTokenResponse(await sso.finish(query, { requestId, client })), noStore),
     }),
   ];
 }

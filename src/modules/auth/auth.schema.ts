@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { emailField, idField, newPasswordField, optionalNameField, tierField } from '#src/http/request/fields.ts';
+import { emailField, newPasswordField, optionalNameField, tierField, uuidField } from '#src/http/request/fields.ts';
 import type { SignInResult } from './auth.model.ts';
 import type { OpenSession } from './sessions.repository.ts';
 
@@ -48,7 +48,7 @@ export const tokenResponse = z
     expires_in: z.int().describe('Seconds'),
     refresh_token: z.string(),
     organization: z.strictObject({
-      org_id: idField,
+      org_id: uuidField,
       name: z.string(),
       tier: tierField,
       is_org_admin: z.boolean(),
@@ -77,7 +77,7 @@ export const keySetResponse = z
 
 const sessionSchema = z
   .strictObject({
-    id: idField,
+    id: uuidField,
     user_agent: z.string().nullable().describe('The `User-Agent` of the client that signed in'),
     created_at: z.iso.datetime(),
     last_used_at: z.iso.datetime().describe('The last refresh, or the sign-in'),

@@ -6,7 +6,7 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccessTokens, Caller, PasswordHasher } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { Account, NewUser, SignInOrigin, SignInResult } from './auth.model.ts';
+import type { Account, NewUser, SignInRequestOrigin, SignInResult } from './auth.model.ts';
 import type { LoginBody, RegisterBody } from './auth.schema.ts';
 import type { Session, SessionsService } from './sessions.service.ts';
 import type { SignInDelay } from './sign-in-delay.service.ts';
@@ -24,7 +24,7 @@ export function createAuthService(deps: {
 }) {
   const { db, passwords, accessTokens, accounts, sessions, signInDelay, audit } = deps;
 
-  async function login(input: LoginBody, origin: SignInOrigin): Promise<SignInResult> {
+  async function login(input: LoginBody, origin: SignInRequestOrigin): Promise<SignInResult> {
     const { requestId, client } = origin;
     const users = createAccountsRepository(db);
     const account = await users.findByEmail(input.email);
@@ -69,7 +69,11 @@ export function createAuthService(deps: {
    * Signs in the user of an existing account. The caller must have locked the user's row until the transaction ends.
    * Throws `account_disabled`.
    */
-  async function openSession(trx: Knex, account: Account, { requestId, client }: SignInOrigin): Promise<SignInResult> {
+  async function openSession(
+    trx: Knex,
+    account: Account,
+    { requestId, client }: SignInRequestOrigin,
+  ): Promise<SignInResult> {
     const { userId, orgId } = account;
     const session = await sessions.open(trx, userId, client);
     const entry = { orgId, actorId: userId, target: session.sessionId, requestId };
@@ -82,7 +86,7 @@ export function createAuthService(deps: {
     trx: Knex,
     founder: NewUser,
     orgName: string | undefined,
-    { requestId, client }: SignInOrigin,
+    { requestId, client }: SignInRequestOrigin,
   ): Promise<SignInResult> {
     const { userId, displayName } = founder;
     const orgId = uuidv7();
@@ -107,7 +111,7 @@ export function createAuthService(deps: {
   }
 
   return {
-    async register(input: RegisterBody, origin: SignInOrigin): Promise<SignInResult> {
+    async register(input: RegisterBody, origin: SignInRequestOrigin): Promise<SignInResult> {
       const founder = await accounts.prepare(input, origin.client.network);
       return db.transaction((trx) => registerFounder(trx, founder, input.orgName, origin));
     },

@@ -1,52 +1,61 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
-import { boolean, firstRow, type Row, rows, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import {
+  booleanColumn,
+  defineRowShape,
+  queryFirstRow,
+  queryRows,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 
 /** An open session (`isOpen`) can be refreshed; in one that is cut off (`isCutOff`) no access token works. */
-const session = shape({
-  sessionId: uuid(),
-  userId: uuid(),
+const session = defineRowShape({
+  sessionId: uuidColumn(),
+  userId: uuidColumn(),
   /** Null after the user was removed from the organization. */
-  orgId: uuid().nullable(),
-  isOpen: boolean(),
-  isCutOff: boolean(),
-  isUserDisabled: boolean(),
+  orgId: uuidColumn().nullable(),
+  isOpen: booleanColumn(),
+  isCutOff: booleanColumn(),
+  isUserDisabled: booleanColumn(),
 });
 
-type SessionRow = Row<typeof session>;
+type SessionRow = SqlRow<typeof session>;
 
 /**
  * A session is `revoked` if its refresh tokens no longer work, and `cut_off` if its access tokens do not work either.
  * `usedAt` is the time of the last sign-in or refresh.
  */
-const sessionOfUser = shape({
-  sessionId: uuid(),
-  state: text<'open' | 'expired' | 'revoked' | 'cut_off'>(),
-  createdAt: timestamp(),
-  usedAt: timestamp(),
-  expiresAt: timestamp(),
+const sessionOfUser = defineRowShape({
+  sessionId: uuidColumn(),
+  state: textColumn<'open' | 'expired' | 'revoked' | 'cut_off'>(),
+  createdAt: timestampColumn(),
+  usedAt: timestampColumn(),
+  expiresAt: timestampColumn(),
 });
 
-export type UserSession = Row<typeof sessionOfUser>;
+export type UserSession = SqlRow<typeof sessionOfUser>;
 
-const openSession = shape({
-  id: uuid(),
-  userAgent: text().nullable(),
-  createdAt: timestamp(),
-  usedAt: timestamp(),
-  expiresAt: timestamp(),
-  sortKey: text(),
+const openSession = defineRowShape({
+  id: uuidColumn(),
+  userAgent: textColumn().nullable(),
+  createdAt: timestampColumn(),
+  usedAt: timestampColumn(),
+  expiresAt: timestampColumn(),
+  sortKey: textColumn(),
 });
 
-export type OpenSession = Row<typeof openSession>;
+export type OpenSession = SqlRow<typeof openSession>;
 
 /** A refresh token that cannot be used: either it was used before, or it has expired (`wasUsed` is false). */
-const spentToken = shape({ wasUsed: boolean(), wasJustRotated: boolean() });
+const spentToken = defineRowShape({ wasUsed: booleanColumn(), wasJustRotated: booleanColumn() });
 
-type SpentToken = Row<typeof spentToken>;
+type SpentToken = SqlRow<typeof spentToken>;
 
 /** Joins the newest refresh token of a session, which gives the time of the session's last use and its expiry. */
 const lastToken = `lateral (select created_at as used_at, expires_at from refresh_tokens
@@ -105,7 +114,7 @@ export function createSessionsRepository(db: Knex) {
              (f.revoked_at is null and f.expires_at > now()) as is_open`,
           ),
         );
-      return firstRow(db, session, locked.toKnexQuery().forUpdate('f'));
+      return queryFirstRow(db, session, locked.toKnexQuery().forUpdate('f'));
     },
 
     /** Marks a refresh token as used and returns its generation; undefined if it was used before or has expired. */
@@ -131,7 +140,7 @@ export function createSessionsRepository(db: Knex) {
             [graceSeconds],
           ),
         );
-      return firstRow(db, spentToken, spent);
+      return queryFirstRow(db, spentToken, spent);
     },
 
     /** Lists the sessions that can be refreshed, and the session `current` even if only its access token works. */
@@ -147,7 +156,7 @@ export function createSessionsRepository(db: Knex) {
         .whereRaw('(f.id = ? or (f.revoked_at is null and t.expires_at > now()))', [current])
         .select('f.id', 'f.userAgent', 'f.createdAt', 't.used_at', 't.expires_at');
       const listed = orderNewestFirst(open.toKnexQuery(), { time: 'f.created_at', id: 'f.id', ...page });
-      return toListPage(await rows(db, openSession, listed), page.limit);
+      return toListPage(await queryRows(db, openSession, listed), page.limit);
     },
 
     async listOf(userId: string): Promise<UserSession[]> {
@@ -163,7 +172,7 @@ export function createSessionsRepository(db: Knex) {
                when t.expires_at <= now() then 'expired' else 'open' end as state`,
           ),
         );
-      return rows(db, sessionOfUser, sessions);
+      return queryRows(db, sessionOfUser, sessions);
     },
 
     /**

@@ -6,17 +6,17 @@ import type { OAuthStateStore } from '#src/modules/consents/consents.service.ts'
 import type { IdentityProvider, SignInAttempt, VerifiedIdentity } from '#src/ports/identity.ts';
 import { createAccountsRepository, createIdentitiesRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { Account, SignInOrigin, SignInResult } from './auth.model.ts';
+import type { Account, SignInRequestOrigin, SignInResult } from './auth.model.ts';
 import { type IdentityClaims, identityClaims, type SsoAuthorizeBody, type SsoCallbackQuery } from './auth.schema.ts';
 import type { AuthService } from './auth.service.ts';
 import type { SessionsService } from './sessions.service.ts';
 
-export type SignInStateFields = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
+export type SsoSignInStateFields = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
 
 type SsoServiceDeps = {
   db: Knex;
   sso: { provider: IdentityProvider; redirectUri: string; redirectOrigins: readonly string[] } | null;
-  states: OAuthStateStore<SignInStateFields>;
+  states: OAuthStateStore<SsoSignInStateFields>;
   accounts: Pick<AccountsService, 'prepare'>;
   sessions: Pick<SessionsService, 'endAll'>;
   auth: Pick<AuthService, 'openSession' | 'registerFounder' | 'recordRefusal'>;
@@ -24,7 +24,7 @@ type SsoServiceDeps = {
 };
 
 /** A user whom the provider has authenticated; `claims` are those of `identity` that could be used. */
-type Authenticated = { identity: VerifiedIdentity; claims: IdentityClaims; origin: SignInOrigin };
+type Authenticated = { identity: VerifiedIdentity; claims: IdentityClaims; origin: SignInRequestOrigin };
 
 /** Accepted values of the request field `provider`; they all mean the one identity provider of the deployment. */
 const providerNames = ['acme', 'acmeoauth'];
@@ -138,7 +138,7 @@ export function createSsoService(deps: SsoServiceDeps) {
     return account === undefined ? register(email, user) : link(account, user);
   }
 
-  async function admit(identity: VerifiedIdentity, origin: SignInOrigin): Promise<SignInResult> {
+  async function admit(identity: VerifiedIdentity, origin: SignInRequestOrigin): Promise<SignInResult> {
     const user = { identity, claims: identityClaims.parse(identity.claims), origin };
     for (let count = 0; count < maxAttempts; count += 1) {
       const signedIn = await attempt(user);
@@ -170,7 +170,7 @@ export function createSsoService(deps: SsoServiceDeps) {
      * `sign_in_invalid`, `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `email_taken`,
      * `account_disabled`, and the errors of `IdentityProvider.identify`.
      */
-    async finish({ code, state, error, issuer }: SsoCallbackQuery, origin: SignInOrigin): Promise<SignInResult> {
+    async finish({ code, state, error, issuer }: SsoCallbackQuery, origin: SignInRequestOrigin): Promise<SignInResult> {
       const { provider } = configured();
       const begun = await states.take(state);
       if (begun === undefined || !begun.isFresh) throw appError('sign_in_invalid', { detail: beginAgain });

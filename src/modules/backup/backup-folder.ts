@@ -3,9 +3,9 @@ import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/p
 import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import {
-  createOriginalCopies,
+  createOriginalFileCopies,
   createProgressPrinter,
-  fsyncPath,
+  flushPathToDisk,
   hashFile,
   readOriginalsList,
 } from './original-copies.ts';
@@ -69,13 +69,13 @@ const unfinishedPrefix = 'unfinished-';
 const backupName = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$/;
 
 /** A complete backup in `path`. `folder` also holds other backups, and the originals that all of them share. */
-export type CompleteBackup = { path: string; folder: string; manifest: BackupManifest };
+export type FinishedBackup = { path: string; folder: string; manifest: BackupManifest };
 
 /**
  * Reserves a folder for the backups of one installation, because each backup deletes copied originals that none of this
  * installation's backups lists. Throws if the folder belongs to another installation.
  */
-export async function claimBackupFolder(folder: string, installation: string): Promise<void> {
+export async function reserveBackupFolder(folder: string, installation: string): Promise<void> {
   const path = join(folder, 'installation');
   if ((await readOwner(path)) === null) {
     // The file with the installation's id is written under another name and renamed: a killed process must not leave an
@@ -83,7 +83,7 @@ export async function claimBackupFolder(folder: string, installation: string): P
     const draft = join(folder, `${unfinishedPrefix}${randomUUID()}`);
     await writeFile(draft, installation, { mode: 0o600, flush: true });
     await rename(draft, path);
-    await fsyncPath(folder);
+    await flushPathToDisk(folder);
   }
   const owner = await readOwner(path);
   if (owner !== installation) {
@@ -113,10 +113,10 @@ export async function finishBackup(draft: string, manifest: BackupManifest): Pro
   await file.writeFile(`${JSON.stringify(manifest, null, 2)}\n`);
   await file.sync();
   await file.close();
-  await fsyncPath(draft);
+  await flushPathToDisk(draft);
   const path = join(dirname(draft), manifest.takenAt.replaceAll(':', '-'));
   await rename(draft, path);
-  await fsyncPath(dirname(draft));
+  await flushPathToDisk(dirname(draft));
   return path;
 }
 
@@ -143,7 +143,7 @@ export async function deleteBackup(path: string): Promise<void> {
 }
 
 /** Finds the backup in the folder `from`, or the newest one if `from` is a folder of backups. */
-export async function findBackup(from: string): Promise<CompleteBackup> {
+export async function findBackup(from: string): Promise<FinishedBackup> {
   for (const path of [resolve(from), (await listBackups(resolve(from))).at(-1)]) {
     const manifest = path === undefined ? null : await readManifest(path);
     if (path !== undefined && manifest !== null) return { path, folder: dirname(path), manifest };
@@ -153,7 +153,7 @@ export async function findBackup(from: string): Promise<CompleteBackup> {
 
 const MAX_FAULTS_LISTED = 20;
 
-export async function findBackupDamage({ path, folder, manifest }: CompleteBackup, note: (line: string) => void) {
+export async function findBackupDamage({ path, folder, manifest }: FinishedBackup, note: (line: string) => void) {
   const files = backupFilePaths(path);
   const faults: string[] = [];
 
@@ -170,7 +170,7 @@ export async function findBackupDamage({ path, folder, manifest }: CompleteBacku
 
   await compare(files.database, manifest.database);
   if (!(await compare(files.originals, manifest.originals))) return faults;
-  const copies = createOriginalCopies(folder);
+  const copies = createOriginalFileCopies(folder);
   const progress = createProgressPrinter(
     note,
     (count) => `Originals: ${count} of ${manifest.originals.count} checked …`,

@@ -1,19 +1,19 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import { migrationNames } from '#src/adapters/postgres/database.ts';
+import { listMigrationNames } from '#src/adapters/postgres/database.ts';
 import {
-  bigint,
-  firstRow,
-  integer,
-  oneRow,
-  pick,
-  type Row,
-  rows,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
+  bigintColumn,
+  defineRowShape,
+  integerColumn,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { ExportVolumeModel } from '#src/modules/exports/exports.model.ts';
@@ -23,14 +23,14 @@ const KEYS_PER_FETCH = 500;
 
 export type BackupRepository = ReturnType<typeof createBackupRepository>;
 
-const exportedSnapshot = shape({ snapshot: text(), takenAt: timestamp() });
-const server = shape({ major: integer() });
-const named = shape({ name: text() });
-const relation = shape({ name: text().nullable() });
-const total = shape({ count: bigint() });
-const migrated = shape({ migrationTime: timestamp() });
-const original = shape({ key: text() });
-const restore = shape({ backup: text() });
+const exportedSnapshot = defineRowShape({ snapshot: textColumn(), takenAt: timestampColumn() });
+const server = defineRowShape({ major: integerColumn() });
+const named = defineRowShape({ name: textColumn() });
+const relation = defineRowShape({ name: textColumn().nullable() });
+const total = defineRowShape({ count: bigintColumn() });
+const migrated = defineRowShape({ migrationTime: timestampColumn() });
+const original = defineRowShape({ key: textColumn() });
+const restore = defineRowShape({ backup: textColumn() });
 
 export function createBackupRepository(db: Knex) {
   return {
@@ -41,23 +41,23 @@ export function createBackupRepository(db: Knex) {
     },
 
     async exportSnapshot(): Promise<{ snapshot: string; takenAt: Date }> {
-      return oneRow(db, exportedSnapshot, 'select pg_export_snapshot() as snapshot, now() as taken_at');
+      return queryOneRow(db, exportedSnapshot, 'select pg_export_snapshot() as snapshot, now() as taken_at');
     },
 
     async serverMajor(): Promise<number> {
       const sql = "select current_setting('server_version_num')::integer / 10000 as major";
-      return (await oneRow(db, server, sql)).major;
+      return (await queryOneRow(db, server, sql)).major;
     },
 
     async lastMigration(): Promise<string | null> {
-      const last = await firstRow(db, named, 'select name::text from knex_migrations order by id desc limit 1');
+      const last = await queryFirstRow(db, named, 'select name::text from knex_migrations order by id desc limit 1');
       return last?.name ?? null;
     },
 
-    knownMigrations: migrationNames,
+    knownMigrations: listMigrationNames,
 
     async listTables(): Promise<string[]> {
-      const tables = await rows(
+      const tables = await queryRows(
         db,
         named,
         `select c.relname::text as name from pg_class c
@@ -69,7 +69,7 @@ export function createBackupRepository(db: Knex) {
     },
 
     async countRows(table: string): Promise<number> {
-      return (await oneRow(db, total, 'select count(*) as count from ??', [table])).count;
+      return (await queryOneRow(db, total, 'select count(*) as count from ??', [table])).count;
     },
 
     /**
@@ -77,12 +77,12 @@ export function createBackupRepository(db: Knex) {
      * id.
      */
     async installation(): Promise<string | null> {
-      const first = await firstRow(db, migrated, 'select migration_time from knex_migrations order by id limit 1');
+      const first = await queryFirstRow(db, migrated, 'select migration_time from knex_migrations order by id limit 1');
       return first?.migrationTime.toISOString() ?? null;
     },
 
     async findExportVolumes(keys: readonly string[]): Promise<Set<string>> {
-      const table = await oneRow(db, relation, "select to_regclass('public.export_volumes')::text as name");
+      const table = await queryOneRow(db, relation, "select to_regclass('public.export_volumes')::text as name");
       // The table `export_volumes` is missing if the database has not been migrated to this version yet.
       if (table.name === null) return new Set();
       const volumes = await ExportVolumeModel.table(db)
@@ -108,7 +108,7 @@ export function createBackupRepository(db: Knex) {
          order by key`,
       );
       for (;;) {
-        const originals = await rows(db, original, `fetch ${KEYS_PER_FETCH} from originals`);
+        const originals = await queryRows(db, original, `fetch ${KEYS_PER_FETCH} from originals`);
         if (originals.length === 0) break;
         yield originals.map(({ key }) => key);
       }
@@ -120,7 +120,7 @@ export function createBackupRepository(db: Knex) {
      * runs.
      */
     async listWriters(): Promise<string[]> {
-      const writers = await rows(
+      const writers = await queryRows(
         db,
         named,
         `select distinct application_name as name from pg_stat_activity
@@ -130,9 +130,9 @@ export function createBackupRepository(db: Knex) {
     },
 
     async findRestore(): Promise<string | null> {
-      const marker = await oneRow(db, relation, "select to_regclass('public.backup_restore')::text as name");
+      const marker = await queryOneRow(db, relation, "select to_regclass('public.backup_restore')::text as name");
       if (marker.name === null) return null;
-      return (await oneRow(db, restore, 'select backup from backup_restore')).backup;
+      return (await queryOneRow(db, restore, 'select backup from backup_restore')).backup;
     },
 
     async beginRestore(backup: string): Promise<void> {
@@ -148,19 +148,19 @@ export function createBackupRepository(db: Knex) {
 /** Name of the table that exists while a restore is unfinished. Backups leave it out. */
 export const restoreMarkerTable = 'backup_restore';
 
-const activeGeneration = shape({
-  orgId: uuid(),
-  documentId: uuid(),
-  generation: integer(),
-  chunksTotal: integer(),
-  model: text(),
-  acl: textArray(),
-  retrievalSettings: text(),
+const activeGeneration = defineRowShape({
+  orgId: uuidColumn(),
+  documentId: uuidColumn(),
+  generation: integerColumn(),
+  chunksTotal: integerColumn(),
+  model: textColumn(),
+  acl: textArrayColumn(),
+  retrievalSettings: textColumn(),
 });
-type ActiveGeneration = Row<typeof activeGeneration>;
+type ActiveGeneration = SqlRow<typeof activeGeneration>;
 
-const chunkHash = pick(ChunkModel, 'id', 'chunkIndex', 'textSha256');
-type ChunkHash = Row<typeof chunkHash>;
+const chunkHash = pickColumns(ChunkModel, 'id', 'chunkIndex', 'textSha256');
+type ChunkHash = SqlRow<typeof chunkHash>;
 
 export function createVectorRebuildRepository(db: Knex) {
   return {
@@ -176,7 +176,7 @@ export function createVectorRebuildRepository(db: Knex) {
           ...['d.orgId', 'd.id as documentId', 'g.generation', 'g.chunksTotal'],
           ...['g.embeddingModel as model', 'd.acl', 'd.retrievalSettings'],
         ]);
-      return rows(db, activeGeneration, active);
+      return queryRows(db, activeGeneration, active);
     },
 
     async listChunks(

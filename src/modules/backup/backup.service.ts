@@ -9,23 +9,23 @@ import {
   type BackupManifest,
   backupFilePaths,
   backupFormatVersion,
-  type CompleteBackup,
-  claimBackupFolder,
   createUnfinishedBackup,
   deleteBackup,
   deleteUnfinishedBackups,
+  type FinishedBackup,
   findBackup,
   findBackupDamage,
   finishBackup,
   listBackups,
+  reserveBackupFolder,
 } from './backup-folder.ts';
 import {
-  type CopiedOriginal,
-  createOriginalCopies,
+  type CopiedOriginalFile,
+  createOriginalFileCopies,
   createProgressPrinter,
   forEachInBatches,
   hashFile,
-  type OriginalCopies,
+  type OriginalFileCopies,
 } from './original-copies.ts';
 
 /**
@@ -69,7 +69,7 @@ export function createBackupService(deps: {
    * Copies an original from the blob store unless the backup folder has it.
    * @returns null if the store has lost the original or has other content under its key
    */
-  async function copyOriginal(copies: OriginalCopies, key: string): Promise<CopiedOriginal | null> {
+  async function copyOriginal(copies: OriginalFileCopies, key: string): Promise<CopiedOriginalFile | null> {
     const existing = await copies.find(key);
     if (existing !== null) return existing;
     try {
@@ -83,7 +83,7 @@ export function createBackupService(deps: {
   /**
    * Copies all originals before the database snapshot is opened, so that the snapshot stays open for a short time only.
    */
-  async function copyStored(copies: OriginalCopies, note: Note): Promise<void> {
+  async function copyStored(copies: OriginalFileCopies, note: Note): Promise<void> {
     const progress = createProgressPrinter(note, (count) => `Originals: ${count} copied or already present …`);
     for (let after: string | null = null; ; ) {
       const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
@@ -104,14 +104,14 @@ export function createBackupService(deps: {
    */
   async function listOriginals(
     snapshot: BackupRepository,
-    copies: OriginalCopies,
+    copies: OriginalFileCopies,
     path: string,
   ): Promise<{ count: number; bytes: number; lost: string[] }> {
     const listed = { count: 0, bytes: 0, lost: [] as string[] };
     const list = await open(path, 'w', 0o600);
     try {
       for await (const keys of snapshot.listOriginals()) {
-        const found = new Map<string, CopiedOriginal>();
+        const found = new Map<string, CopiedOriginalFile>();
         await forEachInBatches(keys, CONCURRENT_COPIES, async (key) => {
           const copy = await copyOriginal(copies, key);
           if (copy === null) listed.lost.push(key);
@@ -136,7 +136,7 @@ export function createBackupService(deps: {
    */
   async function writeSnapshot(
     draft: string,
-    copies: OriginalCopies,
+    copies: OriginalFileCopies,
     known: ReadonlySet<string>,
     note: Note,
   ): Promise<WrittenSnapshot | { lost: string[] }> {
@@ -174,8 +174,8 @@ export function createBackupService(deps: {
     return db.transaction(work, { isolationLevel: 'repeatable read', readOnly: true });
   }
 
-  async function write(folder: string, note: Note): Promise<CompleteBackup> {
-    const copies = createOriginalCopies(folder);
+  async function write(folder: string, note: Note): Promise<FinishedBackup> {
+    const copies = createOriginalFileCopies(folder);
     await copies.deletePartial();
     await deleteUnfinishedBackups(folder);
     const draft = await createUnfinishedBackup(folder);
@@ -213,7 +213,7 @@ export function createBackupService(deps: {
      * Originals that another backup in the folder has are not copied again.
      * @param options.keep number of backups that stay in the folder, including this one; null keeps all
      */
-    async backUp(options: { folder: string; keep: number | null; note: Note }): Promise<CompleteBackup> {
+    async backUp(options: { folder: string; keep: number | null; note: Note }): Promise<FinishedBackup> {
       const { folder, keep, note } = options;
       return withoutOthers(async () => {
         if ((await repository.findRestore()) !== null) {
@@ -221,17 +221,17 @@ export function createBackupService(deps: {
         }
         const installation = await repository.installation();
         if (installation === null) throw new Error('The database has no migrations: there is nothing to back up.');
-        await claimBackupFolder(folder, installation);
+        await reserveBackupFolder(folder, installation);
         const backup = await write(folder, note);
         const older = (await listBackups(folder)).slice(0, keep === null ? 0 : -keep);
         for (const path of older) await deleteBackup(path);
         const lists = (await listBackups(folder)).map((path) => backupFilePaths(path).originals);
-        await createOriginalCopies(folder).deleteUnlisted(lists);
+        await createOriginalFileCopies(folder).deleteUnlisted(lists);
         return backup;
       });
     },
 
-    async check(from: string, note: Note): Promise<CompleteBackup & { faults: string[] }> {
+    async check(from: string, note: Note): Promise<FinishedBackup & { faults: string[] }> {
       const backup = await findBackup(from);
       return { ...backup, faults: await findBackupDamage(backup, note) };
     },

@@ -11,7 +11,7 @@ import { organizationOfBlobKey } from '#src/domain/documents/blob-keys.ts';
 const OWNER_ONLY = 0o700;
 const PROGRESS_INTERVAL_MS = 5_000;
 
-export type CopiedOriginal = { key: string; sizeBytes: number; sha256: string };
+export type CopiedOriginalFile = { key: string; sizeBytes: number; sha256: string };
 
 const copySchema = z.object({ key: z.string(), sizeBytes: z.int().min(0), sha256: z.string() });
 
@@ -19,7 +19,7 @@ const copySchema = z.object({ key: z.string(), sizeBytes: z.int().min(0), sha256
  * Copies of the originals of all backups in a folder, each stored once under its blob key. A copy never needs an
  * update, because the blob store never changes an object.
  */
-export function createOriginalCopies(folder: string) {
+export function createOriginalFileCopies(folder: string) {
   const objects = join(folder, 'originals');
   const incoming = join(folder, 'incoming');
   const pathOf = (key: string): string => {
@@ -32,7 +32,7 @@ export function createOriginalCopies(folder: string) {
 
     deletePartial: () => rm(incoming, { recursive: true, force: true }),
 
-    async find(key: string): Promise<CopiedOriginal | null> {
+    async find(key: string): Promise<CopiedOriginalFile | null> {
       const found = await stat(pathOf(key)).catch(unlessMissing);
       if (found === undefined) return null;
       // Older blob keys end with a UUID instead of the content's hash, so the copy itself is hashed.
@@ -44,7 +44,7 @@ export function createOriginalCopies(folder: string) {
      * Copies an original into the backup folder, and gives the copy its name once it is complete on disk.
      * @returns null if the content does not match the hash in `key`
      */
-    async add(key: string, content: Readable): Promise<CopiedOriginal | null> {
+    async add(key: string, content: Readable): Promise<CopiedOriginalFile | null> {
       const path = join(incoming, randomUUID());
       await mkdir(incoming, { recursive: true, mode: OWNER_ONLY });
       try {
@@ -89,14 +89,14 @@ export function createOriginalCopies(folder: string) {
     /** Syncs the folders of the copies to disk, because otherwise a power loss could undo the renaming of a copy. */
     async sync(): Promise<void> {
       const organizations = (await namesIn(objects)).map((name) => join(objects, name));
-      for (const path of [...organizations, objects, folder]) await fsyncPath(path);
+      for (const path of [...organizations, objects, folder]) await flushPathToDisk(path);
     },
   };
 }
 
-export type OriginalCopies = ReturnType<typeof createOriginalCopies>;
+export type OriginalFileCopies = ReturnType<typeof createOriginalFileCopies>;
 
-export async function* readOriginalsList(path: string): AsyncGenerator<CopiedOriginal> {
+export async function* readOriginalsList(path: string): AsyncGenerator<CopiedOriginalFile> {
   const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY });
   for await (const line of lines) yield copySchema.parse(JSON.parse(line));
 }
@@ -111,7 +111,7 @@ export async function hashFile(path: string): Promise<{ sizeBytes: number; sha25
   return { sizeBytes, sha256: hash.digest('hex') };
 }
 
-export async function fsyncPath(path: string): Promise<void> {
+export async function flushPathToDisk(path: string): Promise<void> {
   const handle = await open(path).catch(unlessMissing);
   await handle?.sync();
   await handle?.close();
@@ -138,7 +138,7 @@ function createMeter() {
  */
 function createListReader(path: string) {
   const copies = readOriginalsList(path);
-  let current: CopiedOriginal | null = null;
+  let current: CopiedOriginalFile | null = null;
   let isOver = false;
   return {
     async has(key: string): Promise<boolean> {

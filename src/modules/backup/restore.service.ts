@@ -8,13 +8,13 @@ import { createBackupRepository, createVectorRebuildRepository } from './backup.
 import {
   type BackupManifest,
   backupFilePaths,
-  type CompleteBackup,
+  type FinishedBackup,
   findBackup,
   findBackupDamage,
 } from './backup-folder.ts';
 import {
-  type CopiedOriginal,
-  createOriginalCopies,
+  type CopiedOriginalFile,
+  createOriginalFileCopies,
   createProgressPrinter,
   forEachInBatches,
   readOriginalsList,
@@ -27,7 +27,7 @@ const CHUNKS_PER_PAGE = 500;
 
 type Note = (line: string) => void;
 
-export type RestoreReport = CompleteBackup & {
+export type RestoreReport = FinishedBackup & {
   /**
    * Numbers of generations whose vectors were rebuilt from stored embeddings, and of those whose stored embeddings are
    * incomplete.
@@ -54,7 +54,7 @@ export function createRestoreService(deps: {
    * Throws if the database is in use or has tables.
    * @returns true if an earlier restore of the same backup was interrupted, so that this one continues it
    */
-  async function requireEmpty({ manifest }: CompleteBackup): Promise<boolean> {
+  async function requireEmpty({ manifest }: FinishedBackup): Promise<boolean> {
     const writers = await repository.listWriters();
     if (writers.length > 0) {
       throw new Error(`The database is in use (${writers.join(', ')}): stop these processes first.`);
@@ -86,7 +86,7 @@ export function createRestoreService(deps: {
     );
   }
 
-  async function requireUndamaged(backup: CompleteBackup, note: Note): Promise<void> {
+  async function requireUndamaged(backup: FinishedBackup, note: Note): Promise<void> {
     note('Checking the backup …');
     const faults = await findBackupDamage(backup, note);
     if (faults.length === 0) return;
@@ -94,11 +94,11 @@ export function createRestoreService(deps: {
     throw new Error(`The backup is damaged: nothing was restored. ${faults[0]}`);
   }
 
-  async function restoreOriginals({ path, folder, manifest }: CompleteBackup, note: Note): Promise<void> {
+  async function restoreOriginals({ path, folder, manifest }: FinishedBackup, note: Note): Promise<void> {
     note('Originals …');
-    const copies = createOriginalCopies(folder);
+    const copies = createOriginalFileCopies(folder);
     const progress = createProgressPrinter(note, (count) => `Originals: ${count} of ${manifest.originals.count} …`);
-    const restoreOne = async ({ key, sizeBytes, sha256 }: CopiedOriginal) => {
+    const restoreOne = async ({ key, sizeBytes, sha256 }: CopiedOriginalFile) => {
       progress.add(1);
       if (await blobs.exists(key)) return;
       const staged = await blobs.stage({ content: await copies.open(key), limitBytes: sizeBytes });
@@ -108,7 +108,7 @@ export function createRestoreService(deps: {
       }
       await blobs.promote(staged.stagingKey, key);
     };
-    let waiting: CopiedOriginal[] = [];
+    let waiting: CopiedOriginalFile[] = [];
     for await (const copy of readOriginalsList(backupFilePaths(path).originals)) {
       waiting.push(copy);
       if (waiting.length < COPIES_PER_BATCH) continue;
@@ -118,7 +118,7 @@ export function createRestoreService(deps: {
     await forEachInBatches(waiting, CONCURRENT_COPIES, restoreOne);
   }
 
-  async function restoreDatabase({ path, manifest }: CompleteBackup, note: Note): Promise<void> {
+  async function restoreDatabase({ path, manifest }: FinishedBackup, note: Note): Promise<void> {
     note('The database …');
     // If `knex_migrations` exists, an interrupted attempt has restored the whole database, and may have migrated it.
     if ((await repository.listTables()).includes('knex_migrations')) return;

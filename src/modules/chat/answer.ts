@@ -14,7 +14,7 @@ import { createLinkFilter } from '#src/domain/chat/link-filter.ts';
 import { extractUrls } from '#src/domain/chat/urls.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError } from '#src/errors.ts';
-import type { ScoringRequestsService } from '#src/modules/alignment/scoring-requests.service.ts';
+import type { ChatScoringQueueService } from '#src/modules/alignment/scoring-requests.service.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalDegradation, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
@@ -31,15 +31,15 @@ import { createChatRepository } from './chat.repository.ts';
 import type { CitationTracker } from './citations.ts';
 import { buildPrompt } from './prompt.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
-import { createReplayBuffer, type RoundEventLog } from './stream.ts';
-import { type ToolLoop, type ToolLoopReply, toModelTool } from './tool-loop.ts';
-import type { ToolChooser } from './tools.ts';
+import { createReplayableBuffer, type RoundEventLog } from './stream.ts';
+import { type ToolCallLoop, type ToolCallLoopReply, toModelTool } from './tool-loop.ts';
+import type { RoundToolChooser } from './tools.ts';
 
 /** Maximum earlier rounds that are read as history for the prompt; the token budget usually allows fewer. */
 const historyRounds = 50;
 
 /** An open round whose lease this process holds. */
-export type OpenRound = {
+export type LeasedOpenRound = {
   chat: Chat;
   agent: ChatAgent;
   round: number;
@@ -48,18 +48,18 @@ export type OpenRound = {
   question: string;
 };
 
-export type AnswerWriter = ReturnType<typeof createAnswerWriter>;
+export type ChatAnswerWriter = ReturnType<typeof createChatAnswerWriter>;
 
 /**
  * Writes the answer of an open round: builds the prompt, calls the model and its tools, checks citations and URLs.
  * Stores either the whole answer or nothing.
  */
-export function createAnswerWriter(deps: {
+export function createChatAnswerWriter(deps: {
   db: Knex;
-  askModel: ToolLoop;
-  chooseTools: ToolChooser;
+  askModel: ToolCallLoop;
+  chooseTools: RoundToolChooser;
   retrieval: Pick<RetrievalService, 'retrieve'>;
-  scoringRequests: Pick<ScoringRequestsService, 'requestScoring'>;
+  scoringRequests: Pick<ChatScoringQueueService, 'requestScoring'>;
   trackCitations: CitationTracker;
   models: Pick<ModelsService, 'contextBudget' | 'contextWindow' | 'priceOf'>;
   tokenCounter: TokenCounter;
@@ -71,7 +71,7 @@ export function createAnswerWriter(deps: {
 
   async function writeAnswer(
     actor: RequestActor,
-    open: OpenRound,
+    open: LeasedOpenRound,
     signal: AbortSignal,
     log: Pick<RoundEventLog, 'token' | 'nextSeq'>,
   ): Promise<CompletedAnswer> {
@@ -82,7 +82,7 @@ export function createAnswerWriter(deps: {
     const { prompt, filter, tools, writtenByPeople, earlierReplies } = prepared;
     const { messages, maxTokens, toolTokens } = prompt;
     const replyCitations = trackCitations(actor, prompt.passages, signal);
-    const pieces = createReplayBuffer<string>();
+    const pieces = createReplayableBuffer<string>();
     const failed = new AbortController();
     const stopped = AbortSignal.any([signal, failed.signal]);
     const request = { model, messages, temperature, maxTokens, signal: stopped };
@@ -145,7 +145,7 @@ export function createAnswerWriter(deps: {
   }
 
   /** Builds the prompt, and collects the texts whose URLs may appear in the reply and in tool calls. */
-  async function prepare(actor: RequestActor, { chat, agent, round, question }: OpenRound, signal: AbortSignal) {
+  async function prepare(actor: RequestActor, { chat, agent, round, question }: LeasedOpenRound, signal: AbortSignal) {
     const { agentPrompt: persona, anchorWords: anchors, chatModel: model, maxTokens } = agent;
     const rounds = createRoundsRepository(db);
     const retrieve = async () => {
@@ -189,7 +189,7 @@ export function createAnswerWriter(deps: {
    * Audits a change that a tool made in another system. The audit entry stays even if the answer fails, and omits the
    * arguments.
    */
-  async function recordAction(actor: RequestActor, { chat, round }: OpenRound, tool: Tool, callKey: string) {
+  async function recordAction(actor: RequestActor, { chat, round }: LeasedOpenRound, tool: Tool, callKey: string) {
     const { orgId, userId: actorId, requestId } = actor;
     const detail = { provider: tool.provider, tool: tool.id, round, call: callKey };
     const entry = { orgId, actorId, action: 'tool.acted', target: chat.id, detail, requestId };
@@ -198,14 +198,19 @@ export function createAnswerWriter(deps: {
     });
   }
 
-  async function costOf(reply: ToolLoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
+  async function costOf(reply: ToolCallLoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
     const price = await models.priceOf(reply.model);
     if (price !== null) return { costUsd: modelCostUsd(price, reply.usage), priceVersion: price.version };
     logger.warn({ model: reply.model }, 'a model without a price counts as free');
     return { costUsd: 0, priceVersion: null };
   }
 
-  async function store(actor: RequestActor, open: OpenRound, answer: CompletedAnswer, lastSeq: number): Promise<void> {
+  async function store(
+    actor: RequestActor,
+    open: LeasedOpenRound,
+    answer: CompletedAnswer,
+    lastSeq: number,
+  ): Promise<void> {
     const { chat, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const stored = db.transaction(async (trx) => {
@@ -285,15 +290,15 @@ const echoPollEveryMs = 15;
 
 const echoBeforeAnyScore: Echo = { state: 'stable', ewma: 100, alignmentScore: 1, round: 0, events: [] };
 
-export type AnswerPresenter = ReturnType<typeof createAnswerPresenter>;
+export type ChatAnswerPresenter = ReturnType<typeof createChatAnswerPresenter>;
 
 /** Builds the response for a stored answer, which also contains the chat's echo and title. */
-export function createAnswerPresenter(deps: { db: Knex; echoWaitMs: number; logger: Logger }) {
+export function createChatAnswerPresenter(deps: { db: Knex; echoWaitMs: number; logger: Logger }) {
   const { db, echoWaitMs, logger } = deps;
   const chats = createChatRepository(db);
 
   /** Waits at most `echoWaitMs` for the worker to score the round, so that the response contains the round's echo. */
-  function fresh({ chat, agent, round }: OpenRound, answer: CompletedAnswer): Promise<ChatAnswer> {
+  function fresh({ chat, agent, round }: LeasedOpenRound, answer: CompletedAnswer): Promise<ChatAnswer> {
     const { assistantReply: reply, citations, toolCalls, answerEvents } = answer;
     const echo = waitForEcho(chat.id, round);
     return present(chat, { round, reply, citations, toolCalls, model: agent.chatModel }, answerEvents, echo);

@@ -1,19 +1,19 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  bigint,
-  boolean,
-  double,
-  integer,
-  json,
-  numeric,
-  pick,
-  type Row,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
-  uuidArray,
+  bigintColumn,
+  booleanColumn,
+  defineRowShape,
+  doubleColumn,
+  integerColumn,
+  jsonColumn,
+  numericColumn,
+  pickColumns,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidArrayColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { AlignmentState, EchoState } from '#src/domain/alignment/chat-state.ts';
@@ -22,99 +22,99 @@ import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 
-export class ChatModel extends model('chats', {
-  id: uuid(),
-  orgId: uuid(),
-  agentId: uuid(),
-  title: text(),
-  titleSource: text<'message' | 'generated' | 'user'>(),
-  visibility: text<Visibility>(),
-  teamIds: uuidArray(),
-  acl: textArray(),
-  roundCount: integer(),
+export class ChatModel extends tableModel('chats', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  agentId: uuidColumn(),
+  title: textColumn(),
+  titleSource: textColumn<'message' | 'generated' | 'user'>(),
+  visibility: textColumn<Visibility>(),
+  teamIds: uuidArrayColumn(),
+  acl: textArrayColumn(),
+  roundCount: integerColumn(),
   /** Number of the scored round whose alignment state the chat shows; 0 before the first. */
-  echoRound: integer(),
-  echoState: text<EchoState>(),
-  ewma: double(),
-  alignmentScore: double(),
-  inputTokens: bigint(),
-  completionTokens: bigint(),
+  echoRound: integerColumn(),
+  echoState: textColumn<EchoState>(),
+  ewma: doubleColumn(),
+  alignmentScore: doubleColumn(),
+  inputTokens: bigintColumn(),
+  completionTokens: bigintColumn(),
   /** Latency of the newest complete round. */
-  latencyMs: integer(),
-  ragEnabled: boolean(),
-  ragReranking: boolean().nullable(),
-  ragRerankingType: text<RerankerType>().nullable(),
-  ragIncludeDocumentIds: uuidArray().nullable(),
-  ragExcludeDocumentIds: uuidArray().nullable(),
-  createdBy: uuid(),
-  createdAt: timestamp(),
-  updatedAt: timestamp(),
-  rescoringWantedAt: timestamp().nullable(),
-  rescoredTo: integer(),
-  version: integer(),
+  latencyMs: integerColumn(),
+  ragEnabled: booleanColumn(),
+  ragReranking: booleanColumn().nullable(),
+  ragRerankingType: textColumn<RerankerType>().nullable(),
+  ragIncludeDocumentIds: uuidArrayColumn().nullable(),
+  ragExcludeDocumentIds: uuidArrayColumn().nullable(),
+  createdBy: uuidColumn(),
+  createdAt: timestampColumn(),
+  updatedAt: timestampColumn(),
+  rescoringWantedAt: timestampColumn().nullable(),
+  rescoredTo: integerColumn(),
+  version: integerColumn(),
 }) {}
 
-export class RoundModel extends model(
+export class RoundModel extends tableModel(
   'rounds',
   {
-    orgId: uuid(),
-    chatId: uuid(),
-    round: integer(),
-    status: text<'open' | 'complete' | 'error'>(),
-    userContent: text(),
-    assistantReply: text().nullable(),
-    model: text(),
-    citations: json<Citation[]>(),
-    answerEvents: json<AlignmentEvent[]>(),
-    idempotencyKey: text().nullable(),
-    inputTokens: integer(),
-    cachedInputTokens: integer(),
-    completionTokens: integer(),
-    costUsd: numeric(),
-    latencyMs: integer().nullable(),
-    errorCode: text().nullable(),
-    leaseOwner: text().nullable(),
-    leaseExpiresAt: timestamp().nullable(),
-    pruned: boolean(),
-    startedAt: timestamp(),
-    finishedAt: timestamp().nullable(),
-    scoredAt: timestamp().nullable(),
-    scorerVersion: text().nullable(),
-    userScore: double().nullable(),
-    agentScore: double().nullable(),
-    neutral: boolean().nullable(),
-    refusalKind: text<RefusalKind>().nullable(),
-    alignmentScore: double().nullable(),
-    ewma: double().nullable(),
-    echoState: text<EchoState>().nullable(),
-    foldState: json<AlignmentState>().nullable(),
-    events: json<AlignmentEvent[]>(),
+    orgId: uuidColumn(),
+    chatId: uuidColumn(),
+    round: integerColumn(),
+    status: textColumn<'open' | 'complete' | 'error'>(),
+    userContent: textColumn(),
+    assistantReply: textColumn().nullable(),
+    model: textColumn(),
+    citations: jsonColumn<Citation[]>(),
+    answerEvents: jsonColumn<AlignmentEvent[]>(),
+    idempotencyKey: textColumn().nullable(),
+    inputTokens: integerColumn(),
+    cachedInputTokens: integerColumn(),
+    completionTokens: integerColumn(),
+    costUsd: numericColumn(),
+    latencyMs: integerColumn().nullable(),
+    errorCode: textColumn().nullable(),
+    leaseOwner: textColumn().nullable(),
+    leaseExpiresAt: timestampColumn().nullable(),
+    pruned: booleanColumn(),
+    startedAt: timestampColumn(),
+    finishedAt: timestampColumn().nullable(),
+    scoredAt: timestampColumn().nullable(),
+    scorerVersion: textColumn().nullable(),
+    userScore: doubleColumn().nullable(),
+    agentScore: doubleColumn().nullable(),
+    neutral: booleanColumn().nullable(),
+    refusalKind: textColumn<RefusalKind>().nullable(),
+    alignmentScore: doubleColumn().nullable(),
+    ewma: doubleColumn().nullable(),
+    echoState: textColumn<EchoState>().nullable(),
+    foldState: jsonColumn<AlignmentState>().nullable(),
+    events: jsonColumn<AlignmentEvent[]>(),
     /** Id of the event stream of the newest attempt to answer; null in rounds older than this column. */
-    streamId: uuid().nullable(),
+    streamId: uuidColumn().nullable(),
     /** Number of times that the user sent the message again after the round failed. */
-    attempt: integer(),
+    attempt: integerColumn(),
     /** Sequence number of the round's last event; null while the round is open or if its process died. */
-    lastSeq: bigint().nullable(),
+    lastSeq: bigintColumn().nullable(),
     /** Last time that a reconnected client was reading the answer; written only with `STREAM_ON_DISCONNECT=cancel`. */
-    followedAt: timestamp().nullable(),
-    priceVersion: text().nullable(),
-    toolCalls: json<ToolCallRecord[]>(),
-    scoreSource: text<'embedding' | 'words' | 'llm'>().nullable(),
-    refusalReading: json<Refusal>().nullable(),
+    followedAt: timestampColumn().nullable(),
+    priceVersion: textColumn().nullable(),
+    toolCalls: jsonColumn<ToolCallRecord[]>(),
+    scoreSource: textColumn<'embedding' | 'words' | 'llm'>().nullable(),
+    refusalReading: jsonColumn<Refusal>().nullable(),
   },
   ['chatId', 'round'],
 ) {}
 
-export class RoundEventModel extends model(
+export class RoundEventModel extends tableModel(
   'round_events',
   {
-    orgId: uuid(),
-    streamId: uuid(),
-    firstSeq: bigint(),
-    lastSeq: bigint(),
-    chatId: uuid(),
-    events: text(),
-    createdAt: timestamp(),
+    orgId: uuidColumn(),
+    streamId: uuidColumn(),
+    firstSeq: bigintColumn(),
+    lastSeq: bigintColumn(),
+    chatId: uuidColumn(),
+    events: textColumn(),
+    createdAt: timestampColumn(),
   },
   ['streamId', 'firstSeq'],
 ) {}
@@ -122,7 +122,7 @@ export class RoundEventModel extends model(
 /**
  * Retrieval settings of the chat's newest message. A null setting leaves the choice to each document's own setting.
  */
-const ragSettings = pick(
+const ragSettings = pickColumns(
   ChatModel,
   'ragEnabled',
   'ragReranking',
@@ -130,7 +130,7 @@ const ragSettings = pick(
   'ragIncludeDocumentIds',
   'ragExcludeDocumentIds',
 );
-export type RagSettings = Row<typeof ragSettings>;
+export type RagSettings = SqlRow<typeof ragSettings>;
 
 export function retrievalSettings(chat: RagSettings) {
   return {
@@ -140,14 +140,14 @@ export function retrievalSettings(chat: RagSettings) {
   };
 }
 
-export type Chat = Row<typeof ChatModel>;
+export type Chat = SqlRow<typeof ChatModel>;
 
 export type NewChat = RagSettings &
   Pick<Chat, 'id' | 'orgId' | 'agentId' | 'title' | 'titleSource' | 'visibility' | 'teamIds' | 'acl' | 'createdBy'>;
 
 /** `scoringPending` is true while a complete round of the chat has no scores. */
-export const chatSummary = shape({ ...ChatModel.columns, scoringPending: boolean() });
-export type ChatSummary = Row<typeof chatSummary>;
+export const chatSummaryRowShape = defineRowShape({ ...ChatModel.columns, scoringPending: booleanColumn() });
+export type ChatSummary = SqlRow<typeof chatSummaryRowShape>;
 
 export type ToolCallRecord = {
   id: string;
@@ -171,11 +171,11 @@ export type ToolCallRecord = {
 
 export type Citation = { chunkId: string; documentId: string };
 
-export type Round = Row<typeof RoundModel>;
+export type Round = SqlRow<typeof RoundModel>;
 
 export type RoundKey = { chatId: string; round: number };
 
-export type StreamKey = RoundKey & { streamId: string };
+export type RoundStreamKey = RoundKey & { streamId: string };
 
 export type RoundEvent =
   | { event: 'token'; text: string }
@@ -183,21 +183,21 @@ export type RoundEvent =
   | { event: 'error'; code: string; detail: string };
 
 /** `seq` increases within an attempt and is unique in the round. */
-export type NumberedEvent = RoundEvent & { seq: number };
+export type NumberedRoundEvent = RoundEvent & { seq: number };
 
-export const isLastEvent = ({ event }: RoundEvent): boolean => event !== 'token';
+export const isLastRoundEvent = ({ event }: RoundEvent): boolean => event !== 'token';
 
 /**
  * Sequence number before the first event of an attempt. Each attempt has ten million numbers, more than any answer
  * needs.
  */
-export const seqBeforeAttempt = (attempt: number): number => attempt * 10_000_000;
+export const eventSeqBeforeAttempt = (attempt: number): number => attempt * 10_000_000;
 
 /**
  * Sequence number of an attempt's `error` event: equal in every process, and higher than that of any other event of the
  * attempt, stored or not.
  */
-export const errorEventSeq = (attempt: number): number => seqBeforeAttempt(attempt + 1);
+export const errorEventSeq = (attempt: number): number => eventSeqBeforeAttempt(attempt + 1);
 
 export type CompletedAnswer = {
   assistantReply: string;
@@ -213,7 +213,7 @@ export type CompletedAnswer = {
   latencyMs: number;
 };
 
-export const chatAgent = pick(
+export const chatAgentRowShape = pickColumns(
   AgentModel,
   'id',
   'orgId',
@@ -227,7 +227,7 @@ export const chatAgent = pick(
   'enabledTools',
   'deletedAt',
 );
-export type ChatAgent = Row<typeof chatAgent>;
+export type ChatAgent = SqlRow<typeof chatAgentRowShape>;
 
 export type Echo = { state: EchoState; ewma: number; alignmentScore: number; round: number; events: AlignmentEvent[] };
 

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
-import { whereReadable } from '#src/adapters/postgres/readable.ts';
-import { firstRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
+import { defineRowShape, queryFirstRow, queryRows, textColumn } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
@@ -11,21 +11,21 @@ import {
   type ChatAgent,
   ChatModel,
   type ChatSummary,
-  chatAgent,
-  chatSummary,
+  chatAgentRowShape,
+  chatSummaryRowShape,
   type NewChat,
   type RagSettings,
   RoundEventModel,
 } from './chat.model.ts';
 
-const listedChat = shape({ ...chatSummary.columns, sortKey: text() });
+const listedChat = defineRowShape({ ...chatSummaryRowShape.columns, sortKey: textColumn() });
 
 export type ChatFilter = { agentId?: string | undefined; mine: boolean };
 
 export function createChatRepository(db: Knex) {
   const chats = () => ChatModel.table(db);
   const readable = (actor: Actor, filter: ChatFilter = { mine: false }) =>
-    whereReadable(chats(), actor, 'chats').where({
+    whereReadableByActor(chats(), actor, 'chats').where({
       ...(filter.agentId !== undefined && { agentId: filter.agentId }),
       ...(filter.mine && { createdBy: actor.userId }),
     });
@@ -51,7 +51,11 @@ export function createChatRepository(db: Knex) {
     },
 
     async findReadable(actor: Actor, chatId: string): Promise<ChatSummary | undefined> {
-      return firstRow(db, chatSummary, readable(actor).where({ id: chatId }).select('chats.*', scoringPending()));
+      return queryFirstRow(
+        db,
+        chatSummaryRowShape,
+        readable(actor).where({ id: chatId }).select('chats.*', scoringPending()),
+      );
     },
 
     async findTitle(orgId: string, chatId: string): Promise<string | undefined> {
@@ -65,7 +69,7 @@ export function createChatRepository(db: Knex) {
     ): Promise<{ items: ChatSummary[]; last: ListPosition | null }> {
       const query = readable(actor, filter).select('chats.*', scoringPending());
       const listed = orderNewestFirst(query, { ...page, time: 'chats.updatedAt', id: 'chats.id' });
-      return toListPage(await rows(db, listedChat, listed), page.limit);
+      return toListPage(await queryRows(db, listedChat, listed), page.limit);
     },
 
     async count(actor: Actor, filter: ChatFilter): Promise<number> {
@@ -120,8 +124,8 @@ export function createChatRepository(db: Knex) {
 
     /** Also returns deleted and unreadable agents; the caller checks `deletedAt` and `acl`. */
     async findAgent(orgId: string, agentId: string): Promise<ChatAgent | undefined> {
-      const agent = AgentModel.table(db).where({ orgId, id: agentId }).select(Object.keys(chatAgent.columns));
-      return firstRow(db, chatAgent, agent);
+      const agent = AgentModel.table(db).where({ orgId, id: agentId }).select(Object.keys(chatAgentRowShape.columns));
+      return queryFirstRow(db, chatAgentRowShape, agent);
     },
   };
 }

@@ -2,13 +2,20 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import { booleanTextField, idField } from '#src/http/request/fields.ts';
+import { booleanTextField, uuidField } from '#src/http/request/fields.ts';
 import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, eventStream, fileAnswer, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import {
+  createdAnswer,
+  eventStreamAnswer,
+  fileAnswer,
+  noContentAnswer,
+  okAnswer,
+  okAnswerWithVersion,
+} from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
-import type { NumberedEvent } from './chat.model.ts';
+import type { NumberedRoundEvent } from './chat.model.ts';
 import {
   chatHistorySchema,
   chatListSchema,
@@ -19,14 +26,14 @@ import {
   toChatHistoryDto,
   toChatMessageDto,
   toChatSummaryDto,
-  toEventPosition,
+  toRoundEventPosition,
   toSendMessageInput,
   toStreamEvent,
 } from './chat.schema.ts';
 import type { ChatService } from './chat.service.ts';
 import { chatExportFormats, exportChat } from './chat-export.ts';
 
-const params = z.strictObject({ chat_id: idParam('chat_not_found') });
+const params = z.strictObject({ chat_id: uuidPathParam('chat_not_found') });
 
 const sendErrors = [
   'agent_not_found',
@@ -43,16 +50,16 @@ const sendErrors = [
 /** Error codes of model failures, which `POST /chat/stream` sends in its last event. */
 const modelErrors = ['model_unavailable', 'model_rejected', 'model_response_invalid', 'model_not_configured'] as const;
 
-export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }: { basePath: string }): Route[] {
-  const serialized = new WeakMap<NumberedEvent, ServerSentEvent>();
-  const toSharedEvent = (round: number, event: NumberedEvent): ServerSentEvent => {
+export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }: { basePath: string }): HttpRoute[] {
+  const serialized = new WeakMap<NumberedRoundEvent, ServerSentEvent>();
+  const toSharedEvent = (round: number, event: NumberedRoundEvent): ServerSentEvent => {
     const known = serialized.get(event) ?? toStreamEvent(round, event);
     serialized.set(event, known);
     return known;
   };
 
   return [
-    route({
+    defineRoute({
       method: 'post',
       path: '/chat',
       operationId: 'sendMessage',
@@ -70,10 +77,10 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       handle: async ({ actor, body, idempotencyKey }) => {
         const run = await chat.send(actor, toSendMessageInput(body, idempotencyKey));
         const dto = toChatMessageDto(await run.answer);
-        return run.isNewChat ? created(dto) : ok(dto);
+        return run.isNewChat ? createdAnswer(dto) : okAnswer(dto);
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/chat/stream',
       operationId: 'streamMessage',
@@ -89,7 +96,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
         const run = await chat.send(actor, toSendMessageInput(body, idempotencyKey));
         run.answer.catch(() => undefined);
         const headers = { 'Content-Location': `${basePath}/chat/${run.chatId}/stream` };
-        return eventStream(
+        return eventStreamAnswer(
           async (sink) => {
             run.readBy(sink.closed);
             // Reads all events even after a disconnect, because the whole response is stored for its Idempotency-Key.
@@ -99,7 +106,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
         );
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/chat/:chat_id/stream',
       operationId: 'replayStream',
@@ -114,10 +121,10 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       },
       errors: ['chat_not_found', 'malformed_request'],
       handle: async ({ actor, actorNow, params: { chat_id }, lastEventId }) => {
-        const replayed = await chat.replay(actor, chat_id, toEventPosition(lastEventId));
-        if (replayed === null) return noContent();
+        const replayed = await chat.replay(actor, chat_id, toRoundEventPosition(lastEventId));
+        if (replayed === null) return noContentAnswer();
         const { round, events } = replayed;
-        return eventStream(
+        return eventStreamAnswer(
           async (sink) => {
             for await (const event of events(sink.closed, actorNow)) await sink.send(toSharedEvent(round, event));
           },
@@ -125,7 +132,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
         );
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/chat',
       operationId: 'listChats',
@@ -134,7 +141,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       access: 'user',
       query: z.strictObject({
         ...keysetQuery,
-        agent_id: idField.optional(),
+        agent_id: uuidField.optional(),
         mine: booleanTextField.default(false).describe('Only those that you started.'),
       }),
       responses: { 200: { description: 'A page of chats', schema: chatListSchema } },
@@ -143,10 +150,10 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
         const list = { list: 'chats', filter };
         const page = { limit: query.limit, after: cursors.decode(query.cursor, list) };
         const { items, last, total } = await chat.list(actor, filter, page);
-        return ok({ items: items.map(toChatSummaryDto), next_cursor: cursors.encode(last, list), total });
+        return okAnswer({ items: items.map(toChatSummaryDto), next_cursor: cursors.encode(last, list), total });
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/chat/:chat_id',
       operationId: 'getChat',
@@ -158,10 +165,10 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       errors: ['chat_not_found'],
       handle: async ({ actor, params: { chat_id } }) => {
         const history = await chat.history(actor, chat_id);
-        return okWithVersion(toChatHistoryDto(history), history.chat);
+        return okAnswerWithVersion(toChatHistoryDto(history), history.chat);
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/chat/:chat_id/export',
       operationId: 'exportChat',
@@ -191,7 +198,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
         return textFile({ ...described, text });
       },
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/chat/:chat_id',
       operationId: 'renameChat',
@@ -204,9 +211,9 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       responses: { 200: { description: 'The chat as lists show it', schema: chatSummarySchema } },
       errors: ['chat_not_found', 'forbidden'],
       handle: async ({ actor, params: { chat_id }, body, expectedVersions }) =>
-        ok(toChatSummaryDto(await chat.rename(actor, chat_id, body.title, expectedVersions))),
+        okAnswer(toChatSummaryDto(await chat.rename(actor, chat_id, body.title, expectedVersions))),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/chat/:chat_id',
       operationId: 'deleteChat',
@@ -218,7 +225,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       errors: ['chat_not_found', 'forbidden'],
       handle: async ({ actor, params: { chat_id } }) => {
         await chat.remove(actor, chat_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
   ];

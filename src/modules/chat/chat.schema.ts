@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
+import { alignmentWorkflowId, workflowPartJobId } from '#src/contracts/workflow-ids.ts';
 import { isBlank, isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { appError } from '#src/errors.ts';
-import { idField, nameField, notBlankPattern, visibilityField } from '#src/http/request/fields.ts';
+import { nameField, notBlankPattern, uuidField, visibilityField } from '#src/http/request/fields.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
-import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent, ToolCallRecord } from './chat.model.ts';
-import type { EventPosition, SendMessageInput } from './rounds.ts';
+import type { ChatAnswer, ChatHistory, ChatSummary, NumberedRoundEvent, ToolCallRecord } from './chat.model.ts';
+import type { RoundEventPosition, SendMessageInput } from './rounds.ts';
 
-const ids = z.array(idField).max(1_000).optional();
+const ids = z.array(uuidField).max(1_000).optional();
 
 export const sendMessageBody = z
   .strictObject({
@@ -18,10 +18,10 @@ export const sendMessageBody = z
       .refine(isStorableInPostgres, 'must not hold NUL characters')
       .refine((text) => !isBlank(text), 'must not be blank')
       .meta({ pattern: notBlankPattern }),
-    chat_id: idField.optional().describe('Omit to start a chat.'),
-    agent_id: idField.optional().describe('Required to start a chat.'),
+    chat_id: uuidField.optional().describe('Omit to start a chat.'),
+    agent_id: uuidField.optional().describe('Required to start a chat.'),
     visibility: visibilityField.optional(),
-    team_ids: z.array(idField).max(100).optional(),
+    team_ids: z.array(uuidField).max(100).optional(),
     enable_rag: z.boolean().default(true),
     include_document_ids: ids.describe('Search only these documents; an empty list restricts nothing.'),
     exclude_document_ids: ids.describe('Search all documents except these; an empty list restricts nothing.'),
@@ -49,7 +49,7 @@ export const sendMessageBody = z
 export const renameChatBody = z.strictObject({ title: nameField });
 
 const citations = z
-  .array(z.strictObject({ chunk_id: idField, document_id: idField }))
+  .array(z.strictObject({ chunk_id: uuidField, document_id: uuidField }))
   .describe('`[k]` in the text refers to the k-th of these.');
 
 const toolCalls = z
@@ -79,7 +79,7 @@ const alignmentEvent = z.strictObject({
 
 export const chatMessageSchema = z
   .strictObject({
-    chat_id: idField,
+    chat_id: uuidField,
     reply: z.string(),
     model: z.string(),
     echo: z.strictObject({
@@ -98,8 +98,8 @@ export const chatMessageSchema = z
 
 export const chatSummarySchema = z
   .strictObject({
-    id: idField,
-    agent_id: idField,
+    id: uuidField,
+    agent_id: uuidField,
     title: z.string(),
     round: z.int(),
     echo_state: z.string(),
@@ -111,8 +111,8 @@ export const chatSummarySchema = z
     rag_enabled: z.boolean(),
     rag_reranking: z.boolean().describe('Requested by the newest message.'),
     rag_reranking_type: z.enum(['cross_encoder', 'llm']),
-    rag_include_document_ids: z.array(idField).nullable(),
-    rag_exclude_document_ids: z.array(idField).nullable(),
+    rag_include_document_ids: z.array(uuidField).nullable(),
+    rag_exclude_document_ids: z.array(uuidField).nullable(),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -126,8 +126,8 @@ export const chatListSchema = z.strictObject({
 
 export const chatHistorySchema = z
   .strictObject({
-    chat_id: idField,
-    agent_id: idField,
+    chat_id: uuidField,
+    agent_id: uuidField,
     title: z.string(),
     messages: z.array(
       z.strictObject({
@@ -197,7 +197,7 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
       events: echo.events,
     },
     title: answer.title,
-    postprocess_job_id: jobPartId(alignmentWorkflowId(answer.chatId), answer.round),
+    postprocess_job_id: workflowPartJobId(alignmentWorkflowId(answer.chatId), answer.round),
     citations: answer.citations.map(toCitationDto),
     tool_calls: answer.toolCalls.map(toToolCallDto),
   };
@@ -207,7 +207,7 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
  * Serializes an event of an answer for Server-Sent Events. Its `id` is `<round>:<seq>`, which a reconnecting client
  * sends as `Last-Event-ID`.
  */
-export function toStreamEvent(round: number, event: NumberedEvent): ServerSentEvent {
+export function toStreamEvent(round: number, event: NumberedRoundEvent): ServerSentEvent {
   const id = `${round}:${event.seq}`;
   switch (event.event) {
     case 'token':
@@ -220,7 +220,7 @@ export function toStreamEvent(round: number, event: NumberedEvent): ServerSentEv
 }
 
 /** Parses a `Last-Event-ID`. Throws `malformed_request` if it is not `<round>:<seq>`. */
-export function toEventPosition(lastEventId: string | null): EventPosition | null {
+export function toRoundEventPosition(lastEventId: string | null): RoundEventPosition | null {
   if (lastEventId === null) return null;
   const [, round, seq] = /^([1-9]\d{0,8}):(\d{1,15})$/.exec(lastEventId) ?? [];
   if (round === undefined || seq === undefined) {

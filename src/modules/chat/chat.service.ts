@@ -3,12 +3,12 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import { AppError, appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
-import type { ScoringRequestsService } from '#src/modules/alignment/scoring-requests.service.ts';
+import { AppError, appError, fieldError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import type { ChatScoringQueueService } from '#src/modules/alignment/scoring-requests.service.ts';
 import type { AuthService } from '#src/modules/auth/auth.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Metrics } from '#src/ports/telemetry.ts';
-import { type AnswerWriter, createAnswerPresenter, type OpenRound } from './answer.ts';
+import { type ChatAnswerWriter, createChatAnswerPresenter, type LeasedOpenRound } from './answer.ts';
 import {
   type Chat,
   type ChatAnswer,
@@ -16,26 +16,26 @@ import {
   type ChatSummary,
   type CompletedAnswer,
   errorEventSeq,
-  type NumberedEvent,
+  type NumberedRoundEvent,
   type Round,
 } from './chat.model.ts';
 import { type ChatFilter, createChatRepository } from './chat.repository.ts';
 import { createRoundEventsRepository } from './round-events.repository.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 import {
-  createRoundReplay,
+  type ChatRoundOpener,
+  createRoundEventReplay,
   keepRoundLease,
-  type RoundOpener,
   requireWritableChat,
   roundLeaseSeconds,
   type SendMessageInput,
 } from './rounds.ts';
 import {
-  createEventFollower,
-  createEventRecorder,
+  type ClientDisconnectPolicy,
+  createRoundEventFollower,
   createRoundEventLog,
+  createRoundEventRecorder,
   createRoundMetrics,
-  type DisconnectPolicy,
   type RoundEventLog,
   watchAnswerReaders,
   watchUserRights,
@@ -48,7 +48,7 @@ type RoundRun = {
   chatId: string;
   round: number;
   isNewChat: boolean;
-  events(): AsyncIterable<NumberedEvent>;
+  events(): AsyncIterable<NumberedRoundEvent>;
   /** Registers the client whose disconnect may cancel the answer; does nothing unless `onDisconnect` is `cancel`. */
   readBy(closed: AbortSignal): void;
   answer: Promise<ChatAnswer>;
@@ -60,13 +60,13 @@ export type ChatService = ReturnType<typeof createChatService>;
 
 export function createChatService(deps: {
   db: Knex;
-  openRound: RoundOpener;
-  writeAnswer: AnswerWriter;
+  openRound: ChatRoundOpener;
+  writeAnswer: ChatAnswerWriter;
   retrieval: Pick<RetrievalService, 'unreadableDocuments'>;
-  scoringRequests: Pick<ScoringRequestsService, 'nudge'>;
+  scoringRequests: Pick<ChatScoringQueueService, 'nudge'>;
   accounts: Pick<AuthService, 'findActor'>;
   echoWaitMs: number;
-  onDisconnect: DisconnectPolicy;
+  onDisconnect: ClientDisconnectPolicy;
   isOutage: (error: unknown) => boolean;
   metrics: Pick<Metrics, 'count' | 'time'>;
   logger: Logger;
@@ -76,14 +76,14 @@ export function createChatService(deps: {
   const chats = createChatRepository(db);
   const rounds = createRoundsRepository(db);
   const roundEvents = createRoundEventsRepository(db);
-  const recorder = createEventRecorder({ events: roundEvents, isOutage, logger });
-  const follower = createEventFollower({
+  const recorder = createRoundEventRecorder({ events: roundEvents, isOutage, logger });
+  const follower = createRoundEventFollower({
     events: roundEvents,
     rounds,
     recordsFollowers: onDisconnect === 'cancel',
     logger,
   });
-  const presenter = createAnswerPresenter({ db, echoWaitMs, logger });
+  const presenter = createChatAnswerPresenter({ db, echoWaitMs, logger });
   const shutdown = new AbortController();
   let isDraining = false;
   const running = new Set<Promise<void>>();
@@ -118,13 +118,13 @@ export function createChatService(deps: {
 
   function runOfStored(chat: Chat, stored: Round): AnswerRun {
     const answer = presenter.stored(chat, stored);
-    async function* events(): AsyncGenerator<NumberedEvent> {
+    async function* events(): AsyncGenerator<NumberedRoundEvent> {
       yield { seq: stored.lastSeq ?? 1, event: 'done', answer: await answer };
     }
     return { events, readBy: () => undefined, answer };
   }
 
-  function startAnswer(actor: RequestActor, open: OpenRound): AnswerRun {
+  function startAnswer(actor: RequestActor, open: LeasedOpenRound): AnswerRun {
     const { chat, round, leaseOwner: streamId } = open;
     const stream = { orgId: chat.orgId, chatId: chat.id, round, streamId };
     const readers = watchAnswerReaders(stream, rounds, logger);
@@ -149,7 +149,7 @@ export function createChatService(deps: {
    */
   async function answerRound(
     actor: RequestActor,
-    open: OpenRound,
+    open: LeasedOpenRound,
     log: RoundEventLog,
     abandoned: AbortSignal,
   ): Promise<ChatAnswer> {
@@ -181,7 +181,7 @@ export function createChatService(deps: {
    * Ends a failed round, and retries while the database is down, because the user cannot send the message again while
    * the round is open.
    */
-  async function closeFailed({ chat, round, leaseOwner, attempt }: OpenRound, code: string): Promise<void> {
+  async function closeFailed({ chat, round, leaseOwner, attempt }: LeasedOpenRound, code: string): Promise<void> {
     const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, errorEventSeq(attempt));
     const closeLater = async () => {
       for (const leaseEnd = Date.now() + roundLeaseSeconds * 1_000; Date.now() < leaseEnd; ) {
@@ -234,7 +234,7 @@ export function createChatService(deps: {
       return begun;
     },
 
-    replay: createRoundReplay({ db, follower, presenter, logger }),
+    replay: createRoundEventReplay({ db, follower, presenter, logger }),
 
     async list(actor: Actor, filter: ChatFilter, page: { limit: number; after: ListPosition | null }) {
       const [{ items, last }, total] = await Promise.all([chats.list(actor, filter, page), chats.count(actor, filter)]);
@@ -254,7 +254,7 @@ export function createChatService(deps: {
     },
 
     /** Sets a title that generated titles do not replace. Throws `precondition_failed`. */
-    async rename(actor: Actor, chatId: string, title: string, expected: ExpectedVersions): Promise<ChatSummary> {
+    async rename(actor: Actor, chatId: string, title: string, expected: VersionsOfIfMatch): Promise<ChatSummary> {
       return db.transaction(async (trx) => {
         requireExpectedVersion(expected, await lockOwn(trx, actor, chatId));
         const repository = createChatRepository(trx);

@@ -2,12 +2,12 @@ import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { cosineSimilarity } from '#src/domain/alignment/score.ts';
 import {
-  attributePassages,
-  attributionScore,
   createCitationMarkerRewriter,
   type DroppedCitation,
+  findSourcePassages,
   minCitationSupport,
-  sharedWordShare,
+  scoreSentenceAttribution,
+  shareOfWordsInPassage,
   splitReplyIntoStatements,
 } from '#src/domain/chat/citation-markers.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
@@ -101,7 +101,7 @@ export function createCitationTracker(deps: {
     }
 
     async function isSupported(statement: string, chunk: RetrievedChunk): Promise<boolean> {
-      const shared = sharedWordShare(contentWords(statement), wordsOf(chunk));
+      const shared = shareOfWordsInPassage(contentWords(statement), wordsOf(chunk));
       if (shared >= minCitationSupport) return true;
       await comparisonsOf.get(chunk)?.embed([statement], [chunk]);
       return similarity(statement, chunk) >= minCitationSupport;
@@ -128,8 +128,8 @@ export function createCitationTracker(deps: {
       ]);
       const candidates = chunks.filter((chunk) => readable.has(chunk.chunkId));
       const wordsOfStatements = new Map(statements.map((statement) => [statement, contentWords(statement)]));
-      return attributePassages(statements, candidates, (statement, chunk) =>
-        attributionScore(similarity(statement, chunk), wordsOfStatements.get(statement) ?? [], wordsOf(chunk)),
+      return findSourcePassages(statements, candidates, (statement, chunk) =>
+        scoreSentenceAttribution(similarity(statement, chunk), wordsOfStatements.get(statement) ?? [], wordsOf(chunk)),
       );
     }
 

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
-import { pick, rows } from '#src/adapters/postgres/shapes.ts';
-import { type NumberedEvent, RoundEventModel, type StreamKey } from './chat.model.ts';
+import { pickColumns, queryRows } from '#src/adapters/postgres/shapes.ts';
+import { type NumberedRoundEvent, RoundEventModel, type RoundStreamKey } from './chat.model.ts';
 
 type StreamCursor = { streamId: string; afterSeq: number };
 
-export type EventBatch = StreamKey & { orgId: string; events: readonly NumberedEvent[] };
+export type RoundEventBatch = RoundStreamKey & { orgId: string; events: readonly NumberedRoundEvent[] };
 
 /** Events are kept longer than clients take to reconnect. */
 const KEPT_SECONDS = 60;
@@ -16,7 +16,7 @@ export function createRoundEventsRepository(db: Knex) {
      * be inserted again with more events. Skips batches whose round was deleted, reopened, or ended by a process other
      * than the writer.
      */
-    async insert(batches: readonly EventBatch[]): Promise<void> {
+    async insert(batches: readonly RoundEventBatch[]): Promise<void> {
       await db.raw(
         `insert into round_events (org_id, stream_id, chat_id, first_seq, last_seq, events)
          select b.org_id, stream_id, chat_id, b.first_seq, b.last_seq, b.events
@@ -43,10 +43,10 @@ export function createRoundEventsRepository(db: Knex) {
     /**
      * Returns events by stream id, in order. The first ones may precede the cursor, because whole batches are read.
      */
-    async listAfter(cursors: readonly StreamCursor[]): Promise<Map<string, NumberedEvent[]>> {
-      const batches = await rows(
+    async listAfter(cursors: readonly StreamCursor[]): Promise<Map<string, NumberedRoundEvent[]>> {
+      const batches = await queryRows(
         db,
-        pick(RoundEventModel, 'streamId', 'events'),
+        pickColumns(RoundEventModel, 'streamId', 'events'),
         `select e.stream_id, e.events
          from unnest(?::uuid[], ?::bigint[]) as c (stream_id, after_seq)
          cross join lateral (
@@ -55,10 +55,10 @@ export function createRoundEventsRepository(db: Knex) {
          order by e.stream_id, e.first_seq`,
         [cursors.map(({ streamId }) => streamId), cursors.map(({ afterSeq }) => afterSeq)],
       );
-      const found = new Map<string, NumberedEvent[]>();
+      const found = new Map<string, NumberedRoundEvent[]>();
       for (const { streamId, events } of batches) {
         const ofStream = found.get(streamId) ?? [];
-        ofStream.push(...(JSON.parse(events) as NumberedEvent[]));
+        ofStream.push(...(JSON.parse(events) as NumberedRoundEvent[]));
         found.set(streamId, ofStream);
       }
       return found;

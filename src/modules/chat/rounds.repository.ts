@@ -1,6 +1,13 @@
 import type { Knex } from 'knex';
-import { boolean, pick, type Row, rows, shape, uuid } from '#src/adapters/postgres/shapes.ts';
-import { type CompletedAnswer, type Round, type RoundKey, RoundModel, type StreamKey } from './chat.model.ts';
+import {
+  booleanColumn,
+  defineRowShape,
+  pickColumns,
+  queryRows,
+  type SqlRow,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
+import { type CompletedAnswer, type Round, type RoundKey, RoundModel, type RoundStreamKey } from './chat.model.ts';
 
 export type RoundsRepository = ReturnType<typeof createRoundsRepository>;
 
@@ -11,8 +18,12 @@ type ScoredRound = Pick<
 
 type Lease = { owner: string; seconds: number };
 
-const activeStream = shape({ ...pick(RoundModel, 'lastSeq').columns, streamId: uuid(), isOpen: boolean() });
-type ActiveStream = Omit<Row<typeof activeStream>, 'streamId'>;
+const activeStream = defineRowShape({
+  ...pickColumns(RoundModel, 'lastSeq').columns,
+  streamId: uuidColumn(),
+  isOpen: booleanColumn(),
+});
+type ActiveStream = Omit<SqlRow<typeof activeStream>, 'streamId'>;
 
 /**
  * Stores rounds. An open round has a lease: only its owner may complete the round, and after its expiry any process may
@@ -121,8 +132,8 @@ export function createRoundsRepository(db: Knex) {
      * Lists streams that may still get events, by stream id: their round is open or ended within the last ten seconds.
      * `lastSeq` is null if the sequence number of the last event is unknown.
      */
-    async listActive(of: readonly StreamKey[]): Promise<Map<string, ActiveStream>> {
-      const found = await rows(
+    async listActive(of: readonly RoundStreamKey[]): Promise<Map<string, ActiveStream>> {
+      const found = await queryRows(
         db,
         activeStream,
         `select r.stream_id, r.status = 'open' as is_open, r.last_seq
@@ -134,7 +145,7 @@ export function createRoundsRepository(db: Knex) {
       return new Map(found.map(({ streamId, ...stream }) => [streamId, stream]));
     },
 
-    async recordFollowers(of: readonly StreamKey[]): Promise<void> {
+    async recordFollowers(of: readonly RoundStreamKey[]): Promise<void> {
       await db.raw(
         `update rounds r set followed_at = now()
          from unnest(?::uuid[], ?::integer[], ?::uuid[]) as s (chat_id, round, stream_id)
@@ -143,7 +154,7 @@ export function createRoundsRepository(db: Knex) {
       );
     },
 
-    async isFollowed({ chatId, round, streamId }: StreamKey, seconds: number): Promise<boolean> {
+    async isFollowed({ chatId, round, streamId }: RoundStreamKey, seconds: number): Promise<boolean> {
       const followed = await rounds()
         .where({ chatId, round, streamId })
         .where('followedAt', '>', db.raw('now() - make_interval(secs => ?)', [seconds]))

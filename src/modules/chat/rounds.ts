@@ -1,29 +1,29 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v5 as uuidV5, v7 as uuidV7 } from 'uuid';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
-import type { AnswerPresenter } from './answer.ts';
+import type { ChatAnswerPresenter } from './answer.ts';
 import {
   type Chat,
   type ChatAgent,
   errorEventSeq,
-  isLastEvent,
-  type NumberedEvent,
+  eventSeqBeforeAttempt,
+  isLastRoundEvent,
+  type NumberedRoundEvent,
   type RagSettings,
   type Round,
   type RoundKey,
-  seqBeforeAttempt,
 } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 import { requireFitsContextWindow } from './prompt.ts';
 import { createRoundsRepository, type RoundsRepository } from './rounds.repository.ts';
-import { type EventFollower, watchUserRights } from './stream.ts';
+import { type RoundEventFollower, watchUserRights } from './stream.ts';
 
 /**
  * Duration of a round's lease: long enough that the answering process may miss one or two renewals, short enough that
@@ -52,13 +52,13 @@ type OpenedRound =
   | { outcome: 'opened'; chat: Chat; agent: ChatAgent; round: number; leaseOwner: string; attempt: number }
   | { outcome: 'answered'; chat: Chat; round: Round };
 
-export type RoundOpener = ReturnType<typeof createRoundOpener>;
+export type ChatRoundOpener = ReturnType<typeof createChatRoundOpener>;
 
 /**
  * Stores a user's message as an open round under a lease, before any model is called. Throws `context_too_long`, and
  * stores nothing, if the message does not fit into the context window of the agent's model.
  */
-export function createRoundOpener(deps: {
+export function createChatRoundOpener(deps: {
   db: Knex;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'contextWindow'>;
@@ -68,7 +68,7 @@ export function createRoundOpener(deps: {
 
   async function startChat(actor: Actor, message: SendMessageInput): Promise<OpenedRound> {
     const agent = await createChatRepository(db).findAgent(actor.orgId, message.agentId ?? '');
-    if (agent === undefined || agent.deletedAt !== null || !mayPerform(actor, 'agent:read', agent))
+    if (agent === undefined || agent.deletedAt !== null || !mayPerformAction(actor, 'agent:read', agent))
       throw appError('agent_not_found');
     const scope = await teams.grantScope(db, actor, {
       visibility: message.visibility ?? 'personal',
@@ -112,7 +112,7 @@ export function createRoundOpener(deps: {
     }
     const agent = await createChatRepository(db).findAgent(actor.orgId, agentId);
     if (agent === undefined || agent.deletedAt !== null) throw appError('agent_deleted');
-    if (!mayPerform(actor, 'agent:read', agent)) throw appError('agent_not_found');
+    if (!mayPerformAction(actor, 'agent:read', agent)) throw appError('agent_not_found');
     await refuseTooLong(agent, message.text);
     return db.transaction(async (trx) => {
       const chat = requireWritableChat(actor, await createChatRepository(trx).lock(actor.orgId, chatId));
@@ -189,8 +189,8 @@ export function requireWritableChat(
   chat: Chat | undefined,
   action: 'write to' | 'change' = 'write to',
 ): Chat {
-  if (chat === undefined || !mayPerform(actor, 'chat:read', chat)) throw appError('chat_not_found');
-  if (mayPerform(actor, 'chat:write', chat)) return chat;
+  if (chat === undefined || !mayPerformAction(actor, 'chat:read', chat)) throw appError('chat_not_found');
+  if (mayPerformAction(actor, 'chat:write', chat)) return chat;
   throw appError('forbidden', { detail: `Only the user who started a chat can ${action} it.` });
 }
 
@@ -244,7 +244,7 @@ export function keepRoundLease(
   };
 }
 
-export type EventPosition = { round: number; seq: number };
+export type RoundEventPosition = { round: number; seq: number };
 
 /**
  * `events` ends after the last event or when `until` is aborted. It throws `chat_not_found` once the user, with the
@@ -252,17 +252,17 @@ export type EventPosition = { round: number; seq: number };
  */
 type ReplayedRound = {
   round: number;
-  events(until: AbortSignal, actorNow: () => Promise<Actor>): AsyncIterable<NumberedEvent>;
+  events(until: AbortSignal, actorNow: () => Promise<Actor>): AsyncIterable<NumberedRoundEvent>;
 };
 
 /**
  * Replays the events of an answer that any process writes, until a minute after its end. Later, replays only the last
  * event.
  */
-export function createRoundReplay(deps: {
+export function createRoundEventReplay(deps: {
   db: Knex;
-  follower: EventFollower;
-  presenter: Pick<AnswerPresenter, 'stored'>;
+  follower: RoundEventFollower;
+  presenter: Pick<ChatAnswerPresenter, 'stored'>;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { db, follower, presenter, logger } = deps;
@@ -271,9 +271,9 @@ export function createRoundReplay(deps: {
   async function* eventsFor(
     actor: Actor,
     chat: Chat,
-    read: (until: AbortSignal) => AsyncGenerator<NumberedEvent>,
+    read: (until: AbortSignal) => AsyncGenerator<NumberedRoundEvent>,
     { until, actorNow }: { until: AbortSignal; actorNow: () => Promise<Actor> },
-  ): AsyncGenerator<NumberedEvent> {
+  ): AsyncGenerator<NumberedRoundEvent> {
     const onLoss = async (now: Actor) => {
       const isReadable = (await createChatRepository(db).findReadable(now, chat.id)) !== undefined;
       return isReadable ? null : appError('chat_not_found');
@@ -295,18 +295,18 @@ export function createRoundReplay(deps: {
     round: Round,
     afterSeq: number,
     signal: AbortSignal,
-  ): AsyncGenerator<NumberedEvent> {
+  ): AsyncGenerator<NumberedRoundEvent> {
     const { chatId, streamId, attempt } = round;
-    if (afterSeq > 0 && afterSeq < seqBeforeAttempt(attempt)) {
+    if (afterSeq > 0 && afterSeq < eventSeqBeforeAttempt(attempt)) {
       yield unfinished(attempt - 1);
       return;
     }
-    let last = Math.max(afterSeq, seqBeforeAttempt(attempt));
+    let last = Math.max(afterSeq, eventSeqBeforeAttempt(attempt));
     if (streamId !== null) {
       for await (const event of follower.follow({ chatId, round: round.round, streamId }, afterSeq, signal)) {
         yield event;
         last = event.seq;
-        if (isLastEvent(event)) return;
+        if (isLastRoundEvent(event)) return;
       }
     }
     if (!signal.aborted) yield lastEventOf(chat, round, last + 1);
@@ -317,7 +317,7 @@ export function createRoundReplay(deps: {
     chat: Chat,
     { chatId, round, streamId, attempt }: Round,
     seq: number,
-  ): Promise<NumberedEvent> {
+  ): Promise<NumberedRoundEvent> {
     const now = await rounds.find({ chatId, round });
     if (now === undefined || streamId === null || now.streamId !== streamId) return unfinished(attempt);
     if (now.status === 'complete') {
@@ -326,7 +326,7 @@ export function createRoundReplay(deps: {
     return unfinished(attempt, now.errorCode ?? undefined);
   }
 
-  function unfinished(attempt: number, code = 'interrupted'): NumberedEvent {
+  function unfinished(attempt: number, code = 'interrupted'): NumberedRoundEvent {
     return { seq: errorEventSeq(attempt), event: 'error', code, detail: 'The answer was not finished.' };
   }
 
@@ -334,7 +334,7 @@ export function createRoundReplay(deps: {
    * Replays the events after `position`; without a position, all events of the newest round. Returns null if no event
    * remains: the chat has no message, or the client already has the last event.
    */
-  return async (actor: Actor, chatId: string, position: EventPosition | null): Promise<ReplayedRound | null> => {
+  return async (actor: Actor, chatId: string, position: RoundEventPosition | null): Promise<ReplayedRound | null> => {
     const chat = await createChatRepository(db).findReadable(actor, chatId);
     if (chat === undefined) throw appError('chat_not_found');
     const round =
@@ -345,7 +345,7 @@ export function createRoundReplay(deps: {
     }
     const afterSeq = position?.seq ?? 0;
     const hasLastEvent = round.status !== 'open' && afterSeq >= (round.lastSeq ?? errorEventSeq(round.attempt));
-    const hasLastOfPreviousAttempt = afterSeq > 0 && afterSeq === seqBeforeAttempt(round.attempt);
+    const hasLastOfPreviousAttempt = afterSeq > 0 && afterSeq === eventSeqBeforeAttempt(round.attempt);
     if (hasLastEvent || hasLastOfPreviousAttempt) return null;
     const read = (until: AbortSignal) => eventsAfter(chat, round, afterSeq, until);
     const events: ReplayedRound['events'] = (until, actorNow) => eventsFor(actor, chat, read, { until, actorNow });

@@ -5,20 +5,20 @@ import { AppError, appError } from '#src/errors.ts';
 import type { Metrics } from '#src/ports/telemetry.ts';
 import {
   errorEventSeq,
-  isLastEvent,
-  type NumberedEvent,
+  eventSeqBeforeAttempt,
+  isLastRoundEvent,
+  type NumberedRoundEvent,
   type RoundEvent,
-  type StreamKey,
-  seqBeforeAttempt,
+  type RoundStreamKey,
 } from './chat.model.ts';
-import type { EventBatch, RoundEventsRepository } from './round-events.repository.ts';
+import type { RoundEventBatch, RoundEventsRepository } from './round-events.repository.ts';
 import type { RoundsRepository } from './rounds.repository.ts';
 
 /**
  * Passes the items of one writer to any number of readers. Each reader starts at the first item and waits for the next
  * until the writer closes. A slow or disconnected reader never blocks the writer.
  */
-export function createReplayBuffer<T>() {
+export function createReplayableBuffer<T>() {
   const items: T[] = [];
   let closed = false;
   let changed = Promise.withResolvers<void>();
@@ -56,14 +56,14 @@ export type RoundEventLog = ReturnType<typeof createRoundEventLog>;
  * Numbers the events of one attempt to answer a round, and passes them to readers and to `record`. Ignores events that
  * follow the last one (`done` or `error`).
  */
-export function createRoundEventLog(attempt: number, record: (event: NumberedEvent) => void) {
-  const events = createReplayBuffer<NumberedEvent>();
-  let seq = seqBeforeAttempt(attempt);
+export function createRoundEventLog(attempt: number, record: (event: NumberedRoundEvent) => void) {
+  const events = createReplayableBuffer<NumberedRoundEvent>();
+  let seq = eventSeqBeforeAttempt(attempt);
   let isOver = false;
 
   function add(event: RoundEvent): void {
     if (isOver) return;
-    isOver = isLastEvent(event);
+    isOver = isLastRoundEvent(event);
     seq = event.event === 'error' ? errorEventSeq(attempt) : seq + 1;
     const numbered = { ...event, seq };
     events.push(numbered);
@@ -81,7 +81,7 @@ export function createRoundEventLog(attempt: number, record: (event: NumberedEve
   };
 }
 
-export function createRoundMetrics(metrics: Pick<Metrics, 'count' | 'time'>): (event: NumberedEvent) => void {
+export function createRoundMetrics(metrics: Pick<Metrics, 'count' | 'time'>): (event: NumberedRoundEvent) => void {
   const startedMs = performance.now();
   let hasToken = false;
   return (event) => {
@@ -101,13 +101,13 @@ const flushEveryMs = 100;
  * Answers do not wait for it. While the database is down, events stay in memory; answers cannot be stored then either.
  * If the database rejects the events of one answer, only those are lost.
  */
-export function createEventRecorder(deps: {
+export function createRoundEventRecorder(deps: {
   events: Pick<RoundEventsRepository, 'insert'>;
   isOutage: (error: unknown) => boolean;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { events: repository, isOutage, logger } = deps;
-  const pending = new Map<string, { stream: StreamKey & { orgId: string }; events: NumberedEvent[] }>();
+  const pending = new Map<string, { stream: RoundStreamKey & { orgId: string }; events: NumberedRoundEvent[] }>();
   let flushing: Promise<void> | undefined;
 
   async function flush(): Promise<void> {
@@ -118,7 +118,7 @@ export function createEventRecorder(deps: {
   }
 
   /** Throws if the database is down; logs and drops batches that the database rejects. */
-  async function store(batches: readonly EventBatch[]): Promise<void> {
+  async function store(batches: readonly RoundEventBatch[]): Promise<void> {
     try {
       await repository.insert(batches);
     } catch (error) {
@@ -150,7 +150,7 @@ export function createEventRecorder(deps: {
   }
 
   return {
-    record(stream: StreamKey & { orgId: string }, event: NumberedEvent): void {
+    record(stream: RoundStreamKey & { orgId: string }, event: NumberedRoundEvent): void {
       const known = pending.get(stream.streamId);
       if (known === undefined) pending.set(stream.streamId, { stream, events: [event] });
       else known.events.push(event);
@@ -178,9 +178,9 @@ const pollsAfterEnd = 5;
 const pollsForMissingEvent = 50;
 
 type Follower = {
-  stream: StreamKey;
+  stream: RoundStreamKey;
   afterSeq: number;
-  inbox: NumberedEvent[];
+  inbox: NumberedRoundEvent[];
   polls: number;
   silentPolls: number;
   pollsSinceEnd: number | null;
@@ -189,13 +189,13 @@ type Follower = {
   wake: () => void;
 };
 
-export type EventFollower = ReturnType<typeof createEventFollower>;
+export type RoundEventFollower = ReturnType<typeof createRoundEventFollower>;
 
 /**
  * Reads the stored events of answers that any process writes. One query, ten times a second, serves all followers in
  * this process.
  */
-export function createEventFollower(deps: {
+export function createRoundEventFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
   rounds: Pick<RoundsRepository, 'listActive' | 'recordFollowers'>;
   /**
@@ -264,7 +264,7 @@ export function createEventFollower(deps: {
      * Yields the stored events after `afterSeq`, until the last event of the answer or until `signal` is aborted. Ends
      * without a last event if none can come, because the events were deleted or the writing process died.
      */
-    async *follow(stream: StreamKey, afterSeq: number, signal: AbortSignal): AsyncGenerator<NumberedEvent> {
+    async *follow(stream: RoundStreamKey, afterSeq: number, signal: AbortSignal): AsyncGenerator<NumberedRoundEvent> {
       let changed = Promise.withResolvers<void>();
       const follower: Follower = {
         ...{ stream, afterSeq, inbox: [], polls: 0, silentPolls: 0, pollsSinceEnd: null, lastSeq: null },
@@ -279,7 +279,7 @@ export function createEventFollower(deps: {
           changed = Promise.withResolvers<void>();
           for (const event of follower.inbox.splice(0)) {
             yield event;
-            if (isLastEvent(event)) return;
+            if (isLastRoundEvent(event)) return;
           }
           // More events may have arrived while a slow reader processed these.
           if (follower.inbox.length === 0 && isWaitOver(follower)) return;
@@ -292,7 +292,7 @@ export function createEventFollower(deps: {
   };
 }
 
-export type DisconnectPolicy = 'continue' | 'cancel';
+export type ClientDisconnectPolicy = 'continue' | 'cancel';
 
 /** Clients of Server-Sent Events reconnect after about three seconds, so the grace period is longer. */
 const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
@@ -302,7 +302,7 @@ const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
  * disconnects, and ends with `stop`.
  */
 export function watchAnswerReaders(
-  stream: StreamKey,
+  stream: RoundStreamKey,
   rounds: Pick<RoundsRepository, 'isFollowed'>,
   logger: Pick<Logger, 'warn'>,
   { graceSeconds, checkEveryMs } = defaultTiming,

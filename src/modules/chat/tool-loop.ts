@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
-import { functionNameOfTool, type Tool, thirdPartyTextTools, webSearchToolId } from '#src/domain/agents/tools.ts';
+import {
+  functionNameOfTool,
+  type Tool,
+  toolsReturningThirdPartyText,
+  webSearchToolId,
+} from '#src/domain/agents/tools.ts';
 import { removeInvisibleCharacters, toolResultPreview } from '#src/domain/chat/context-blocks.ts';
 import { extractUrls } from '#src/domain/chat/urls.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
@@ -19,17 +24,17 @@ import type { ToolCallContext } from '#src/ports/tools.ts';
 import type { ToolCallRecord } from './chat.model.ts';
 import type { ReplyCitations } from './citations.ts';
 import {
-  argumentsForModel,
+  collectStrings,
   createToolResultFormatter,
   maxToolArgumentCharacters,
-  normalizeForComparison,
+  normalizeTextForComparison,
   parseToolArguments,
-  type RoundTool,
-  stringsIn,
+  type RunnableTool,
   type ToolArguments,
   type ToolOutput,
-  truncateWithMark,
-  urlPartsOf,
+  toolArgumentsForModel,
+  truncateTextWithMark,
+  urlAndItsDecodedParts,
 } from './tools.ts';
 
 const maxToolCalls = 6;
@@ -54,14 +59,14 @@ const minCheckedCharacters = 8;
 const answerNow = 'No function can be called any more. Answer now, in words, with what there is.';
 
 /** `truncatedBy` says why the last model turn, which writes the answer, was cut off. */
-export type ToolLoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedBy'> & { toolCalls: ToolCallRecord[] };
+export type ToolCallLoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedBy'> & { toolCalls: ToolCallRecord[] };
 
-export type ToolLoop = ReturnType<typeof createToolLoop>;
+export type ToolCallLoop = ReturnType<typeof createToolCallLoop>;
 
-export type ToolLoopRound = {
+export type ToolCallLoopRound = {
   /** Identifies the round; equal for all attempts to answer it. */
   id: string;
-  tools: readonly RoundTool[];
+  tools: readonly RunnableTool[];
   context: Omit<ToolCallContext, 'signal' | 'callKey'>;
   /** Texts in the prompt that other users or services wrote, such as documents. */
   untrustedTexts: readonly string[];
@@ -75,12 +80,12 @@ export type ToolLoopRound = {
 
 type CallerDeps = { tokenCounter: TokenCounter; logger: Pick<Logger, 'info' | 'warn'>; timeoutMs?: number };
 
-export function toModelTool({ tool }: RoundTool): ModelTool {
+export function toModelTool({ tool }: RunnableTool): ModelTool {
   return { name: functionNameOfTool(tool.id), description: tool.description, parameters: tool.parameters };
 }
 
 /** Calls a model until it answers, and runs the tools that it calls in between. */
-export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & Omit<CallerDeps, 'logger'>) {
+export function createToolCallLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & Omit<CallerDeps, 'logger'>) {
   const { chatModel, tokenCounter } = deps;
 
   /**
@@ -93,9 +98,9 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
    */
   return async (
     request: Omit<ModelRequest, 'tools' | 'mayCall'>,
-    { round, toolTokens, logger }: { round: ToolLoopRound | null; toolTokens: number } & Pick<CallerDeps, 'logger'>,
+    { round, toolTokens, logger }: { round: ToolCallLoopRound | null; toolTokens: number } & Pick<CallerDeps, 'logger'>,
     onText: (text: string) => void,
-  ): Promise<ToolLoopReply> => {
+  ): Promise<ToolCallLoopReply> => {
     if (round === null || round.tools.length === 0) {
       return { ...(await chatModel.stream(request, onText)), toolCalls: [] };
     }
@@ -153,7 +158,7 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
       toolCalls: calls.map(({ id, name, arguments: json }) => ({
         id,
         name: /^[\w-]{1,64}$/.test(name) ? name : 'unknown',
-        arguments: hasArguments ? argumentsForModel(json) : '{}',
+        arguments: hasArguments ? toolArgumentsForModel(json) : '{}',
       })),
     });
     const whole = messageWith(true);
@@ -203,23 +208,23 @@ function addUsage(sum: ModelUsage, more: ModelUsage): void {
 type NamedCall = ModelToolCall & { id: string };
 /** `number` counts the tool calls of the round; `leftOut` is the number of calls that were dropped after this one. */
 type CallPosition = { number: number; hasRoom: boolean; leftOut: number };
-type AdmittedCall = { offered: RoundTool; args: ToolArguments; key: string };
+type AdmittedCall = { offered: RunnableTool; args: ToolArguments; key: string };
 type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPreview' | 'resultCharacters'> };
 
 /**
  * Runs the tool calls of one round. A failed call is reported to the model and stops neither other calls nor the round;
  * only the round's abort signal does.
  */
-export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
+export function createToolCaller(round: ToolCallLoopRound, deps: CallerDeps) {
   const { tokenCounter, logger, timeoutMs = defaultTimeoutMs } = deps;
   const formatResult = createToolResultFormatter({ tokenCounter, citations: round.citations });
   const byName = new Map(round.tools.map((offered) => [functionNameOfTool(offered.tool.id), offered]));
   const writtenByPeople = round.context.trustedTexts;
-  const trustedTexts = writtenByPeople.map(normalizeForComparison);
-  const earlierReplies = round.earlierReplies.map(normalizeForComparison);
+  const trustedTexts = writtenByPeople.map(normalizeTextForComparison);
+  const earlierReplies = round.earlierReplies.map(normalizeTextForComparison);
   // All texts that the model has read. They include earlier replies, which may quote a document that is not in this
   // prompt.
-  const readTexts = [...round.untrustedTexts.map(normalizeForComparison), ...earlierReplies];
+  const readTexts = [...round.untrustedTexts.map(normalizeTextForComparison), ...earlierReplies];
   const foundBySearch: string[] = [];
   const sentTexts: string[] = [];
   const calledKeys = new Set<string>();
@@ -243,7 +248,7 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
     }
     calledKeys.add(key);
     if (needsTrustedArguments(offered.tool)) requireTrustedArguments(offered.tool, args);
-    sentTexts.push(...stringsIn(args).map(normalizeForComparison));
+    sentTexts.push(...collectStrings(args).map(normalizeTextForComparison));
     return { offered, args, key };
   }
 
@@ -253,9 +258,9 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
    */
   function requireTrustedArguments({ id }: Tool, args: ToolArguments): void {
     const accepted = id === 'http.request' ? trustedTexts : [...trustedTexts, ...earlierReplies];
-    const copied = stringsIn(args)
-      .flatMap(urlPartsOf)
-      .map(normalizeForComparison)
+    const copied = collectStrings(args)
+      .flatMap(urlAndItsDecodedParts)
+      .map(normalizeTextForComparison)
       .find(
         (part) =>
           part.length >= minCheckedCharacters &&
@@ -306,7 +311,7 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
       const durationMs = Math.round(performance.now() - start);
       const [status, errorCode] = [statusOf(failure, admitted !== null), failure?.code ?? null];
       const args =
-        admitted === null ? truncateWithMark(call.arguments, maxToolArgumentCharacters) : { ...admitted.args };
+        admitted === null ? truncateTextWithMark(call.arguments, maxToolArgumentCharacters) : { ...admitted.args };
       const cause = failure?.cause;
       const fields = { tool, status, errorCode, durationMs, ...(cause !== undefined && { err: cause }) };
       // Invalid arguments are the model's mistake, so they are not logged as a failure of the tool.
@@ -329,11 +334,11 @@ export function createToolCaller(round: ToolLoopRound, deps: CallerDeps) {
 
   /** Records that the model has read the texts of a tool result, and allows their URLs in the reply. */
   function noteRead(tool: string, texts: readonly string[]): void {
-    readTexts.push(...texts.map(normalizeForComparison));
+    readTexts.push(...texts.map(normalizeTextForComparison));
     if (tool === webSearchToolId) foundBySearch.push(...texts.flatMap(resultUrlsIn));
-    if (!thirdPartyTextTools.has(tool)) return;
+    if (!toolsReturningThirdPartyText.has(tool)) return;
     // The model may have invented a URL that it sent to the tool, even if the tool's result repeats it.
-    const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalizeForComparison(address)));
+    const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalizeTextForComparison(address)));
     const addresses = texts.flatMap((text) => extractUrls(removeInvisibleCharacters(text)));
     round.allowAddresses(addresses.filter((address) => !wasSent(address)));
   }

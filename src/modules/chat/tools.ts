@@ -27,18 +27,18 @@ export type FoundPassages = { chunks: RetrievedChunk[]; note: (numbers: readonly
 
 export type ToolOutput = string | FoundPassages;
 
-export type RoundTool = {
+export type RunnableTool = {
   tool: Tool;
   run(args: Readonly<Record<string, unknown>>, context: ToolCallContext): Promise<ToolOutput>;
 };
 
-export type ToolChooser = ReturnType<typeof createToolChooser>;
+export type RoundToolChooser = ReturnType<typeof createRoundToolChooser>;
 
 /**
  * Chooses the tools of a round: the agent's tools that the organization can use now. Document tools are only available
  * in a chat that uses documents.
  */
-export function createToolChooser(deps: {
+export function createRoundToolChooser(deps: {
   toolCatalog: Pick<ToolCatalogService, 'usableToolIds'>;
   /** Executors by tool id, except for the document tools, which this file implements. */
   executors: ReadonlyMap<string, ToolExecutor>;
@@ -47,10 +47,10 @@ export function createToolChooser(deps: {
 }) {
   const { toolCatalog, executors, retrieval, models } = deps;
 
-  function knowledgeTools(chat: Chat, { chatModel }: ChatAgent): Map<string, RoundTool['run']> {
+  function knowledgeTools(chat: Chat, { chatModel }: ChatAgent): Map<string, RunnableTool['run']> {
     const settings = retrievalSettings(chat);
     const { includeDocumentIds: include, excludeDocumentIds: exclude } = settings;
-    return new Map<string, RoundTool['run']>([
+    return new Map<string, RunnableTool['run']>([
       [
         'knowledge.search',
         async ({ query }, { actor, signal }) => {
@@ -78,10 +78,10 @@ export function createToolChooser(deps: {
     ]);
   }
 
-  return async (actor: RequestActor, chat: Chat, agent: ChatAgent): Promise<RoundTool[]> => {
+  return async (actor: RequestActor, chat: Chat, agent: ChatAgent): Promise<RunnableTool[]> => {
     if (agent.enabledTools.length === 0) return [];
     const usable = await toolCatalog.usableToolIds(actor.orgId);
-    const known = new Map<string, RoundTool['run']>([
+    const known = new Map<string, RunnableTool['run']>([
       ...executors,
       ...(chat.ragEnabled ? knowledgeTools(chat, agent) : []),
     ]);
@@ -124,7 +124,7 @@ export function parseToolArguments(tool: Tool, json: string): ToolArguments {
  * Returns arguments that can be sent back to the model: `{}` if they are not a JSON object, because providers reject
  * anything else.
  */
-export function argumentsForModel(json: string): string {
+export function toolArgumentsForModel(json: string): string {
   return anyArguments.safeParse(parseJson(json)).success ? json || '{}' : '{}';
 }
 
@@ -143,16 +143,16 @@ function storable(args: ToolArguments): ToolArguments {
   return anyArguments.parse(JSON.parse(text));
 }
 
-export function stringsIn(value: unknown): string[] {
+export function collectStrings(value: unknown): string[] {
   if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(collectStrings) : [];
 }
 
 /**
  * Returns a text and, if it is a URL, its parts, both encoded and decoded: each path segment, each query parameter, and
  * the path with each single parameter.
  */
-export function urlPartsOf(text: string): string[] {
+export function urlAndItsDecodedParts(text: string): string[] {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) return [text];
   const base = `${url.origin}${url.pathname}`;
@@ -169,7 +169,7 @@ function decoded(part: string): string {
   }
 }
 
-export function normalizeForComparison(text: string): string {
+export function normalizeTextForComparison(text: string): string {
   return removeInvisibleCharacters(text).toLowerCase().replace(/\s+/g, ' ').trim();
 }
 
@@ -201,9 +201,9 @@ export function createToolResultFormatter(deps: {
 
   function formatText(tool: string, output: string, tokens: number): FormattedResult {
     // Truncates a tool's output before cleaning it, because cleaning a large output takes long.
-    const text = truncateWithMark(toPostgresText(output.slice(0, resultCharacters + 1)), resultCharacters);
+    const text = truncateTextWithMark(toPostgresText(output.slice(0, resultCharacters + 1)), resultCharacters);
     const nonce = randomNonce();
-    const write = (characters: number) => toolResultMessage(tool, truncateWithMark(text, characters), nonce);
+    const write = (characters: number) => toolResultMessage(tool, truncateTextWithMark(text, characters), nonce);
     const characters = charactersThatFit(resultCharacters, 1, tokens, write);
     return {
       message: characters === null ? noRoom : write(characters),
@@ -225,7 +225,7 @@ export function createToolResultFormatter(deps: {
     });
     const write = (numbers: readonly number[], characters: number) => {
       const written = passages.slice(0, numbers.length).map(({ content, ...passage }, index) => {
-        const text = truncateWithMark(content, Math.floor(characters / numbers.length));
+        const text = truncateTextWithMark(content, Math.floor(characters / numbers.length));
         return { ...passage, text, number: numbers[index] ?? 0 };
       });
       return foundPassagesMessage(written, note(numbers), nonce);
@@ -278,7 +278,7 @@ function previewOf(chunks: readonly { documentId: string }[]): string {
 }
 
 /** Marks truncated text with `[…]`, so that the model knows that text is missing. */
-export function truncateWithMark(text: string, characters: number): string {
+export function truncateTextWithMark(text: string, characters: number): string {
   return text.length <= characters ? text : `${text.slice(0, characters).toWellFormed()} […]`;
 }
 

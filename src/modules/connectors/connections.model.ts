@@ -1,27 +1,35 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  integerColumn,
+  jsonColumn,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { ConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { SyncConfig } from '#src/domain/documents/sync-schedule.ts';
 import type { OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
 
-export class ConnectionModel extends model('connections', {
-  id: uuid(),
-  orgId: uuid(),
-  userId: uuid(),
-  provider: text<ConnectorProvider>(),
-  displayName: text(),
-  status: text<ConnectionStatus>(),
-  lastError: text().nullable(),
-  accountId: text(),
-  config: json<ConnectionConfig>(),
-  credentials: text(),
-  scopes: textArray(),
-  expiresAt: timestamp().nullable(),
-  generation: integer(),
-  refreshUntil: timestamp().nullable(),
-  createdAt: timestamp(),
-  updatedAt: timestamp(),
-  version: integer(),
+export class ConnectionModel extends tableModel('connections', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  userId: uuidColumn(),
+  provider: textColumn<ConnectorProvider>(),
+  displayName: textColumn(),
+  status: textColumn<ConnectionStatus>(),
+  lastError: textColumn().nullable(),
+  accountId: textColumn(),
+  config: jsonColumn<ConnectionConfig>(),
+  credentials: textColumn(),
+  scopes: textArrayColumn(),
+  expiresAt: timestampColumn().nullable(),
+  generation: integerColumn(),
+  refreshUntil: timestampColumn().nullable(),
+  createdAt: timestampColumn(),
+  updatedAt: timestampColumn(),
+  version: integerColumn(),
 }) {}
 
 type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
@@ -41,6 +49,6 @@ export type StoredS3Keys = { kind: 'keys'; accessKeyId: string; secretAccessKey:
 
 export type ConnectionCredentials = OAuthGrant | StoredS3Keys;
 
-export type Connection = Row<typeof ConnectionModel>;
+export type Connection = SqlRow<typeof ConnectionModel>;
 
 export type ConnectionView = Connection & { credentialsMasked: Record<string, string> };

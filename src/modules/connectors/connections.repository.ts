@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { withoutUndefined } from '#src/adapters/postgres/base-model.ts';
+import { withoutUndefinedFields } from '#src/adapters/postgres/base-model.ts';
 import type { ConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { NewCredentials } from '#src/modules/credentials/credentials.model.ts';
 import { type Connection, ConnectionModel } from './connections.model.ts';
@@ -55,7 +55,7 @@ export function createConnectionsRepository(db: Knex) {
       const fresh = credentials === undefined ? {} : { credentials, ...working };
       await ConnectionModel.query(db)
         .where({ orgId, id })
-        .patch({ ...withoutUndefined(others), ...fresh, updatedAt: db.fn.now() });
+        .patch({ ...withoutUndefinedFields(others), ...fresh, updatedAt: db.fn.now() });
     },
 
     /**

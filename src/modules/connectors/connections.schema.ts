@@ -4,7 +4,7 @@ import {
   type OAuthConnectorProvider,
   oauthConnectorProviders,
 } from '#src/domain/documents/connector-providers.ts';
-import { idField, nameField } from '#src/http/request/fields.ts';
+import { nameField, uuidField } from '#src/http/request/fields.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
 import type { ConnectionView, StoredS3Keys } from './connections.model.ts';
 
@@ -62,7 +62,7 @@ const syncField = z
       .optional()
       .describe('Five fields, in UTC; runs must be at least five minutes apart.'),
     folder: plainPath.optional().describe('Path of the folder, as in browse; the root when omitted.'),
-    target_folder_id: idField.nullable().optional().describe('Your personal root when omitted.'),
+    target_folder_id: uuidField.nullable().optional().describe('Your personal root when omitted.'),
     delete_missing: z
       .boolean()
       .optional()
@@ -148,7 +148,7 @@ const syncSchema = z
     interval_minutes: z.int().optional(),
     cron: z.string().optional(),
     folder: z.string().optional(),
-    target_folder_id: idField.nullable().optional(),
+    target_folder_id: uuidField.nullable().optional(),
     delete_missing: z.boolean().optional(),
   })
   .meta({ id: 'ConnectionSync' });
@@ -165,7 +165,7 @@ const configSchema = z.strictObject({
 
 export const connectionSchema = z
   .strictObject({
-    id: idField,
+    id: uuidField,
     provider: z.enum(connectorProviders),
     display_name: z.string(),
     status: z.enum(['pending', 'active', 'needs_reauth', 'error']),
@@ -174,7 +174,7 @@ export const connectionSchema = z
       .record(z.string(), z.string())
       .describe('At most the first two and last four characters of each secret.'),
     config: configSchema,
-    user_id: idField,
+    user_id: uuidField,
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })

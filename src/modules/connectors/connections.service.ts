@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { maskSecret } from '#src/domain/access/credentials.ts';
-import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import {
   type ConnectorProvider,
@@ -10,16 +10,16 @@ import {
   oauthConnectorProviders,
 } from '#src/domain/documents/connector-providers.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
-import { AppError, appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
+import { AppError, appError, fieldError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type {
-  ConsentCallback,
-  ConsentCallbackResult,
-  ConsentsService,
+  OAuthConsentCallback,
+  OAuthConsentCallbackResult,
+  OAuthConsentsService,
 } from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type { SyncsService } from '#src/modules/imports/syncs.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
+import type { AccessRightsChangesService } from '#src/modules/organization/organization.service.ts';
 import type { ConnectorRegistry, RemoteAccount, RemoteFilePage } from '#src/ports/connectors.ts';
 import type {
   Connection,
@@ -32,8 +32,8 @@ import { createConnectionsRepository } from './connections.repository.ts';
 import type { ConnectionConfigChange } from './connections.schema.ts';
 import {
   type ConnectorCredentialsService,
-  formatLastError,
-  type RevokeGrant,
+  formatLastConnectionError,
+  type RevokeOAuthGrant,
   requireOAuthProvider,
   toConnectorAccess,
 } from './connector-credentials.service.ts';
@@ -75,16 +75,16 @@ export function createConnectionsService(deps: {
   access: ConnectorRegistry;
   stored: Pick<CredentialStore<ConnectionCredentials>, 'encrypt' | 'decrypt'>;
   credentials: Pick<ConnectorCredentialsService, 'check' | 'browse'>;
-  consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
-  accessChanges: Pick<AccessChangesService, 'change'>;
-  revokeGrant: RevokeGrant;
+  consents: Pick<OAuthConsentsService, 'begin' | 'comeBack' | 'finish'>;
+  accessChanges: Pick<AccessRightsChangesService, 'change'>;
+  revokeGrant: RevokeOAuthGrant;
   syncs: Pick<SyncsService, 'checkSettings' | 'applyChange'>;
   audit: AuditService;
 }) {
   const { db, access, stored, credentials, consents, accessChanges, revokeGrant, syncs, audit } = deps;
 
   function requireReadable(actor: RequestActor, connection: Connection | undefined): Connection {
-    if (connection !== undefined && mayPerform(actor, 'connection:read', connection)) return connection;
+    if (connection !== undefined && mayPerformAction(actor, 'connection:read', connection)) return connection;
     throw appError('connection_not_found');
   }
 
@@ -186,7 +186,7 @@ export function createConnectionsService(deps: {
       });
     },
 
-    returnFromConsent: (callback: ConsentCallback): Promise<ConsentCallbackResult> =>
+    returnFromConsent: (callback: OAuthConsentCallback): Promise<OAuthConsentCallbackResult> =>
       consents.comeBack(callback, purpose),
 
     /**
@@ -236,7 +236,7 @@ export function createConnectionsService(deps: {
         });
         return find(actor, id);
       };
-      await createIdempotently(make, () => createConnectionsRepository(db).find(orgId, id));
+      await createOrFindExisting(make, () => createConnectionsRepository(db).find(orgId, id));
       await syncs.applyChange({ orgId, connectionId: id });
       return get(actor, id);
     },
@@ -257,7 +257,7 @@ export function createConnectionsService(deps: {
       actor: RequestActor,
       id: string,
       change: ConnectionChange,
-      expected: ExpectedVersions,
+      expected: VersionsOfIfMatch,
     ): Promise<ConnectionView> {
       const { orgId } = actor;
       const before = await find(actor, id);
@@ -289,7 +289,7 @@ export function createConnectionsService(deps: {
     },
 
     /** Checks the credentials of a connection at the provider, and stores the result as its status. */
-    async refresh(actor: RequestActor, id: string, expected: ExpectedVersions): Promise<ConnectionView> {
+    async refresh(actor: RequestActor, id: string, expected: VersionsOfIfMatch): Promise<ConnectionView> {
       const { orgId, requestId } = actor;
       const of = { orgId, connectionId: id, requestId };
       await db.transaction(async (trx) => {
@@ -305,7 +305,7 @@ export function createConnectionsService(deps: {
         if (!(error instanceof AppError)) throw error;
         if (error.code === 'needs_reauth') return get(actor, id);
         if (unusable.includes(error.code)) {
-          await repository.setState({ orgId, id }, { status: 'error', lastError: formatLastError(error) });
+          await repository.setState({ orgId, id }, { status: 'error', lastError: formatLastConnectionError(error) });
         }
         return throwCheckFailed(error);
       }

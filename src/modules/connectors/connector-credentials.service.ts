@@ -6,9 +6,9 @@ import { AppError, appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialsService, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
 import type {
-  ConnectionCallContext,
   Connector,
   ConnectorAccess,
+  ConnectorCallContext,
   ConnectorCredentials,
   ConnectorOAuth,
   ConnectorRegistry,
@@ -16,7 +16,7 @@ import type {
   RemoteFilePage,
 } from '#src/ports/connectors.ts';
 import type { OAuthClient } from '#src/ports/identity.ts';
-import type { FairQueue } from '#src/ports/load-control.ts';
+import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 
@@ -44,12 +44,12 @@ export function createConnectorCredentials(deps: {
   db: Knex;
   access: ConnectorRegistry;
   credentials: CredentialsService<Connection, StoredS3Keys>;
-  browseQueue: FairQueue;
+  browseQueue: FairWorkQueue;
 }) {
   const { db, access, credentials: service, browseQueue } = deps;
 
   async function use<Result>(
-    { orgId, connectionId, requestId }: ConnectionCallContext,
+    { orgId, connectionId, requestId }: ConnectorCallContext,
     call: (access: ConnectorAccess, connector: Connector) => Promise<Result>,
     { isTrial = false } = {},
   ): Promise<Result> {
@@ -80,12 +80,12 @@ export function createConnectorCredentials(deps: {
     use: (of, call) => use(of, call),
 
     /** Checks the credentials at the provider, even if the provider has refused them before. Throws as `use` does. */
-    async check(of: ConnectionCallContext): Promise<void> {
+    async check(of: ConnectorCallContext): Promise<void> {
       await use(of, (opened, connector) => connector.check(opened), { isTrial: true });
     },
 
     /** Lists a remote folder from the provider's page `page` on; reads several pages at once. Throws as `use` does. */
-    browse(of: ConnectionCallContext, path: string, page: string | null): Promise<RemoteFilePage> {
+    browse(of: ConnectorCallContext, path: string, page: string | null): Promise<RemoteFilePage> {
       return queued(of.orgId, () =>
         use(of, async (opened, connector) => {
           const files: RemoteFile[] = [];
@@ -134,17 +134,17 @@ export function requireOAuthProvider(
 /**
  * Returns the callback that stores the status `needs_reauth` when the provider refuses the credentials of a connection.
  */
-export function createRefusedConnectionRecorder({ audit }: { audit: AuditService }) {
+export function createNeedsReauthRecorder({ audit }: { audit: AuditService }) {
   return async (trx: Knex, connection: Connection, requestId: string): Promise<void> => {
     const { id, orgId, provider } = connection;
-    const lastError = formatLastError(appError('needs_reauth'));
+    const lastError = formatLastConnectionError(appError('needs_reauth'));
     await createConnectionsRepository(trx).setState(connection, { status: 'needs_reauth', lastError });
     const entry = { orgId, actorId: null, action: 'connection.needs_reauth', target: id, requestId };
     await audit.record(trx, { ...entry, detail: { provider } });
   };
 }
 
-export function formatLastError({ code, message }: { code: string; message: string }): string {
+export function formatLastConnectionError({ code, message }: { code: string; message: string }): string {
   return `${code}: ${message}`;
 }
 
@@ -152,18 +152,18 @@ export function formatLastError({ code, message }: { code: string; message: stri
  * Revokes an OAuth grant at the provider, unless another connection uses the same account. Never throws. `connectionId`
  * is the connection that stores the grant; undefined if the grant was not stored.
  */
-export type RevokeGrant = (
+export type RevokeOAuthGrant = (
   of: Pick<Connection, 'provider' | 'accountId' | 'config'>,
   grant: OAuthGrant,
   connectionId?: string,
 ) => Promise<void>;
 
-export function createGrantRevoker(deps: {
+export function createOAuthGrantRevoker(deps: {
   db: Knex;
   access: ConnectorRegistry;
   oauth: Pick<OAuthClient, 'revoke'>;
   logger: Pick<Logger, 'warn'>;
-}): RevokeGrant {
+}): RevokeOAuthGrant {
   const { db, access, oauth, logger } = deps;
 
   return async ({ provider, accountId, config }, grant, connectionId) => {

@@ -1,9 +1,15 @@
 import { z } from 'zod';
 import { consentCodeSchema, finishConsentBody, oauthCallbackQuery } from '#src/http/request/fields.ts';
 import type { CursorCodec } from '#src/http/request/pagination.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok, okWithVersion, seeOtherRedirect } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import {
+  createdAnswer,
+  noContentAnswer,
+  okAnswer,
+  okAnswerWithVersion,
+  seeOtherRedirectAnswer,
+} from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import {
   authorizeConnectionQuery,
   authorizeConnectionSchema,
@@ -23,14 +29,14 @@ import {
 import type { ConnectionsService } from './connections.service.ts';
 
 const tag = 'connectors';
-const params = z.strictObject({ connection_id: idParam('connection_not_found') });
+const params = z.strictObject({ connection_id: uuidPathParam('connection_not_found') });
 const providerParams = z.strictObject({ provider: z.enum(connectorProviders, { error: 'provider_not_found' }) });
 const one = '/connectors/connections/:connection_id';
 const outages = ['provider_unavailable', 'provider_throttled'] as const;
 
-export function connectorsRoutes(connections: ConnectionsService, cursors: CursorCodec): Route[] {
+export function connectorsRoutes(connections: ConnectionsService, cursors: CursorCodec): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/connectors/oauth/providers',
       operationId: 'listConnectorProviders',
@@ -43,9 +49,9 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
           schema: connectorProviderListSchema,
         },
       },
-      handle: () => ok({ providers: connections.providers().map(toConnectorProviderDto) }),
+      handle: () => okAnswer({ providers: connections.providers().map(toConnectorProviderDto) }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/connectors/oauth/:provider/authorize',
       operationId: 'authorizeConnector',
@@ -59,10 +65,13 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       errors: ['provider_not_found', 'wrong_auth_kind', 'provider_not_configured'],
       handle: async ({ actor, params: { provider }, query: { login_hint, site_id, return_to }, publicUrl }) => {
         const request = { provider, loginHint: login_hint, siteId: site_id, returnTo: return_to, publicUrl };
-        return ok({ authorize_url: await connections.beginConsent(actor, request) }, { 'Cache-Control': 'no-store' });
+        return okAnswer(
+          { authorize_url: await connections.beginConsent(actor, request) },
+          { 'Cache-Control': 'no-store' },
+        );
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/connectors/oauth/:provider/callback',
       operationId: 'returnFromConnectorConsent',
@@ -82,11 +91,11 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       errors: ['provider_not_found', 'consent_invalid', 'consent_denied'],
       handle: async ({ params: { provider }, query: { state, code, error, iss } }) => {
         const back = await connections.returnFromConsent({ provider, state, code, error, issuer: iss });
-        if (back.location !== null) return seeOtherRedirect(back.location);
-        return ok({ consent_code: back.consentCode }, { 'Cache-Control': 'no-store' });
+        if (back.location !== null) return seeOtherRedirectAnswer(back.location);
+        return okAnswer({ consent_code: back.consentCode }, { 'Cache-Control': 'no-store' });
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/connectors/oauth/:provider/finish',
       operationId: 'finishConnectorConsent',
@@ -109,10 +118,10 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       ],
       handle: async ({ actor, params: { provider }, body: { consentCode } }) => {
         const connection = await connections.finishConsent(actor, { provider, consentCode });
-        return ok({ connection: toConnectionDto(connection) });
+        return okAnswer({ connection: toConnectionDto(connection) });
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/connectors/acme_s3/connections',
       operationId: 'createS3Connection',
@@ -126,10 +135,10 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       errors: ['connection_check_failed', 'connection_limit_reached', ...outages],
       handle: async ({ actor, body: { display_name, credentials, config }, newId }) => {
         const input = { displayName: display_name, keys: credentials, config };
-        return created(toConnectionDto(await connections.createByKeys(actor, newId, input)));
+        return createdAnswer(toConnectionDto(await connections.createByKeys(actor, newId, input)));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/connectors/connections',
       operationId: 'listConnections',
@@ -137,9 +146,9 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       summary: 'List your connections to file providers, oldest first',
       access: 'user',
       responses: { 200: { description: 'Your connections', schema: connectionListSchema } },
-      handle: async ({ actor }) => ok({ items: (await connections.list(actor)).map(toConnectionDto) }),
+      handle: async ({ actor }) => okAnswer({ items: (await connections.list(actor)).map(toConnectionDto) }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: one,
       operationId: 'getConnection',
@@ -151,10 +160,10 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       errors: ['connection_not_found'],
       handle: async ({ actor, params: { connection_id } }) => {
         const connection = await connections.get(actor, connection_id);
-        return okWithVersion(toConnectionDto(connection), connection);
+        return okAnswerWithVersion(toConnectionDto(connection), connection);
       },
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: `${one}/refresh`,
       operationId: 'refreshConnection',
@@ -173,9 +182,9 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
         ...outages,
       ],
       handle: async ({ actor, params: { connection_id }, expectedVersions }) =>
-        ok(toConnectionDto(await connections.refresh(actor, connection_id, expectedVersions))),
+        okAnswer(toConnectionDto(await connections.refresh(actor, connection_id, expectedVersions))),
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: one,
       operationId: 'changeConnection',
@@ -190,10 +199,10 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       errors: ['connection_not_found', 'connection_check_failed', 'credentials_unreadable', ...outages],
       handle: async ({ actor, params: { connection_id }, body, expectedVersions }) => {
         const change = { displayName: body.display_name, keys: body.credentials, config: body.config };
-        return ok(toConnectionDto(await connections.change(actor, connection_id, change, expectedVersions)));
+        return okAnswer(toConnectionDto(await connections.change(actor, connection_id, change, expectedVersions)));
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: one,
       operationId: 'deleteConnection',
@@ -205,10 +214,10 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
       errors: ['connection_not_found'],
       handle: async ({ actor, params: { connection_id } }) => {
         await connections.remove(actor, connection_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: `${one}/browse`,
       operationId: 'browseConnection',
@@ -238,7 +247,7 @@ export function connectorsRoutes(connections: ConnectionsService, cursors: Curso
         const position = cursors.decode(page, list);
         const found = await connections.browse(actor, connection_id, path, position?.sortKey ?? null);
         const next = found.nextPage === null ? null : { sortKey: found.nextPage, id: connection_id };
-        return ok({ path, files: found.files.map(toRemoteFileDto), next_page: cursors.encode(next, list) });
+        return okAnswer({ path, files: found.files.map(toRemoteFileDto), next_page: cursors.encode(next, list) });
       },
     }),
   ];

@@ -1,44 +1,51 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { bytea, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  byteaColumn,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 
-export class OauthStateModel extends model(
+export class OauthStateModel extends tableModel(
   'oauth_states',
   {
-    stateHash: bytea(),
-    orgId: uuid(),
-    userId: uuid(),
-    purpose: text<ConsentPurpose>(),
-    provider: text(),
-    codeVerifier: text(),
-    redirectUri: text(),
-    scopes: textArray(),
-    returnTo: text().nullable(),
-    expiresAt: timestamp(),
+    stateHash: byteaColumn(),
+    orgId: uuidColumn(),
+    userId: uuidColumn(),
+    purpose: textColumn<OAuthConsentPurpose>(),
+    provider: textColumn(),
+    codeVerifier: textColumn(),
+    redirectUri: textColumn(),
+    scopes: textArrayColumn(),
+    returnTo: textColumn().nullable(),
+    expiresAt: timestampColumn(),
     /** SharePoint site of the connection; null for other providers. */
-    siteId: text().nullable(),
+    siteId: textColumn().nullable(),
   },
   'stateHash',
 ) {}
 
-export class SignInStateModel extends model(
+export class SignInStateModel extends tableModel(
   'sign_in_states',
   {
-    stateHash: bytea(),
-    nonce: text(),
-    codeVerifier: text(),
-    redirectUri: text(),
-    expiresAt: timestamp(),
+    stateHash: byteaColumn(),
+    nonce: textColumn(),
+    codeVerifier: textColumn(),
+    redirectUri: textColumn(),
+    expiresAt: timestampColumn(),
   },
   'stateHash',
 ) {}
 
 /** Purpose of an OAuth consent. The callback of one purpose rejects the `state` of another. */
-export type ConsentPurpose = 'tools' | 'connectors';
+export type OAuthConsentPurpose = 'tools' | 'connectors';
 
-export type PendingConsent = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
+export type PendingOAuthConsent = Omit<SqlRow<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
 /**
  * A finished OAuth consent; its stored `state` is deleted, so that it works only once. If `isFresh` is false, it has
  * expired and must be rejected.
  */
-export type Consent = PendingConsent & { codeVerifier: string; isFresh: boolean };
+export type FinishedOAuthConsent = PendingOAuthConsent & { codeVerifier: string; isFresh: boolean };

@@ -4,13 +4,13 @@ import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { SecretCipher } from '#src/ports/encryption.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
-import type { Consent, ConsentPurpose, PendingConsent } from './consents.model.ts';
+import type { FinishedOAuthConsent, OAuthConsentPurpose, PendingOAuthConsent } from './consents.model.ts';
 import type { OAuthStateStore } from './one-time-states.repository.ts';
 
-export type { Consent, PendingConsent } from './consents.model.ts';
+export type { FinishedOAuthConsent, PendingOAuthConsent } from './consents.model.ts';
 export type { OAuthStateStore } from './one-time-states.repository.ts';
 
-export type ConsentCallback = {
+export type OAuthConsentCallback = {
   provider: string;
   state: string;
   code: string | undefined;
@@ -22,10 +22,10 @@ export type ConsentCallback = {
  * Result of the OAuth callback: the address to redirect the browser to, or the consent code for the response if the
  * consent was begun without `return_to`.
  */
-export type ConsentCallbackResult = { location: string } | { location: null; consentCode: string };
+export type OAuthConsentCallbackResult = { location: string } | { location: null; consentCode: string };
 
-export type ConsentRequest = {
-  purpose: ConsentPurpose;
+export type OAuthConsentRequest = {
+  purpose: OAuthConsentPurpose;
   provider: string;
   settings: OAuthProvider;
   redirectUri: string;
@@ -45,8 +45,8 @@ const codeContent = z.tuple([z.string(), z.string(), z.string().nullable()]);
  * serves: an attacker could send their authorization URL to another user and get access to that user's account at the
  * provider (RFC 9700 §4.7). A `state` works once, for ten minutes, for its user, purpose and provider.
  */
-export function createConsentsService(deps: {
-  states: OAuthStateStore<PendingConsent>;
+export function createOAuthConsentsService(deps: {
+  states: OAuthStateStore<PendingOAuthConsent>;
   oauth: OAuthClient;
   secrets: Pick<SecretCipher, 'encrypt' | 'decrypt'>;
   /**
@@ -56,7 +56,7 @@ export function createConsentsService(deps: {
 }) {
   const { states, oauth, secrets, frontend } = deps;
 
-  function checkedReturn({ returnTo }: ConsentRequest): string | null {
+  function checkedReturn({ returnTo }: OAuthConsentRequest): string | null {
     if (returnTo === undefined) return null;
     const address = validateReturnUrl(returnTo, frontend);
     if (address === null) throw fieldError('return_to', 'must be a path, or an address of an allowed origin', 'origin');
@@ -73,7 +73,7 @@ export function createConsentsService(deps: {
 
   return {
     /** Returns the provider's consent page for the caller. Throws `validation_failed` if `return_to` is not allowed. */
-    async begin({ orgId, userId }: RequestActor, request: ConsentRequest): Promise<string> {
+    async begin({ orgId, userId }: RequestActor, request: OAuthConsentRequest): Promise<string> {
       const { purpose, provider, settings, redirectUri, scopes } = request;
       const returnTo = checkedReturn(request);
       const state = states.newState();
@@ -97,7 +97,7 @@ export function createConsentsService(deps: {
      * Redirects errors to `return_to` if the state is known and has one; otherwise throws `consent_invalid` or
      * `consent_denied`.
      */
-    async comeBack(callback: ConsentCallback, purpose: ConsentPurpose): Promise<ConsentCallbackResult> {
+    async comeBack(callback: OAuthConsentCallback, purpose: OAuthConsentPurpose): Promise<OAuthConsentCallbackResult> {
       const { provider, state, code, error, issuer = null } = callback;
       const consent = await states.find(state);
       if (!matches(consent, { purpose, provider })) throw consentInvalid();
@@ -122,8 +122,8 @@ export function createConsentsService(deps: {
     async finish(
       actor: RequestActor,
       { provider, consentCode }: { provider: string; consentCode: string },
-      begun: { purpose: ConsentPurpose; settings: OAuthProvider },
-    ): Promise<{ consent: Consent; tokens: OAuthTokens }> {
+      begun: { purpose: OAuthConsentPurpose; settings: OAuthProvider },
+    ): Promise<{ consent: FinishedOAuthConsent; tokens: OAuthTokens }> {
       const { purpose, settings } = begun;
       const [state, code, issuer] = decryptCode(consentCode, placeOf(purpose, provider));
       const consent = await states.take(state);
@@ -140,11 +140,11 @@ export function createConsentsService(deps: {
   };
 }
 
-export type ConsentsService = ReturnType<typeof createConsentsService>;
+export type OAuthConsentsService = ReturnType<typeof createOAuthConsentsService>;
 
-const placeOf = (purpose: ConsentPurpose, provider: string) => `consent_code/${purpose}/${provider}`;
+const placeOf = (purpose: OAuthConsentPurpose, provider: string) => `consent_code/${purpose}/${provider}`;
 
-type Begun = Pick<PendingConsent, 'purpose' | 'provider'>;
+type Begun = Pick<PendingOAuthConsent, 'purpose' | 'provider'>;
 
 function matches<Facts extends Begun>(consent: Facts | undefined, begun: Begun): consent is Facts {
   return consent !== undefined && consent.purpose === begun.purpose && consent.provider === begun.provider;

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import {
-  boolean,
+  booleanColumn,
   type ColumnDefinition,
   type ColumnDefinitions,
-  firstRow,
-  shape,
+  defineRowShape,
+  queryFirstRow,
 } from '#src/adapters/postgres/shapes.ts';
 import type { SecretCipher } from '#src/ports/encryption.ts';
 
@@ -84,7 +84,7 @@ export function createOAuthStateStore<Facts extends object>(deps: {
 }
 
 function statesTable<Facts extends object>(db: Knex, { tableName, columns }: StatesModel<Facts>) {
-  const taken = shape({ ...columns, isFresh: boolean() });
+  const taken = defineRowShape({ ...columns, isFresh: booleanColumn() });
 
   return {
     async insert(row: StateRow<Facts>): Promise<void> {
@@ -94,14 +94,14 @@ function statesTable<Facts extends object>(db: Knex, { tableName, columns }: Sta
 
     async find(stateHash: Buffer): Promise<TakenRow<Facts> | undefined> {
       const sql = 'select *, expires_at > now() as is_fresh from ?? where state_hash = ?';
-      const row: unknown = await firstRow(db, taken, sql, [tableName, stateHash]);
+      const row: unknown = await queryFirstRow(db, taken, sql, [tableName, stateHash]);
       return row as TakenRow<Facts> | undefined;
     },
 
     /** Deletes and returns the state row in one statement, so that only one of several concurrent calls gets it. */
     async take(stateHash: Buffer): Promise<TakenRow<Facts> | undefined> {
       const sql = 'delete from ?? where state_hash = ? returning *, expires_at > now() as is_fresh';
-      const row: unknown = await firstRow(db, taken, sql, [tableName, stateHash]);
+      const row: unknown = await queryFirstRow(db, taken, sql, [tableName, stateHash]);
       // TypeScript cannot infer the row type from the columns of a type parameter; `StatesModel` guarantees that they
       // match.
       return row as TakenRow<Facts> | undefined;

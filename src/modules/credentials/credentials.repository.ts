@@ -1,46 +1,46 @@
 import type { Knex } from 'knex';
-import { rows } from '#src/adapters/postgres/shapes.ts';
+import { queryRows } from '#src/adapters/postgres/shapes.ts';
 import {
-  type CredentialsRevision,
+  type CredentialsGenerationKey,
   type CredentialsTable,
   type NewCredentials,
   type StoredCredentials,
-  storedCredentialsShape,
+  storedCredentialsRowShape,
 } from './credentials.model.ts';
 
 export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
   const page = (after: string, limit: number) =>
-    db(table).where('id', '>', after).orderBy('id').limit(limit).select(Object.keys(storedCredentialsShape.columns));
-  const inState = ({ orgId, id, generation }: CredentialsRevision) => db(table).where({ orgId, id, generation });
+    db(table).where('id', '>', after).orderBy('id').limit(limit).select(Object.keys(storedCredentialsRowShape.columns));
+  const inState = ({ orgId, id, generation }: CredentialsGenerationKey) => db(table).where({ orgId, id, generation });
 
   return {
     /** Takes the lease to refresh OAuth tokens. Returns false if it is taken or the credentials have changed. */
-    async claimRefresh(state: CredentialsRevision, leaseSeconds: number): Promise<boolean> {
+    async claimRefresh(state: CredentialsGenerationKey, leaseSeconds: number): Promise<boolean> {
       const claimed = await inState(state)
         .whereRaw('(refresh_until is null or refresh_until < now())')
         .update({ refreshUntil: db.raw('now() + make_interval(secs => ?)', [leaseSeconds]) });
       return claimed > 0;
     },
 
-    async endRefresh(state: CredentialsRevision): Promise<void> {
+    async endRefresh(state: CredentialsGenerationKey): Promise<void> {
       await inState(state).update({ refreshUntil: null });
     },
 
     /** Stores refreshed OAuth tokens. Returns false if the credentials have changed or their row was deleted. */
-    async storeRefreshed(state: CredentialsRevision, fresh: NewCredentials): Promise<boolean> {
+    async storeRefreshed(state: CredentialsGenerationKey, fresh: NewCredentials): Promise<boolean> {
       const next = { generation: db.raw('generation + 1'), refreshUntil: null, updatedAt: db.fn.now() };
       return (await inState(state).update({ ...fresh, ...next })) > 0;
     },
 
     /** Marks credentials as `needs_reauth`. Returns false if they are marked already or have changed. */
-    async markRefused(state: CredentialsRevision): Promise<boolean> {
+    async markRefused(state: CredentialsGenerationKey): Promise<boolean> {
       const marked = await inState(state)
         .whereNot({ status: 'needs_reauth' })
         .update({ status: 'needs_reauth', refreshUntil: null, updatedAt: db.fn.now() });
       return marked > 0;
     },
 
-    async isThere({ orgId, id }: Pick<CredentialsRevision, 'orgId' | 'id'>): Promise<boolean> {
+    async isThere({ orgId, id }: Pick<CredentialsGenerationKey, 'orgId' | 'id'>): Promise<boolean> {
       return (await db(table).where({ orgId, id }).first('id')) !== undefined;
     },
 
@@ -49,12 +49,12 @@ export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
     },
 
     async list(after: string, limit: number): Promise<StoredCredentials[]> {
-      return rows(db, storedCredentialsShape, page(after, limit));
+      return queryRows(db, storedCredentialsRowShape, page(after, limit));
     },
 
     async listEncryptedByOthers(keyId: string, after: string, limit: number): Promise<StoredCredentials[]> {
       const encryptedByOthers = page(after, limit).whereRaw('not starts_with(credentials, ?)', [`${keyId}:`]);
-      return rows(db, storedCredentialsShape, encryptedByOthers);
+      return queryRows(db, storedCredentialsRowShape, encryptedByOthers);
     },
   };
 }

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 import { deleteChunksOfGenerations, deleteIndexedChunks } from '#src/adapters/postgres/chunks.ts';
-import { rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import { defineRowShape, queryRows, textColumn } from '#src/adapters/postgres/shapes.ts';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 
-const original = shape({ blobKey: text() });
+const original = defineRowShape({ blobKey: textColumn() });
 
 export function createDeletionRepository(db: Knex) {
   const allGenerationsOf = ({ orgId, documentId }: DeleteDocumentInput) => ({
@@ -24,7 +24,7 @@ export function createDeletionRepository(db: Knex) {
     },
 
     async listBlobKeys(of: DeleteDocumentInput): Promise<string[]> {
-      const found = await rows(
+      const found = await queryRows(
         db,
         original,
         `select blob_key from documents where org_id = :orgId and id = :documentId

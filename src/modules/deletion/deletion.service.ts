@@ -4,7 +4,7 @@ import type { DeleteDocumentInput, DeletionStage, RecordDeletionFailureInput } f
 import { deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createDeletionRepository } from './deletion.repository.ts';
@@ -25,7 +25,7 @@ export type DeletionService = ReturnType<typeof createDeletionService>;
  */
 export function createDeletionService(deps: {
   db: Knex;
-  originals: Pick<OriginalsService, 'release'>;
+  originals: Pick<OriginalFilesService, 'release'>;
   embeddings: Pick<EmbeddingsService, 'forgetUnused'>;
   vectors: Pick<VectorStore, 'deleteGenerations'>;
   jobs: Pick<JobsService, 'enqueue' | 'enqueueAll' | 'advance' | 'openRunsOf'>;

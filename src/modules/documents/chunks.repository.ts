@@ -1,8 +1,14 @@
 import type { Knex } from 'knex';
-import { whereReadable } from '#src/adapters/postgres/readable.ts';
-import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
-import { type Actor, visibilityOf } from '#src/domain/access/visibility.ts';
-import { type ChunkInContext, ChunkModel, type ChunkRow, chunkInDocument, chunkRow } from './documents.model.ts';
+import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
+import { queryFirstRow, queryRows } from '#src/adapters/postgres/shapes.ts';
+import { type Actor, visibilityOfAccessKeys } from '#src/domain/access/visibility.ts';
+import {
+  type ChunkInContext,
+  ChunkModel,
+  type ChunkRow,
+  chunkInDocumentRowShape,
+  chunkRowShape,
+} from './documents.model.ts';
 
 /** Reads chunks of the active generation, the only one that readers see. */
 export function createChunksRepository(db: Knex) {
@@ -12,7 +18,7 @@ export function createChunksRepository(db: Knex) {
      * chunks.
      */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
-      const chunks = whereReadable(ChunkModel.table(db), actor, 'documents')
+      const chunks = whereReadableByActor(ChunkModel.table(db), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',
@@ -30,11 +36,11 @@ export function createChunksRepository(db: Knex) {
           'chunks.embeddingModel',
           'chunks.embeddedAt',
         );
-      return rows(db, chunkRow, chunks);
+      return queryRows(db, chunkRowShape, chunks);
     },
 
     async findActive(actor: Actor, chunkId: string): Promise<ChunkInContext | undefined> {
-      const found = whereReadable(ChunkModel.table(db), actor, 'documents')
+      const found = whereReadableByActor(ChunkModel.table(db), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',
@@ -51,10 +57,10 @@ export function createChunksRepository(db: Knex) {
           'documents.name as documentName',
           'documents.acl',
         );
-      const row = await firstRow(db, chunkInDocument, found);
+      const row = await queryFirstRow(db, chunkInDocumentRowShape, found);
       if (row === undefined) return undefined;
       const { acl, ...chunk } = row;
-      return { ...chunk, visibility: visibilityOf(acl) };
+      return { ...chunk, visibility: visibilityOfAccessKeys(acl) };
     },
   };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { idParam } from '#src/http/request/validation.ts';
-import { ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import {
   chunkInContextSchema,
   chunkingStatusSchema,
@@ -14,24 +14,24 @@ import {
 } from './chunks.schema.ts';
 import type { DocumentsService } from './documents.service.ts';
 
-const params = z.strictObject({ document_id: idParam('document_not_found') });
+const params = z.strictObject({ document_id: uuidPathParam('document_not_found') });
 
-export function chunksRoutes(documents: DocumentsService): Route[] {
+export function chunksRoutes(documents: DocumentsService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/chunks/:chunk_id',
       operationId: 'getChunk',
       tag: 'documents',
       summary: 'A chunk, for example of a citation, and its position in the document',
       access: 'document:read',
-      params: z.strictObject({ chunk_id: idParam('chunk_not_found') }),
+      params: z.strictObject({ chunk_id: uuidPathParam('chunk_not_found') }),
       responses: { 200: { description: 'The chunk', schema: chunkInContextSchema } },
       errors: ['chunk_not_found'],
       handle: async ({ actor, params: { chunk_id } }) =>
-        ok(toChunkInContextDto(await documents.getChunk(actor, chunk_id))),
+        okAnswer(toChunkInContextDto(await documents.getChunk(actor, chunk_id))),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/:document_id/chunks',
       operationId: 'listChunks',
@@ -42,9 +42,9 @@ export function chunksRoutes(documents: DocumentsService): Route[] {
       responses: { 200: { description: 'The chunks', schema: chunkListSchema } },
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) =>
-        ok(toChunkListDto(document_id, await documents.listChunks(actor, document_id))),
+        okAnswer(toChunkListDto(document_id, await documents.listChunks(actor, document_id))),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/:document_id/chunking-status',
       operationId: 'getChunkingStatus',
@@ -55,9 +55,9 @@ export function chunksRoutes(documents: DocumentsService): Route[] {
       responses: { 200: { description: 'The state of chunking', schema: chunkingStatusSchema } },
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) =>
-        ok(toChunkingStatusDto(await documents.getView(actor, document_id))),
+        okAnswer(toChunkingStatusDto(await documents.getView(actor, document_id))),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/:document_id/embedding-status',
       operationId: 'getEmbeddingStatus',
@@ -68,7 +68,7 @@ export function chunksRoutes(documents: DocumentsService): Route[] {
       responses: { 200: { description: 'The state of embedding', schema: embeddingStatusSchema } },
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) =>
-        ok(toEmbeddingStatusDto(await documents.getView(actor, document_id))),
+        okAnswer(toEmbeddingStatusDto(await documents.getView(actor, document_id))),
     }),
   ];
 }

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { idField, visibilityField } from '#src/http/request/fields.ts';
+import { uuidField, visibilityField } from '#src/http/request/fields.ts';
 import type { ChunkInContext, ChunkRow, DocumentView } from './documents.model.ts';
 
 export const chunkListSchema = z.strictObject({
-  document_id: idField,
+  document_id: uuidField,
   items: z.array(
     z.strictObject({
-      id: idField,
+      id: uuidField,
       chunk_index: z.int(),
       content: z.string(),
       contextual_text: z.string().nullable(),
@@ -21,10 +21,10 @@ export const chunkListSchema = z.strictObject({
 
 export const chunkInContextSchema = z
   .strictObject({
-    chunk_id: idField,
+    chunk_id: uuidField,
     chunk_index: z.int(),
     content: z.string(),
-    document_id: idField,
+    document_id: uuidField,
     document_name: z.string(),
     visibility: visibilityField,
     page_number: z.int(),
@@ -33,13 +33,13 @@ export const chunkInContextSchema = z
   .meta({ id: 'ChunkInContext' });
 
 export const chunkingStatusSchema = z.strictObject({
-  document_id: idField,
+  document_id: uuidField,
   chunking_complete: z.boolean(),
   chunk_count: z.int(),
 });
 
 export const embeddingStatusSchema = z.strictObject({
-  document_id: idField,
+  document_id: uuidField,
   embedding_complete: z.boolean(),
   chunks_total: z.int(),
   chunks_embedded: z.int(),

@@ -1,19 +1,19 @@
 import type { Knex } from 'knex';
 import {
-  type FolderSelection,
   lockDocumentsInFolders,
   recomputeDocumentAccessKeys,
-  whereReadable,
+  type SelectedFolders,
+  whereReadableByActor,
 } from '#src/adapters/postgres/readable.ts';
-import { rows } from '#src/adapters/postgres/shapes.ts';
+import { queryRows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import {
   type DocumentLink,
   DocumentModel,
-  documentLink,
+  documentLinkRowShape,
   type FolderDocument,
   FolderLinkModel,
-  folderDocument,
+  folderDocumentRowShape,
 } from './documents.model.ts';
 
 type NewLink = { orgId: string; folderId: string; documentId: string; createdBy: string };
@@ -26,7 +26,7 @@ export function createDocumentLinksRepository(db: Knex) {
 
   return {
     async listReadable(actor: Actor, documentId: string): Promise<DocumentLink[]> {
-      const links = whereReadable(FolderLinkModel.table(db), actor, 'folders')
+      const links = whereReadableByActor(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
         .where('folderLinks.documentId', documentId)
         .orderBy(['folderLinks.createdAt', 'folders.id'])
@@ -34,7 +34,7 @@ export function createDocumentLinksRepository(db: Knex) {
           ...['folders.id as folderId', 'folders.name as folderName'],
           ...['folders.orgId', 'folders.acl', 'folders.ownerId as createdBy'],
         );
-      return rows(db, documentLink, links);
+      return queryRows(db, documentLinkRowShape, links);
     },
 
     async count(documentId: string): Promise<number> {
@@ -70,9 +70,9 @@ export function createDocumentLinksRepository(db: Knex) {
   };
 }
 
-export function createFolderContentsRepository(db: Knex) {
+export function createDocumentsInFoldersRepository(db: Knex) {
   return {
-    async isEmpty({ orgId, folderIds }: FolderSelection): Promise<boolean> {
+    async isEmpty({ orgId, folderIds }: SelectedFolders): Promise<boolean> {
       const link = FolderLinkModel.table(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds]);
@@ -80,12 +80,12 @@ export function createFolderContentsRepository(db: Knex) {
       return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
     },
 
-    lock: (of: FolderSelection, limit: number) => lockDocumentsInFolders(db, of, limit),
+    lock: (of: SelectedFolders, limit: number) => lockDocumentsInFolders(db, of, limit),
 
     async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderDocument[]> {
-      return rows(
+      return queryRows(
         db,
-        folderDocument,
+        folderDocumentRowShape,
         `select d.id, d.acl, d.id in (
            select l.document_id from folder_links l
            where l.document_id = any (:documentIds::uuid[]) and l.folder_id <> all (:folderIds::uuid[])
@@ -95,7 +95,7 @@ export function createFolderContentsRepository(db: Knex) {
       );
     },
 
-    async removeLinks({ orgId, folderIds }: FolderSelection): Promise<void> {
+    async removeLinks({ orgId, folderIds }: SelectedFolders): Promise<void> {
       await FolderLinkModel.query(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds])

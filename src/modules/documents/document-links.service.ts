@@ -1,11 +1,11 @@
 import type { Knex } from 'knex';
-import type { FolderSelection } from '#src/adapters/postgres/readable.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import type { SelectedFolders } from '#src/adapters/postgres/readable.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import { createDocumentLinksRepository, createFolderContentsRepository } from './document-links.repository.ts';
+import { createDocumentLinksRepository, createDocumentsInFoldersRepository } from './document-links.repository.ts';
 import type { DocumentLink } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 import type { DocumentsService } from './documents.service.ts';
@@ -51,7 +51,7 @@ export function createDocumentLinksService(deps: {
         await links.add({ orgId, folderId: id, documentId, createdBy: actor.userId });
         if (promote) {
           const others = (await links.listReadable(actor, documentId)).filter((link) => link.folderId !== id);
-          const writable = others.filter((link) => mayPerform(actor, 'folder:write', link));
+          const writable = others.filter((link) => mayPerformAction(actor, 'folder:write', link));
           await links.remove(
             documentId,
             writable.map((link) => link.folderId),
@@ -76,7 +76,7 @@ export function createDocumentLinksService(deps: {
         const links = createDocumentLinksRepository(trx);
         const link = (await links.listReadable(actor, documentId)).find((one) => one.folderId === folderId);
         if (link === undefined) throw appError('folder_not_found', { detail: 'The document is not in this folder.' });
-        if (!mayPerform(actor, 'document:write', document) && !mayPerform(actor, 'folder:write', link)) {
+        if (!mayPerformAction(actor, 'document:write', document) && !mayPerformAction(actor, 'folder:write', link)) {
           throw appError('forbidden', {
             detail: 'To remove a document from a folder, you need write access to the document or to the folder.',
           });
@@ -98,9 +98,9 @@ export function createDocumentLinksService(deps: {
  * Changes the documents of folders in the transaction that shares or deletes the folders. The caller has locked the
  * folders against new links. Throws `folder_too_large`.
  */
-export function createFolderContentsService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
-  async function lockDocuments(trx: Knex, of: FolderSelection): Promise<string[]> {
-    const documentIds = await createFolderContentsRepository(trx).lock(of, MAX_DOCUMENTS_PER_FOLDER_CHANGE + 1);
+export function createDocumentsInFoldersService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
+  async function lockDocuments(trx: Knex, of: SelectedFolders): Promise<string[]> {
+    const documentIds = await createDocumentsInFoldersRepository(trx).lock(of, MAX_DOCUMENTS_PER_FOLDER_CHANGE + 1);
     if (documentIds.length > MAX_DOCUMENTS_PER_FOLDER_CHANGE) {
       const detail = `The folder has more than ${MAX_DOCUMENTS_PER_FOLDER_CHANGE} documents. Begin with its subfolders.`;
       throw appError('folder_too_large', { detail });
@@ -109,15 +109,15 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
   }
 
   return {
-    isEmpty: (trx: Knex, of: FolderSelection): Promise<boolean> => createFolderContentsRepository(trx).isEmpty(of),
+    isEmpty: (trx: Knex, of: SelectedFolders): Promise<boolean> => createDocumentsInFoldersRepository(trx).isEmpty(of),
 
     /**
      * Gives the documents in the folders, and their jobs, the current access keys. The sweeper updates the vector
      * store.
      */
-    async share(trx: Knex, of: FolderSelection): Promise<void> {
+    async share(trx: Knex, of: SelectedFolders): Promise<void> {
       const documentIds = await lockDocuments(trx, of);
-      await createFolderContentsRepository(trx).renewKeys(documentIds);
+      await createDocumentsInFoldersRepository(trx).renewKeys(documentIds);
     },
 
     /**
@@ -126,7 +126,7 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
      */
     async discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void> {
       const { orgId, userId, requestId } = actor;
-      const contents = createFolderContentsRepository(trx);
+      const contents = createDocumentsInFoldersRepository(trx);
       const locked = await contents.list(await lockDocuments(trx, { orgId, folderIds }), folderIds);
       const kept = locked.filter((document) => document.isElsewhere);
       const orphans = locked.filter((document) => !document.isElsewhere);

@@ -1,102 +1,102 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  bigint,
-  boolean,
-  bytea,
-  integer,
-  integerArray,
-  json,
-  pick,
-  type Row,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
-  uuidArray,
+  bigintColumn,
+  booleanColumn,
+  byteaColumn,
+  defineRowShape,
+  integerArrayColumn,
+  integerColumn,
+  jsonColumn,
+  pickColumns,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidArrayColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
 /** `generation` is the newest requested generation of a document; readers see only `activeGeneration`. */
-export class DocumentModel extends model('documents', {
-  id: uuid(),
-  orgId: uuid(),
-  name: text(),
-  fileName: text(),
-  mediaType: text().nullable(),
-  declaredFormat: text().nullable(),
-  sourceFormat: text().nullable(),
-  sizeBytes: bigint(),
-  contentSha256: text(),
-  blobKey: text(),
-  importSourceProvider: text().nullable(),
-  importSourceUrl: text().nullable(),
-  generation: integer(),
-  activeGeneration: integer().nullable(),
-  ragConfig: json<RagConfig>(),
-  acl: textArray(),
-  createdBy: uuid(),
-  createdAt: timestamp(),
-  updatedBy: uuid(),
-  updatedAt: timestamp(),
-  deletedAt: timestamp().nullable(),
-  retrievalSettings: text(),
-  activeEmbeddingModel: text().nullable(),
-  pointsOutdatedAt: timestamp().nullable(),
-  pointsLeasedUntil: timestamp().nullable(),
-  nameKey: text(),
-  aclHash: bigint(),
+export class DocumentModel extends tableModel('documents', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  name: textColumn(),
+  fileName: textColumn(),
+  mediaType: textColumn().nullable(),
+  declaredFormat: textColumn().nullable(),
+  sourceFormat: textColumn().nullable(),
+  sizeBytes: bigintColumn(),
+  contentSha256: textColumn(),
+  blobKey: textColumn(),
+  importSourceProvider: textColumn().nullable(),
+  importSourceUrl: textColumn().nullable(),
+  generation: integerColumn(),
+  activeGeneration: integerColumn().nullable(),
+  ragConfig: jsonColumn<RagConfig>(),
+  acl: textArrayColumn(),
+  createdBy: uuidColumn(),
+  createdAt: timestampColumn(),
+  updatedBy: uuidColumn(),
+  updatedAt: timestampColumn(),
+  deletedAt: timestampColumn().nullable(),
+  retrievalSettings: textColumn(),
+  activeEmbeddingModel: textColumn().nullable(),
+  pointsOutdatedAt: timestampColumn().nullable(),
+  pointsLeasedUntil: timestampColumn().nullable(),
+  nameKey: textColumn(),
+  aclHash: bigintColumn(),
   /**
    * The malware that the scanner found in the original with this hash; the document may have another original by now.
    */
-  malware: json<{ sha256: string; signature: string }>().nullable(),
-  version: integer(),
+  malware: jsonColumn<{ sha256: string; signature: string }>().nullable(),
+  version: integerColumn(),
 }) {}
 
-export class ChunkModel extends model('chunks', {
-  id: uuid(),
-  orgId: uuid(),
-  documentId: uuid(),
-  generation: integer(),
-  chunkIndex: integer(),
-  content: text(),
-  contextualText: text().nullable(),
-  chunkKind: text(),
-  tokenCount: integer(),
-  contentOffset: integer(),
-  pageNumber: integer(),
-  termCount: integer(),
-  embeddingModel: text().nullable(),
-  embeddedAt: timestamp().nullable(),
-  textSha256: bytea(),
+export class ChunkModel extends tableModel('chunks', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  documentId: uuidColumn(),
+  generation: integerColumn(),
+  chunkIndex: integerColumn(),
+  content: textColumn(),
+  contextualText: textColumn().nullable(),
+  chunkKind: textColumn(),
+  tokenCount: integerColumn(),
+  contentOffset: integerColumn(),
+  pageNumber: integerColumn(),
+  termCount: integerColumn(),
+  embeddingModel: textColumn().nullable(),
+  embeddedAt: timestampColumn().nullable(),
+  textSha256: byteaColumn(),
 }) {}
 
-export class FolderLinkModel extends model(
+export class FolderLinkModel extends tableModel(
   'folder_links',
   {
-    orgId: uuid(),
-    folderId: uuid(),
-    documentId: uuid(),
-    createdBy: uuid(),
-    createdAt: timestamp(),
-    listedAt: timestamp().nullable(),
+    orgId: uuidColumn(),
+    folderId: uuidColumn(),
+    documentId: uuidColumn(),
+    createdBy: uuidColumn(),
+    createdAt: timestampColumn(),
+    listedAt: timestampColumn().nullable(),
   },
   ['documentId', 'folderId'],
 ) {}
 
-export class DocumentTotalModel extends model('document_totals', {
-  id: bigint(),
-  orgId: uuid(),
-  createdBy: uuid(),
-  acl: textArray(),
-  ofWhom: uuid(),
-  documents: bigint(),
-  sizeBytes: bigint(),
-  aclHash: bigint(),
+export class DocumentTotalModel extends tableModel('document_totals', {
+  id: bigintColumn(),
+  orgId: uuidColumn(),
+  createdBy: uuidColumn(),
+  acl: textArrayColumn(),
+  ofWhom: uuidColumn(),
+  documents: bigintColumn(),
+  sizeBytes: bigintColumn(),
+  aclHash: bigintColumn(),
 }) {}
 
-export type DocumentRow = Row<typeof DocumentModel>;
+export type DocumentRow = SqlRow<typeof DocumentModel>;
 
 type Origin = 'id' | 'orgId' | 'importSourceProvider' | 'importSourceUrl' | 'createdBy';
 type Original =
@@ -109,76 +109,83 @@ type Original =
   | 'blobKey';
 export type NewDocumentRow = Pick<DocumentRow, Origin | Original | 'name' | 'ragConfig' | 'acl' | 'updatedBy'>;
 
-export const documentView = shape({
+export const documentViewRowShape = defineRowShape({
   ...DocumentModel.columns,
-  createdByName: text(),
+  createdByName: textColumn(),
   /** True if a connection imported the document and its original was replaced since then. */
-  isDetached: boolean(),
-  folderIds: uuidArray(),
-  charCount: integer(),
-  pageCount: integer().nullable(),
-  contentPreview: text(),
-  hasPreviewPdf: boolean(),
-  jobId: text().nullable(),
-  lastError: json<{ code: string; message: string }>().nullable(),
-  activeContentSha256: text().nullable(),
-  activeRagConfig: json<RagConfig>().nullable(),
-  chunkingComplete: boolean(),
-  embeddingComplete: boolean(),
-  chunksTotal: integer(),
-  chunksEmbedded: integer(),
+  isDetached: booleanColumn(),
+  folderIds: uuidArrayColumn(),
+  charCount: integerColumn(),
+  pageCount: integerColumn().nullable(),
+  contentPreview: textColumn(),
+  hasPreviewPdf: booleanColumn(),
+  jobId: textColumn().nullable(),
+  lastError: jsonColumn<{ code: string; message: string }>().nullable(),
+  activeContentSha256: textColumn().nullable(),
+  activeRagConfig: jsonColumn<RagConfig>().nullable(),
+  chunkingComplete: booleanColumn(),
+  embeddingComplete: booleanColumn(),
+  chunksTotal: integerColumn(),
+  chunksEmbedded: integerColumn(),
 });
-export type DocumentView = Row<typeof documentView>;
+export type DocumentView = SqlRow<typeof documentViewRowShape>;
 
 /**
  * The field `createdBy` holds the owner of the linked folder, as access checks expect it; null for a shared folder.
  */
-export const documentLink = shape({
-  folderId: uuid(),
-  folderName: text(),
-  orgId: uuid(),
-  acl: textArray(),
-  createdBy: uuid().nullable(),
+export const documentLinkRowShape = defineRowShape({
+  folderId: uuidColumn(),
+  folderName: textColumn(),
+  orgId: uuidColumn(),
+  acl: textArrayColumn(),
+  createdBy: uuidColumn().nullable(),
 });
-export type DocumentLink = Row<typeof documentLink>;
+export type DocumentLink = SqlRow<typeof documentLinkRowShape>;
 
 export type FullDocument = DocumentView & { content: string };
 
 /** `pageMap` holds the offset of each page in the Markdown text `body`; null for a format without pages. */
-export const conversionText = shape({ conversionId: uuid(), body: text(), pageMap: integerArray().nullable() });
-export type ConversionText = Row<typeof conversionText>;
+export const conversionTextRowShape = defineRowShape({
+  conversionId: uuidColumn(),
+  body: textColumn(),
+  pageMap: integerArrayColumn().nullable(),
+});
+export type ConversionText = SqlRow<typeof conversionTextRowShape>;
 
 export type ConvertedDocument = Pick<DocumentRow, 'orgId' | 'name' | 'ragConfig'> & ConversionText;
 
-export const chunkRow = shape({
-  ...pick(ChunkModel, 'id', 'chunkIndex', 'content', 'contextualText', 'chunkKind', 'tokenCount').columns,
-  ...pick(ChunkModel, 'embeddingModel', 'embeddedAt').columns,
+export const chunkRowShape = defineRowShape({
+  ...pickColumns(ChunkModel, 'id', 'chunkIndex', 'content', 'contextualText', 'chunkKind', 'tokenCount').columns,
+  ...pickColumns(ChunkModel, 'embeddingModel', 'embeddedAt').columns,
 });
-export type ChunkRow = Row<typeof chunkRow>;
+export type ChunkRow = SqlRow<typeof chunkRowShape>;
 
-export const chunkInDocument = shape({
-  ...pick(ChunkModel, 'id', 'chunkIndex', 'content', 'pageNumber', 'contentOffset').columns,
-  documentId: uuid(),
-  documentName: text(),
-  acl: textArray(),
+export const chunkInDocumentRowShape = defineRowShape({
+  ...pickColumns(ChunkModel, 'id', 'chunkIndex', 'content', 'pageNumber', 'contentOffset').columns,
+  documentId: uuidColumn(),
+  documentName: textColumn(),
+  acl: textArrayColumn(),
 });
-export type ChunkInContext = Omit<Row<typeof chunkInDocument>, 'acl'> & { visibility: Visibility };
+export type ChunkInContext = Omit<SqlRow<typeof chunkInDocumentRowShape>, 'acl'> & { visibility: Visibility };
 
-export const vectorPublication = shape({
-  ...pick(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
-  documentId: uuid(),
-  generation: integer(),
-  model: text(),
-  outdatedAt: text(),
-  leasedUntil: text(),
+export const vectorPublicationRowShape = defineRowShape({
+  ...pickColumns(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
+  documentId: uuidColumn(),
+  generation: integerColumn(),
+  model: textColumn(),
+  outdatedAt: textColumn(),
+  leasedUntil: textColumn(),
 });
-export type VectorPublication = Row<typeof vectorPublication>;
+export type VectorPublication = SqlRow<typeof vectorPublicationRowShape>;
 
-export const documentUsage = shape({ documents: bigint(), storageBytes: bigint() });
-export type DocumentUsage = Row<typeof documentUsage>;
+export const documentUsageRowShape = defineRowShape({ documents: bigintColumn(), storageBytes: bigintColumn() });
+export type DocumentUsage = SqlRow<typeof documentUsageRowShape>;
 
-export const storedBytes = shape({ usedBytes: bigint(), deletedBytes: bigint() });
-export type StoredBytes = Row<typeof storedBytes>;
+export const storedBytesRowShape = defineRowShape({ usedBytes: bigintColumn(), deletedBytes: bigintColumn() });
+export type StoredBytes = SqlRow<typeof storedBytesRowShape>;
 
-export const folderDocument = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
-export type FolderDocument = Row<typeof folderDocument>;
+export const folderDocumentRowShape = defineRowShape({
+  ...pickColumns(DocumentModel, 'id', 'acl').columns,
+  isElsewhere: booleanColumn(),
+});
+export type FolderDocument = SqlRow<typeof folderDocumentRowShape>;

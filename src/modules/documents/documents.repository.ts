@@ -1,24 +1,31 @@
 import type { Knex } from 'knex';
-import { whereReadable } from '#src/adapters/postgres/readable.ts';
-import { firstRow, numeric, oneRow, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
+import {
+  defineRowShape,
+  numericColumn,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  textColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { selectReadableDocumentPage } from './document-pages.ts';
 import {
   type ConversionText,
-  conversionText,
+  conversionTextRowShape,
   DocumentModel,
   type DocumentRow,
   DocumentTotalModel,
   type DocumentUsage,
   type DocumentView,
-  documentUsage,
-  documentView,
+  documentUsageRowShape,
+  documentViewRowShape,
   FolderLinkModel,
   type NewDocumentRow,
   type StoredBytes,
-  storedBytes,
+  storedBytesRowShape,
   type VectorPublication,
-  vectorPublication,
+  vectorPublicationRowShape,
 } from './documents.model.ts';
 
 const PREVIEW_LENGTH = 280;
@@ -28,7 +35,7 @@ const PREVIEW_LENGTH = 280;
  */
 const LEASE_SECONDS = 15;
 
-const documentCount = shape({ total: numeric() });
+const documentCount = defineRowShape({ total: numericColumn() });
 
 type ContentOfDocument = { orgId: string; documentId: string; contentSha256: string };
 
@@ -62,7 +69,7 @@ export function createDocumentsRepository(db: Knex) {
    * computed for these only.
    */
   const views = (actor: Actor, page: Knex.QueryBuilder) => {
-    const readableFolders = whereReadable(FolderLinkModel.table(db), actor, 'folders')
+    const readableFolders = whereReadableByActor(FolderLinkModel.table(db), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
       .whereRaw('folder_links.document_id = documents.id')
       .orderBy('folderLinks.createdAt')
@@ -108,7 +115,7 @@ export function createDocumentsRepository(db: Knex) {
   };
 
   const readableIds = (actor: Actor) =>
-    whereReadable(DocumentModel.table(db), actor, 'documents').select('documents.id');
+    whereReadableByActor(DocumentModel.table(db), actor, 'documents').select('documents.id');
 
   /**
    * Selects the document ids of one page in index order. A folder's page reads no document row, because read access to
@@ -134,12 +141,16 @@ export function createDocumentsRepository(db: Knex) {
 
   return {
     async listReadable(actor: Actor, page: DocumentPage): Promise<DocumentView[]> {
-      const listed = whereReadable(views(actor, pageOfIds(actor, page)), actor, 'documents');
-      return rows(db, documentView, listed.orderBy(orderNewestFirst('documents.updatedAt', 'documents.id')));
+      const listed = whereReadableByActor(views(actor, pageOfIds(actor, page)), actor, 'documents');
+      return queryRows(
+        db,
+        documentViewRowShape,
+        listed.orderBy(orderNewestFirst('documents.updatedAt', 'documents.id')),
+      );
     },
 
     async findView(actor: Actor, id: string): Promise<DocumentView | undefined> {
-      return firstRow(db, documentView, views(actor, readableIds(actor).where('documents.id', id)));
+      return queryFirstRow(db, documentViewRowShape, views(actor, readableIds(actor).where('documents.id', id)));
     },
 
     async readBody({ orgId, id }: Pick<DocumentRow, 'orgId' | 'id'>): Promise<string> {
@@ -148,7 +159,7 @@ export function createDocumentsRepository(db: Knex) {
         .join('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
         .where({ 'd.orgId': orgId, 'd.id': id })
         .select('c.body');
-      return (await firstRow(db, shape({ body: text() }), active))?.body ?? '';
+      return (await queryFirstRow(db, defineRowShape({ body: textColumn() }), active))?.body ?? '';
     },
 
     /** Finds the conversion of the document's current original; undefined if the original was not converted yet. */
@@ -158,11 +169,11 @@ export function createDocumentsRepository(db: Knex) {
         .where({ 'g.orgId': orgId, 'g.documentId': id, 'g.contentSha256': contentSha256 })
         .orderBy('g.generation', 'desc')
         .first('c.id as conversionId', 'c.body', 'c.pageMap');
-      return firstRow(db, conversionText, newest);
+      return queryFirstRow(db, conversionTextRowShape, newest);
     },
 
     async findRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
-      return whereReadable(DocumentModel.query(db), actor, 'documents').findById(id);
+      return whereReadableByActor(DocumentModel.query(db), actor, 'documents').findById(id);
     },
 
     /**
@@ -179,7 +190,7 @@ export function createDocumentsRepository(db: Knex) {
         .where({ 'd.orgId': orgId, 'd.id': documentId, 'p.sha256': contentSha256 })
         .whereNull('d.deletedAt')
         .first('d.*');
-      return firstRow(db, DocumentModel, previewed);
+      return queryFirstRow(db, DocumentModel, previewed);
     },
 
     /**
@@ -191,7 +202,7 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     async lockRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
-      return whereReadable(DocumentModel.query(db), actor, 'documents').findById(id).forNoKeyUpdate();
+      return whereReadableByActor(DocumentModel.query(db), actor, 'documents').findById(id).forNoKeyUpdate();
     },
 
     async insert(document: NewDocumentRow): Promise<void> {
@@ -237,9 +248,9 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     async countReadable(actor: Actor, createdBy?: string): Promise<number> {
-      const query = whereReadable(DocumentTotalModel.table(db), actor, 'documentTotals');
+      const query = whereReadableByActor(DocumentTotalModel.table(db), actor, 'documentTotals');
       if (createdBy !== undefined) query.where({ createdBy });
-      return (await oneRow(db, documentCount, query.select(db.raw('coalesce(sum(documents), 0) as total')))).total;
+      return (await queryOneRow(db, documentCount, query.select(db.raw('coalesce(sum(documents), 0) as total')))).total;
     },
 
     async countInFolder({ orgId }: Pick<Actor, 'orgId'>, folderId: string): Promise<number> {
@@ -253,13 +264,13 @@ export function createDocumentsRepository(db: Knex) {
           db.raw('coalesce(sum(documents), 0)::bigint as documents'),
           db.raw('coalesce(sum(size_bytes), 0)::bigint as storage_bytes'),
         );
-      return oneRow(db, documentUsage, totals);
+      return queryOneRow(db, documentUsageRowShape, totals);
     },
 
     async stored(orgId: string): Promise<StoredBytes> {
-      return oneRow(
+      return queryOneRow(
         db,
-        storedBytes,
+        storedBytesRowShape,
         `select
            (select coalesce(sum(size_bytes), 0)::bigint from document_totals where org_id = :orgId) as used_bytes,
            (
@@ -284,9 +295,9 @@ export function createDocumentsRepository(db: Knex) {
      * holds the lease.
      */
     async leasePublication(id: string): Promise<VectorPublication | undefined> {
-      return firstRow(
+      return queryFirstRow(
         db,
-        vectorPublication,
+        vectorPublicationRowShape,
         `update documents set points_leased_until = clock_timestamp() + make_interval(secs => :seconds)
          where id = :id and points_outdated_at is not null and active_generation is not null
            and coalesce(points_leased_until < clock_timestamp(), true)

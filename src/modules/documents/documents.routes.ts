@@ -1,8 +1,14 @@
 import { z } from 'zod';
 import { readableFormatsDescription } from '#src/domain/documents/formats.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, fileAnswer, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
-import { multipart, multipartOrJson, type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import {
+  createdAnswer,
+  fileAnswer,
+  noContentAnswer,
+  okAnswer,
+  okAnswerWithVersion,
+} from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute, multipartBody, multipartOrJsonBody } from '#src/http/routing/route.ts';
 import type { DocumentFile, DocumentFilesService } from './document-files.service.ts';
 import type { DocumentLinksService } from './document-links.service.ts';
 import {
@@ -26,8 +32,8 @@ import type { DocumentsService } from './documents.service.ts';
 import type { UploadsService } from './uploads.service.ts';
 import type { WebImportService } from './web-import.service.ts';
 
-const params = z.strictObject({ document_id: idParam('document_not_found') });
-const linkParams = z.strictObject({ ...params.shape, folder_id: idParam('folder_not_found') });
+const params = z.strictObject({ document_id: uuidPathParam('document_not_found') });
+const linkParams = z.strictObject({ ...params.shape, folder_id: uuidPathParam('folder_not_found') });
 
 const storageErrors = ['storage_quota_exceeded', 'blob_store_refused'] as const;
 const creationErrors = ['folder_not_found', 'forbidden', 'document_limit_reached', ...storageErrors] as const;
@@ -43,9 +49,9 @@ const fileErrors = [
 /** Maximum size of a request with a pasted text: a book, times three for JSON escapes. */
 const pasteLimitBytes = 8 * 1024 ** 2;
 
-export function documentsRoutes(documents: DocumentsService, uploads: UploadsService): Route[] {
+export function documentsRoutes(documents: DocumentsService, uploads: UploadsService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'post',
       path: '/documents',
       operationId: 'uploadDocument',
@@ -53,7 +59,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       summary: `Upload a file and, by default, chunk and embed it; readable formats are ${readableFormatsDescription}`,
       access: 'user',
       limits: [{ limit: 'upload', by: 'user' }],
-      body: multipart({
+      body: multipartBody({
         fields: uploadDocumentFields,
         store: uploads.store,
         discard: uploads.discard,
@@ -74,10 +80,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
           },
           ingest: body.ingest,
         });
-        return created(toFullDocumentDto(document));
+        return createdAnswer(toFullDocumentDto(document));
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/documents/paste',
       operationId: 'pasteDocument',
@@ -98,10 +104,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
           sourceFormat: body.source_format,
           targetFolderId: body.target_folder_id,
         });
-        return created(toFullDocumentDto(document));
+        return createdAnswer(toFullDocumentDto(document));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents',
       operationId: 'listDocuments',
@@ -113,10 +119,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       errors: ['folder_not_found'],
       handle: async ({ actor, query }) => {
         const page = await documents.list(actor, { ...query, folderId: query.folder_id });
-        return ok(toDocumentListDto(page, query));
+        return okAnswer(toDocumentListDto(page, query));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/recent',
       operationId: 'listRecentDocuments',
@@ -127,10 +133,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       responses: { 200: { description: 'The newest documents and the total', schema: documentListSchema } },
       handle: async ({ actor, query }) => {
         const page = await documents.listRecent(actor, query);
-        return ok(toDocumentListDto(page, { limit: query.limit, offset: 0 }));
+        return okAnswer(toDocumentListDto(page, { limit: query.limit, offset: 0 }));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/:document_id',
       operationId: 'getDocument',
@@ -142,10 +148,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) => {
         const document = await documents.get(actor, document_id);
-        return okWithVersion(toFullDocumentDto(document), document);
+        return okAnswerWithVersion(toFullDocumentDto(document), document);
       },
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/documents/:document_id',
       operationId: 'changeDocument',
@@ -155,7 +161,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       takesIfMatch: true,
       limits: [{ limit: 'upload', by: 'user' }],
       params,
-      body: multipartOrJson({
+      body: multipartOrJsonBody({
         fields: changeDocumentFields,
         store: (actor, upload, { document_id }) => uploads.store(actor, { ...upload, replaces: document_id }),
         discard: uploads.discard,
@@ -176,10 +182,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
           expected: expectedVersions,
         };
         const document = await documents.change(actor, document_id, change);
-        return ok(toFullDocumentDto(document));
+        return okAnswer(toFullDocumentDto(document));
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/documents/:document_id',
       operationId: 'deleteDocument',
@@ -191,15 +197,15 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       errors: ['document_not_found', 'forbidden'],
       handle: async ({ actor, params: { document_id } }) => {
         await documents.remove(actor, document_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
   ];
 }
 
-export function webImportRoutes(webImport: WebImportService): Route[] {
+export function webImportRoutes(webImport: WebImportService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'post',
       path: '/documents/import-from-url',
       operationId: 'importDocumentFromUrl',
@@ -218,15 +224,15 @@ export function webImportRoutes(webImport: WebImportService): Route[] {
       handle: async ({ actor, body, newId }) => {
         const { url, name, target_folder_id: targetFolderId } = body;
         const input = { id: newId, url, name, targetFolderId };
-        return created(toFullDocumentDto(await webImport.importFromUrl(actor, input)));
+        return createdAnswer(toFullDocumentDto(await webImport.importFromUrl(actor, input)));
       },
     }),
   ];
 }
 
-export function documentLinksRoutes(links: DocumentLinksService): Route[] {
+export function documentLinksRoutes(links: DocumentLinksService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/:document_id/links',
       operationId: 'listDocumentLinks',
@@ -237,9 +243,9 @@ export function documentLinksRoutes(links: DocumentLinksService): Route[] {
       responses: { 200: { description: 'The folders that you may read', schema: documentLinksSchema } },
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) =>
-        ok(toDocumentLinksDto(document_id, await links.list(actor, document_id))),
+        okAnswer(toDocumentLinksDto(document_id, await links.list(actor, document_id))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/documents/:document_id/links',
       operationId: 'linkDocument',
@@ -252,9 +258,11 @@ export function documentLinksRoutes(links: DocumentLinksService): Route[] {
       responses: { 201: { description: 'The folders that the document is in now', schema: documentLinksSchema } },
       errors: ['document_not_found', 'folder_not_found', 'forbidden'],
       handle: async ({ actor, params: { document_id }, body: { folder_id, promote } }) =>
-        created(toDocumentLinksDto(document_id, await links.add(actor, document_id, { folderId: folder_id, promote }))),
+        createdAnswer(
+          toDocumentLinksDto(document_id, await links.add(actor, document_id, { folderId: folder_id, promote })),
+        ),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/documents/:document_id/links/:folder_id',
       operationId: 'unlinkDocument',
@@ -266,15 +274,15 @@ export function documentLinksRoutes(links: DocumentLinksService): Route[] {
       errors: ['document_not_found', 'folder_not_found', 'forbidden', 'last_link'],
       handle: async ({ actor, params: { document_id, folder_id } }) => {
         await links.remove(actor, document_id, folder_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
   ];
 }
 
-export function documentFilesRoutes(files: DocumentFilesService): Route[] {
+export function documentFilesRoutes(files: DocumentFilesService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/:document_id/file',
       operationId: 'downloadDocument',
@@ -286,7 +294,7 @@ export function documentFilesRoutes(files: DocumentFilesService): Route[] {
       errors: fileErrors,
       handle: async ({ actor, params: { document_id } }) => download(await files.get(actor, document_id)),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/:document_id/preview',
       operationId: 'downloadPreview',
@@ -298,7 +306,7 @@ export function documentFilesRoutes(files: DocumentFilesService): Route[] {
       errors: [...fileErrors, 'preview_not_found'],
       handle: async ({ actor, params: { document_id } }) => download(await files.getPreview(actor, document_id)),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/:document_id/download-url',
       operationId: 'signDownloadUrl',
@@ -312,10 +320,10 @@ export function documentFilesRoutes(files: DocumentFilesService): Route[] {
       handle: async ({ actor, params: { document_id }, query, publicUrl }) => {
         const options = { publicUrl, isPreview: query.preview };
         const { url, expiresInSeconds } = await files.signUrl(actor, document_id, options);
-        return ok({ url, expires_in: expiresInSeconds }, { 'Cache-Control': 'no-store' });
+        return okAnswer({ url, expires_in: expiresInSeconds }, { 'Cache-Control': 'no-store' });
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/files/:token',
       operationId: 'downloadSignedFile',

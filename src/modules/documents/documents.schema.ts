@@ -1,16 +1,20 @@
 import { z } from 'zod';
-import { jobPartId } from '#src/contracts/workflow-ids.ts';
+import { workflowPartJobId } from '#src/contracts/workflow-ids.ts';
 import { sourceFormats } from '#src/domain/documents/formats.ts';
 import { estimatedPageCount } from '#src/domain/documents/pages.ts';
-import { type IngestionSource, maxChunkTargetTokens, staleIngestionResults } from '#src/domain/documents/rag-config.ts';
+import {
+  findStaleIngestionResults,
+  type IngestionInputVersion,
+  maxChunkTargetTokens,
+} from '#src/domain/documents/rag-config.ts';
 import { isOneLine } from '#src/domain/text/plain-text.ts';
 import {
   booleanField,
   booleanTextField,
-  idField,
   integerField,
   namePattern,
   notBlankPattern,
+  uuidField,
 } from '#src/http/request/fields.ts';
 import type { DocumentLink, DocumentView, FullDocument } from './documents.model.ts';
 
@@ -27,7 +31,7 @@ const name = z
 
 export const uploadDocumentFields = z.strictObject({
   name: name.optional().describe('The file name when omitted.'),
-  target_folder_id: idField.optional().describe('Your personal root when omitted.'),
+  target_folder_id: uuidField.optional().describe('Your personal root when omitted.'),
   chunking_method: z.enum(['token', 'semantic']).optional().describe('`token` when omitted.'),
   target_tokens: integerField({ min: 1, max: maxChunkTargetTokens }).optional(),
   overlap_tokens: integerField({ min: 0, max: maxChunkTargetTokens }).optional().describe('Less than `target_tokens`.'),
@@ -36,7 +40,7 @@ export const uploadDocumentFields = z.strictObject({
 
 export const changeDocumentFields = z.strictObject({
   name: name.optional(),
-  target_folder_id: idField.optional().describe('Moves the document to this folder, out of all others.'),
+  target_folder_id: uuidField.optional().describe('Moves the document to this folder, out of all others.'),
   chunking_method: z.enum(['token', 'semantic']).optional(),
   target_tokens: integerField({ min: 1, max: maxChunkTargetTokens }).optional(),
   overlap_tokens: integerField({ min: 0, max: maxChunkTargetTokens }).optional().describe('Less than `target_tokens`.'),
@@ -52,7 +56,7 @@ export const pasteDocumentBody = z.strictObject({
     .refine((text) => text.trim() !== '', 'must not be blank')
     .meta({ pattern: notBlankPattern }),
   source_format: z.enum(['text', 'markdown', 'code']),
-  target_folder_id: idField.optional(),
+  target_folder_id: uuidField.optional(),
 });
 
 export const importFromUrlBody = z.strictObject({
@@ -62,14 +66,14 @@ export const importFromUrlBody = z.strictObject({
     .trim()
     .refine((text) => URL.canParse(text) && isOneLine(text), 'must be a URL like https://example.com/page')
     .describe('http or https, on the public internet, without user and password.'),
-  target_folder_id: idField.optional().describe('Your personal root when omitted.'),
+  target_folder_id: uuidField.optional().describe('Your personal root when omitted.'),
   name: name
     .optional()
     .describe('When omitted: the file name that the server sends, the title of the page, or a part of the URL.'),
 });
 
 export const listDocumentsQuery = z.strictObject({
-  folder_id: idField.optional(),
+  folder_id: uuidField.optional(),
   limit: integerField({ min: 1, max: 100 }).default(20),
   offset: integerField({ min: 0, max: 1_000_000 }).default(0),
 });
@@ -81,9 +85,9 @@ export const recentDocumentsQuery = z.strictObject({
 
 const documentItemSchema = z
   .strictObject({
-    id: idField,
+    id: uuidField,
     name: z.string(),
-    folder_ids: z.array(idField).describe('The folders that you may read.'),
+    folder_ids: z.array(uuidField).describe('The folders that you may read.'),
     source_format: z
       .string()
       .describe(
@@ -103,10 +107,10 @@ const documentItemSchema = z
     embedding_stale: z.boolean(),
     chunking_complete: z.boolean(),
     embedding_complete: z.boolean(),
-    created_by: idField,
+    created_by: uuidField,
     created_by_name: z.string(),
     created_at: z.iso.datetime(),
-    updated_by: idField,
+    updated_by: uuidField,
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'DocumentItem' });
@@ -149,15 +153,15 @@ export const downloadUrlSchema = z.strictObject({
 });
 
 export const linkDocumentBody = z.strictObject({
-  folder_id: idField,
+  folder_id: uuidField,
   promote: z.boolean().default(false).describe('Removes the document from all other folders that you may write to.'),
 });
 
 export const documentLinksSchema = z
   .strictObject({
-    document_id: idField,
+    document_id: uuidField,
     links: z
-      .array(z.strictObject({ folder_id: idField, folder_name: z.string() }))
+      .array(z.strictObject({ folder_id: uuidField, folder_name: z.string() }))
       .describe('The folders that you may read, the oldest link first.'),
   })
   .meta({ id: 'DocumentLinks' });
@@ -166,7 +170,7 @@ type DocumentItemDto = z.infer<typeof documentItemSchema>;
 type FullDocumentDto = z.infer<typeof fullDocumentSchema>;
 
 function toDocumentItemDto(document: DocumentView): DocumentItemDto {
-  const stale = staleIngestionResults(activeSource(document) ?? document, document);
+  const stale = findStaleIngestionResults(activeSource(document) ?? document, document);
   return {
     id: document.id,
     name: document.name,
@@ -193,7 +197,7 @@ function toDocumentItemDto(document: DocumentView): DocumentItemDto {
 }
 
 export function toFullDocumentDto(document: FullDocument): FullDocumentDto {
-  const part = (stage: string) => (document.jobId === null ? null : jobPartId(document.jobId, stage));
+  const part = (stage: string) => (document.jobId === null ? null : workflowPartJobId(document.jobId, stage));
   return {
     ...toDocumentItemDto(document),
     content: document.content,
@@ -227,7 +231,7 @@ export function toDocumentLinksDto(
   };
 }
 
-function activeSource({ activeContentSha256, activeRagConfig }: DocumentView): IngestionSource | null {
+function activeSource({ activeContentSha256, activeRagConfig }: DocumentView): IngestionInputVersion | null {
   if (activeContentSha256 === null || activeRagConfig === null) return null;
   return { contentSha256: activeContentSha256, ragConfig: activeRagConfig };
 }

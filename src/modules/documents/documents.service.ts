@@ -3,23 +3,23 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { fileExtension, guessSourceFormat } from '#src/domain/documents/formats.ts';
 import { documentNameFromFile } from '#src/domain/documents/names.ts';
 import {
   applyChunkingOptions,
   type ChunkingOptions,
-  isOverlapBelowTarget,
+  isChunkOverlapBelowTarget,
   type RagConfig,
 } from '#src/domain/documents/rag-config.ts';
-import { appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
+import { appError, fieldError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
 import { createDocumentPublisher, type DocumentPublisherDeps } from './document-publisher.ts';
@@ -65,7 +65,7 @@ type DocumentChange = {
   chunking: ChunkingOptions;
   ingest: boolean;
   isBulk?: boolean;
-  expected?: ExpectedVersions;
+  expected?: VersionsOfIfMatch;
   /**
    * Callback in the transaction that changes the document, after its row is locked and before it changes. An error
    * rolls back both.
@@ -78,7 +78,7 @@ type DocumentList = { items: DocumentView[]; total: number };
 type DocumentsDeps = DocumentPublisherDeps & {
   db: Knex;
   uploads: Pick<UploadsService, 'store' | 'settle' | 'discard'>;
-  originals: Pick<OriginalsService, 'scheduleRelease' | 'releaseNow'>;
+  originals: Pick<OriginalFilesService, 'scheduleRelease' | 'releaseNow'>;
   folders: Pick<FoldersService, 'get' | 'requireTarget'>;
   limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
@@ -198,7 +198,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
   async function lockWritable(trx: Knex, actor: Actor, documentId: string): Promise<DocumentRow> {
     const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
-    if (!mayPerform(actor, 'document:write', document)) {
+    if (!mayPerformAction(actor, 'document:write', document)) {
       throw appError('forbidden', { detail: 'You have read-only access to this document.' });
     }
     return document;
@@ -410,5 +410,5 @@ function originalColumns({ fileName, mediaType, sizeBytes, sha256, blobKey }: St
 }
 
 function requireOverlapBelowTarget({ chunking }: RagConfig): void {
-  if (!isOverlapBelowTarget(chunking)) throw fieldError('overlap_tokens', 'must be less than target_tokens');
+  if (!isChunkOverlapBelowTarget(chunking)) throw fieldError('overlap_tokens', 'must be less than target_tokens');
 }

@@ -4,7 +4,7 @@ import type { StoredUpload } from '#src/contracts/request-data.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 /**
@@ -26,7 +26,7 @@ type Reservation = {
   addedMeanwhile: number;
 };
 
-export type FileUpload = {
+type FileUpload = {
   fileName: string;
   mediaType: string;
   content: Readable;
@@ -47,7 +47,7 @@ export type UploadsService = ReturnType<typeof createUploadsService>;
  */
 export function createUploadsService(deps: {
   db: Knex;
-  originals: Pick<OriginalsService, 'store' | 'settle' | 'discard'>;
+  originals: Pick<OriginalFilesService, 'store' | 'settle' | 'discard'>;
   limits: Pick<TierLimitsService, 'of'>;
 }) {
   const { originals, limits } = deps;

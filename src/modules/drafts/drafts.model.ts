@@ -1,65 +1,65 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  double,
-  integer,
-  json,
-  type Row,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
-  uuidArray,
+  defineRowShape,
+  doubleColumn,
+  integerColumn,
+  jsonColumn,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidArrayColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { DraftFields } from '#src/domain/agents/drafts.ts';
 import type { EvalStatus } from '#src/domain/judging/outcome.ts';
 
-export class DraftModel extends model('drafts', {
-  id: uuid(),
-  orgId: uuid(),
-  visibility: text<Visibility>(),
-  teamIds: uuidArray(),
-  acl: textArray(),
-  headVersionId: uuid().nullable(),
-  nextVersionNumber: integer(),
-  createdBy: uuid(),
-  createdAt: timestamp(),
-  updatedAt: timestamp(),
-  version: integer(),
+export class DraftModel extends tableModel('drafts', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  visibility: textColumn<Visibility>(),
+  teamIds: uuidArrayColumn(),
+  acl: textArrayColumn(),
+  headVersionId: uuidColumn().nullable(),
+  nextVersionNumber: integerColumn(),
+  createdBy: uuidColumn(),
+  createdAt: timestampColumn(),
+  updatedAt: timestampColumn(),
+  version: integerColumn(),
 }) {}
 
-export class DraftVersionModel extends model('draft_versions', {
-  id: uuid(),
-  orgId: uuid(),
-  draftId: uuid(),
-  parentVersionId: uuid().nullable(),
-  versionNumber: integer(),
-  title: text(),
-  agentName: text(),
-  agentPrompt: text(),
-  tags: textArray(),
-  color: text().nullable(),
-  iconName: text().nullable(),
-  chatModel: text().nullable(),
-  temperature: double(),
-  maxTokens: integer(),
-  anchorWords: json<DraftFields['anchorWords']>(),
-  enabledTools: textArray(),
-  goldenCases: json<DraftFields['goldenCases']>(),
-  evalScores: json<Record<string, unknown>>().nullable(),
-  evalStatus: text<EvalStatus>().nullable(),
-  createdBy: uuid(),
-  createdAt: timestamp(),
-  evalRunId: text().nullable(),
+export class DraftVersionModel extends tableModel('draft_versions', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  draftId: uuidColumn(),
+  parentVersionId: uuidColumn().nullable(),
+  versionNumber: integerColumn(),
+  title: textColumn(),
+  agentName: textColumn(),
+  agentPrompt: textColumn(),
+  tags: textArrayColumn(),
+  color: textColumn().nullable(),
+  iconName: textColumn().nullable(),
+  chatModel: textColumn().nullable(),
+  temperature: doubleColumn(),
+  maxTokens: integerColumn(),
+  anchorWords: jsonColumn<DraftFields['anchorWords']>(),
+  enabledTools: textArrayColumn(),
+  goldenCases: jsonColumn<DraftFields['goldenCases']>(),
+  evalScores: jsonColumn<Record<string, unknown>>().nullable(),
+  evalStatus: textColumn<EvalStatus>().nullable(),
+  createdBy: uuidColumn(),
+  createdAt: timestampColumn(),
+  evalRunId: textColumn().nullable(),
 }) {}
 
-export class HiddenDraftModel extends model(
+export class HiddenDraftModel extends tableModel(
   'hidden_drafts',
   {
-    orgId: uuid(),
-    userId: uuid(),
-    draftId: uuid(),
+    orgId: uuidColumn(),
+    userId: uuidColumn(),
+    draftId: uuidColumn(),
   },
   ['userId', 'draftId'],
 ) {}
@@ -68,15 +68,19 @@ export class HiddenDraftModel extends model(
  * A draft stores its scope; its versions store the content. The head version is null only in the transaction that
  * inserts the draft.
  */
-export const draft = shape({ ...DraftModel.columns, headVersionId: uuid() });
+export const draftRowShape = defineRowShape({ ...DraftModel.columns, headVersionId: uuidColumn() });
 
-export type Draft = Row<typeof draft>;
+export type Draft = SqlRow<typeof draftRowShape>;
 
-export const draftView = shape({ ...draft.columns, createdByName: text(), headAgentName: text() });
+export const draftViewRowShape = defineRowShape({
+  ...draftRowShape.columns,
+  createdByName: textColumn(),
+  headAgentName: textColumn(),
+});
 
-export type DraftView = Row<typeof draftView>;
+export type DraftView = SqlRow<typeof draftViewRowShape>;
 
 /** A version of a draft; immutable except for its title and scores. */
-export type DraftVersion = Row<typeof DraftVersionModel>;
+export type DraftVersion = SqlRow<typeof DraftVersionModel>;
 
 export type DraftWithVersions = DraftView & { versions: DraftVersion[] };

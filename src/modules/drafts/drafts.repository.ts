@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { whereReadable } from '#src/adapters/postgres/readable.ts';
-import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
+import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
+import { pickColumns, queryFirstRow, queryRows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import type { DraftFields, DraftVersionLink } from '#src/domain/agents/drafts.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
@@ -10,12 +10,12 @@ import {
   type DraftVersion,
   DraftVersionModel,
   type DraftView,
-  draft as draftShape,
-  draftView,
+  draftRowShape as draftShape,
+  draftViewRowShape,
   HiddenDraftModel,
 } from './drafts.model.ts';
 
-const forkable = pick(
+const forkable = pickColumns(
   AgentModel,
   'agentName',
   'agentPrompt',
@@ -51,19 +51,23 @@ export function createDraftsRepository(db: Knex) {
           { column: 'drafts.updatedAt', order: 'desc' },
           { column: 'drafts.id', order: 'desc' },
         ]);
-      return rows(db, draftView, own);
+      return queryRows(db, draftViewRowShape, own);
     },
 
     async findReadable(actor: Actor, id: string): Promise<DraftView | undefined> {
-      return firstRow(db, draftView, whereReadable(views(), actor, 'drafts').where('drafts.id', id));
+      return queryFirstRow(
+        db,
+        draftViewRowShape,
+        whereReadableByActor(views(), actor, 'drafts').where('drafts.id', id),
+      );
     },
 
     /**
      * Locks a draft until the end of the transaction, so that its changes and its publication run one after the other.
      */
     async lockReadable(actor: Actor, id: string): Promise<Draft | undefined> {
-      const readable = whereReadable(DraftModel.query(db), actor, 'drafts').where('drafts.id', id);
-      return firstRow(db, draftShape, readable.forNoKeyUpdate());
+      const readable = whereReadableByActor(DraftModel.query(db), actor, 'drafts').where('drafts.id', id);
+      return queryFirstRow(db, draftShape, readable.forNoKeyUpdate());
     },
 
     async countOwn(actor: Actor): Promise<number> {
@@ -99,13 +103,13 @@ export function createDraftsRepository(db: Knex) {
     },
 
     async listHidden(actor: Actor): Promise<string[]> {
-      const hidden = whereReadable(DraftModel.query(db), actor, 'drafts')
+      const hidden = whereReadableByActor(DraftModel.query(db), actor, 'drafts')
         .whereExists(
           hiddenBy(actor).whereRaw('(hidden_drafts.org_id, hidden_drafts.draft_id) = (drafts.org_id, drafts.id)'),
         )
         .orderBy('drafts.id')
         .select('drafts.id');
-      return (await rows(db, pick(DraftModel, 'id'), hidden)).map(({ id }) => id);
+      return (await queryRows(db, pickColumns(DraftModel, 'id'), hidden)).map(({ id }) => id);
     },
 
     async setHidden({ orgId, userId }: Actor, draftId: string, isHidden: boolean): Promise<void> {
@@ -155,7 +159,7 @@ export function createDraftsRepository(db: Knex) {
     },
 
     async findForkableVersion(actor: Actor, versionId: string): Promise<DraftVersion | undefined> {
-      return whereReadable(DraftVersionModel.query(db), actor, 'drafts')
+      return whereReadableByActor(DraftVersionModel.query(db), actor, 'drafts')
         .join('drafts', (on) => {
           on.on('drafts.orgId', 'draftVersions.orgId').on('drafts.id', 'draftVersions.draftId');
         })
@@ -164,10 +168,10 @@ export function createDraftsRepository(db: Knex) {
     },
 
     async findForkableAgent(actor: Actor, agentId: string): Promise<Omit<DraftFields, 'goldenCases'> | undefined> {
-      const agent = whereReadable(AgentModel.query(db), actor, 'agents')
+      const agent = whereReadableByActor(AgentModel.query(db), actor, 'agents')
         .whereNull('deletedAt')
         .where('agents.id', agentId);
-      return firstRow(db, forkable, agent.select(...Object.keys(forkable.columns)));
+      return queryFirstRow(db, forkable, agent.select(...Object.keys(forkable.columns)));
     },
   };
 }

@@ -1,9 +1,15 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, fileAnswer, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import {
+  createdAnswer,
+  fileAnswer,
+  noContentAnswer,
+  okAnswer,
+  okAnswerWithVersion,
+} from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { VersionEvaluationsService } from '#src/modules/evaluations/version-evaluations.service.ts';
 import {
   changeDraftScopeBody,
@@ -19,9 +25,9 @@ import {
   toCommitVersionInput,
   toCreateDraftInput,
   toDraftDetailDto,
-  toDraftScope,
   toDraftSummaryDto,
   toDraftVersionDto,
+  toDraftVisibilityScope,
   toEvaluationOptions,
 } from './drafts.schema.ts';
 import type { DraftsService } from './drafts.service.ts';
@@ -29,13 +35,13 @@ import type { DraftsService } from './drafts.service.ts';
 /** Seconds that a request waits for an evaluation unless its `Prefer: wait` header says otherwise. */
 const defaultWaitSeconds = 15;
 
-const params = z.strictObject({ draft_id: idParam('draft_not_found') });
-const versionParams = z.strictObject({ ...params.shape, version_id: idParam('version_not_found') });
+const params = z.strictObject({ draft_id: uuidPathParam('draft_not_found') });
+const versionParams = z.strictObject({ ...params.shape, version_id: uuidPathParam('version_not_found') });
 const reportTypes = ['text/markdown', 'application/json', 'text/html'] as const;
 
-export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluationsService): Route[] {
+export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluationsService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/agent-drafts',
       operationId: 'listDrafts',
@@ -43,9 +49,9 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       summary: 'Your drafts that you have not hidden, newest change first',
       access: 'user',
       responses: { 200: { description: 'Your drafts', schema: draftListSchema } },
-      handle: async ({ actor }) => ok({ items: (await drafts.list(actor)).map(toDraftSummaryDto) }),
+      handle: async ({ actor }) => okAnswer({ items: (await drafts.list(actor)).map(toDraftSummaryDto) }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/agent-drafts/hidden',
       operationId: 'listHiddenDrafts',
@@ -53,9 +59,9 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       summary: 'The drafts that you have hidden',
       access: 'user',
       responses: { 200: { description: 'Their ids', schema: hiddenDraftsSchema } },
-      handle: async ({ actor }) => ok({ ids: await drafts.listHidden(actor) }),
+      handle: async ({ actor }) => okAnswer({ ids: await drafts.listHidden(actor) }),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-drafts',
       operationId: 'createDraft',
@@ -68,10 +74,10 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       errors: ['agent_not_found', 'version_not_found', 'team_not_found', 'draft_limit_reached', 'unknown_model'],
       handle: async ({ actor, body, newId }) => {
         const draft = await drafts.create(actor, newId, toCreateDraftInput(body));
-        return created(toDraftDetailDto(draft));
+        return createdAnswer(toDraftDetailDto(draft));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/agent-drafts/:draft_id',
       operationId: 'getDraft',
@@ -83,10 +89,10 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       errors: ['draft_not_found'],
       handle: async ({ actor, params: { draft_id } }) => {
         const draft = await drafts.get(actor, draft_id);
-        return okWithVersion(toDraftDetailDto(draft), draft);
+        return okAnswerWithVersion(toDraftDetailDto(draft), draft);
       },
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/agent-drafts/:draft_id/scope',
       operationId: 'changeDraftScope',
@@ -99,9 +105,11 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       responses: { 200: { description: 'The draft', schema: draftDetailSchema } },
       errors: ['forbidden', 'draft_not_found', 'team_not_found'],
       handle: async ({ actor, params: { draft_id }, body, expectedVersions }) =>
-        ok(toDraftDetailDto(await drafts.changeScope(actor, draft_id, toDraftScope(body), expectedVersions))),
+        okAnswer(
+          toDraftDetailDto(await drafts.changeScope(actor, draft_id, toDraftVisibilityScope(body), expectedVersions)),
+        ),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/agent-drafts/:draft_id',
       operationId: 'deleteDraft',
@@ -113,10 +121,10 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       errors: ['forbidden', 'draft_not_found'],
       handle: async ({ actor, params: { draft_id } }) => {
         await drafts.remove(actor, draft_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-drafts/:draft_id/hide',
       operationId: 'hideDraft',
@@ -128,10 +136,10 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       errors: ['draft_not_found'],
       handle: async ({ actor, params: { draft_id } }) => {
         await drafts.setHidden(actor, draft_id, true);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/agent-drafts/:draft_id/hide',
       operationId: 'unhideDraft',
@@ -143,10 +151,10 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       errors: ['draft_not_found'],
       handle: async ({ actor, params: { draft_id } }) => {
         await drafts.setHidden(actor, draft_id, false);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-drafts/:draft_id/versions',
       operationId: 'commitVersion',
@@ -167,10 +175,10 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       ],
       handle: async ({ actor, params: { draft_id }, body, newId }) => {
         const version = await drafts.commitVersion(actor, draft_id, newId, toCommitVersionInput(body));
-        return created({ version: toDraftVersionDto(version) });
+        return createdAnswer({ version: toDraftVersionDto(version) });
       },
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/agent-drafts/:draft_id/versions/:version_id',
       operationId: 'renameVersion',
@@ -183,9 +191,9 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       responses: { 200: { description: 'The version', schema: draftVersionSchema } },
       errors: ['forbidden', 'draft_not_found', 'version_not_found'],
       handle: async ({ actor, params: { draft_id, version_id }, body: { title }, expectedVersions }) =>
-        ok(toDraftVersionDto(await drafts.renameVersion(actor, draft_id, version_id, title, expectedVersions))),
+        okAnswer(toDraftVersionDto(await drafts.renameVersion(actor, draft_id, version_id, title, expectedVersions))),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/agent-drafts/:draft_id/versions/:version_id',
       operationId: 'deleteVersion',
@@ -197,10 +205,10 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       errors: ['forbidden', 'draft_not_found', 'version_not_found', 'last_version'],
       handle: async ({ actor, params: { draft_id, version_id } }) => {
         await drafts.removeVersion(actor, draft_id, version_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-drafts/:draft_id/versions/:version_id/eval/start',
       operationId: 'startEvaluation',
@@ -225,10 +233,10 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       handle: async ({ actor, params: { draft_id, version_id }, body, waitSeconds, signal }) => {
         const input = { draftId: draft_id, versionId: version_id, ...toEvaluationOptions(body) };
         const wait = { seconds: waitSeconds ?? defaultWaitSeconds, signal };
-        return ok(toDraftVersionDto(await evaluations.start(actor, input, wait)));
+        return okAnswer(toDraftVersionDto(await evaluations.start(actor, input, wait)));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/agent-drafts/:draft_id/versions/:version_id/eval/report',
       operationId: 'reportEvaluation',

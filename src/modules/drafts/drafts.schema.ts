@@ -10,15 +10,15 @@ import {
 import { evalStatuses } from '#src/domain/judging/outcome.ts';
 import { isBlank } from '#src/domain/text/plain-text.ts';
 import {
-  agentFields,
+  agentRequestFields,
   clearableTextField,
-  idField,
   namePattern,
   oneLineField,
+  uuidField,
   visibilityField,
 } from '#src/http/request/fields.ts';
 import type { DraftVersion, DraftView, DraftWithVersions } from './drafts.model.ts';
-import type { CommitVersionInput, CreateDraftInput, DraftScope } from './drafts.service.ts';
+import type { CommitVersionInput, CreateDraftInput, DraftVisibilityScope } from './drafts.service.ts';
 
 const goldenCase = z.strictObject({
   id: oneLineField(100).min(1),
@@ -48,7 +48,7 @@ const anchorWords = z
   });
 
 const fields = {
-  ...agentFields,
+  ...agentRequestFields,
   agent_prompt: z.string().max(100_000).optional(),
   chat_model: clearableTextField(oneLineField(200)).optional(),
   temperature: z.number().min(0).max(2).optional(),
@@ -57,14 +57,14 @@ const fields = {
   golden_cases: goldenCases.optional(),
 };
 
-const teamIds = z.array(idField).max(100).default([]).describe('Required for `team_level`.');
+const teamIds = z.array(uuidField).max(100).default([]).describe('Required for `team_level`.');
 
 const createdDraft = z
   .strictObject({
     visibility: visibilityField.default('personal'),
     team_ids: teamIds,
-    source_agent_id: idField.optional().describe('Fork a published agent; the fields below are then ignored.'),
-    source_version_id: idField.optional().describe('Fork a version of a draft; the fields below are then ignored.'),
+    source_agent_id: uuidField.optional().describe('Fork a published agent; the fields below are then ignored.'),
+    source_version_id: uuidField.optional().describe('Fork a version of a draft; the fields below are then ignored.'),
     ...fields,
   })
   .refine((body) => body.source_agent_id === undefined || body.source_version_id === undefined, {
@@ -82,7 +82,7 @@ function withoutIgnoredFields(body: unknown): unknown {
 }
 
 export const commitDraftVersionBody = z.strictObject({
-  parent_version_id: idField,
+  parent_version_id: uuidField,
   title: oneLineField(256).optional().describe('`v{n}` when omitted or blank.'),
   ...fields,
   eval_scores: z.record(z.string(), z.unknown()).nullable().optional(),
@@ -109,9 +109,9 @@ export const changeDraftScopeBody = z.strictObject({ visibility: visibilityField
 
 export const draftVersionSchema = z
   .strictObject({
-    id: idField,
-    draft_id: idField,
-    parent_version_id: idField.nullable(),
+    id: uuidField,
+    draft_id: uuidField,
+    parent_version_id: uuidField.nullable(),
     title: z.string(),
     agent_name: z.string(),
     agent_prompt: z.string(),
@@ -127,21 +127,21 @@ export const draftVersionSchema = z
     eval_scores: z.record(z.string(), z.unknown()).nullable(),
     eval_status: z.enum(evalStatuses).nullable(),
     golden_cases: z.array(z.strictObject({ id: z.string(), prompt: z.string(), reference_answer: z.string() })),
-    created_by: idField,
+    created_by: uuidField,
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Version' });
 
 const draftSummarySchema = z
   .strictObject({
-    id: idField,
-    org_id: idField,
-    created_by: idField,
+    id: uuidField,
+    org_id: uuidField,
+    created_by: uuidField,
     created_by_name: z.string(),
     name: z.string().describe('The agent name of the head version.'),
     visibility: visibilityField,
-    team_ids: z.array(idField),
-    head_version_id: idField,
+    team_ids: z.array(uuidField),
+    head_version_id: uuidField,
     next_version_number: z.int(),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
@@ -149,7 +149,7 @@ const draftSummarySchema = z
   .meta({ id: 'DraftSummary' });
 
 export const draftListSchema = z.strictObject({ items: z.array(draftSummarySchema) });
-export const hiddenDraftsSchema = z.strictObject({ ids: z.array(idField) });
+export const hiddenDraftsSchema = z.strictObject({ ids: z.array(uuidField) });
 export const draftDetailSchema = z
   .strictObject({ ...draftSummarySchema.shape, versions: z.array(draftVersionSchema) })
   .meta({ id: 'Draft' });
@@ -189,7 +189,7 @@ export function toEvaluationOptions(body: z.output<typeof startEvaluationBody>) 
 }
 
 export function toCreateDraftInput(body: z.infer<typeof createDraftBody>): CreateDraftInput {
-  const scope = toDraftScope(body);
+  const scope = toDraftVisibilityScope(body);
   if (body.source_agent_id !== undefined) return { ...scope, source: { kind: 'agent', agentId: body.source_agent_id } };
   if (body.source_version_id !== undefined) {
     return { ...scope, source: { kind: 'version', versionId: body.source_version_id } };
@@ -197,7 +197,7 @@ export function toCreateDraftInput(body: z.infer<typeof createDraftBody>): Creat
   return { ...scope, source: { kind: 'fields', sent: toSentFields(body) } };
 }
 
-export function toDraftScope(body: z.infer<typeof changeDraftScopeBody>): DraftScope {
+export function toDraftVisibilityScope(body: z.infer<typeof changeDraftScopeBody>): DraftVisibilityScope {
   return { visibility: body.visibility, teamIds: body.team_ids };
 }
 

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
 import {
   blankDraftFields,
@@ -12,21 +12,21 @@ import {
   planVersionRemoval,
   versionTitleOrDefault,
 } from '#src/domain/agents/drafts.ts';
-import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
+import { appError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { Draft, DraftVersion, DraftView, DraftWithVersions } from './drafts.model.ts';
 import { createDraftsRepository } from './drafts.repository.ts';
 
-export type DraftScope = { visibility: Visibility; teamIds: string[] };
+export type DraftVisibilityScope = { visibility: Visibility; teamIds: string[] };
 
 type DraftSource =
   | { kind: 'fields'; sent: PartialDraftFields }
   | { kind: 'agent'; agentId: string }
   | { kind: 'version'; versionId: string };
 
-export type CreateDraftInput = DraftScope & { source: DraftSource };
+export type CreateDraftInput = DraftVisibilityScope & { source: DraftSource };
 
 export type CommitVersionInput = {
   parentVersionId: string;
@@ -66,7 +66,7 @@ export function createDraftsService(deps: {
 
   async function lockOwn(trx: Knex, actor: Actor, draftId: string): Promise<Draft> {
     const draft = await lockReadable(trx, actor, draftId);
-    if (!mayPerform(actor, 'draft:write', draft)) {
+    if (!mayPerformAction(actor, 'draft:write', draft)) {
       throw appError('forbidden', { detail: 'Only the owner of a draft may change, publish or delete it.' });
     }
     return draft;
@@ -174,7 +174,7 @@ export function createDraftsService(deps: {
     get,
 
     async create(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftWithVersions> {
-      return createIdempotently(
+      return createOrFindExisting(
         () => insertDraft(actor, draftId, input),
         () => find(actor, draftId),
       );
@@ -184,8 +184,8 @@ export function createDraftsService(deps: {
     async changeScope(
       actor: Actor,
       draftId: string,
-      scope: DraftScope,
-      expected: ExpectedVersions,
+      scope: DraftVisibilityScope,
+      expected: VersionsOfIfMatch,
     ): Promise<DraftWithVersions> {
       await db.transaction(async (trx) => {
         const draft = await lockOwn(trx, actor, draftId);
@@ -217,7 +217,7 @@ export function createDraftsService(deps: {
      * deletes.
      */
     async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<DraftVersion> {
-      return createIdempotently(
+      return createOrFindExisting(
         () => insertVersion(actor, draftId, id, input),
         () => drafts.findVersion({ orgId: actor.orgId, id: draftId }, id),
       );
@@ -229,7 +229,7 @@ export function createDraftsService(deps: {
       draftId: string,
       versionId: string,
       title: string,
-      expected: ExpectedVersions,
+      expected: VersionsOfIfMatch,
     ): Promise<DraftVersion> {
       return db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);

@@ -1,46 +1,46 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  bytea,
-  firstRow,
-  integer,
-  oneRow,
-  pick,
-  type Row,
-  text,
-  timestamp,
-  uuid,
+  byteaColumn,
+  integerColumn,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 
-export class CachedEmbeddingModel extends model(
+export class CachedEmbeddingModel extends tableModel(
   'embeddings',
   {
-    orgId: uuid(),
-    model: text(),
-    textSha256: bytea(),
-    vector: bytea(),
-    createdAt: timestamp(),
+    orgId: uuidColumn(),
+    model: textColumn(),
+    textSha256: byteaColumn(),
+    vector: byteaColumn(),
+    createdAt: timestampColumn(),
   },
   ['orgId', 'model', 'textSha256'],
 ) {}
 
-export class EmbeddingDimensionsModel extends model(
+export class EmbeddingDimensionsModel extends tableModel(
   'embedding_models',
   {
-    model: text(),
-    dimensions: integer(),
-    createdAt: timestamp(),
+    model: textColumn(),
+    dimensions: integerColumn(),
+    createdAt: timestampColumn(),
   },
   'model',
 ) {}
 
 type CachedEmbedding = { textSha256: Buffer; vector: Float32Array };
 
-const embeddingKey = pick(CachedEmbeddingModel, 'orgId', 'model', 'textSha256');
-export type EmbeddingKey = Row<typeof embeddingKey>;
+const embeddingKey = pickColumns(CachedEmbeddingModel, 'orgId', 'model', 'textSha256');
+export type CachedEmbeddingKey = SqlRow<typeof embeddingKey>;
 
-const knownDimensions = pick(EmbeddingDimensionsModel, 'dimensions');
+const knownDimensions = pickColumns(EmbeddingDimensionsModel, 'dimensions');
 
 export function createEmbeddingsRepository(db: Knex) {
   const cached = (orgId: string, model: string, hashes: readonly Buffer[]) =>
@@ -85,8 +85,8 @@ export function createEmbeddingsRepository(db: Knex) {
      * the vectors of sentences first.
      * @returns the last key checked; null at the end of the table
      */
-    async deleteUnusedAfter(after: EmbeddingKey | null, limit: number): Promise<EmbeddingKey | null> {
-      const last = await firstRow(
+    async deleteUnusedAfter(after: CachedEmbeddingKey | null, limit: number): Promise<CachedEmbeddingKey | null> {
+      const last = await queryFirstRow(
         db,
         embeddingKey,
         `with page as (
@@ -118,7 +118,7 @@ export function createEmbeddingsRepository(db: Knex) {
     async fixDimensions(model: string, dimensions: number): Promise<number> {
       const models = () => EmbeddingDimensionsModel.table(db);
       await models().insert({ model, dimensions }).onConflict('model').ignore();
-      return (await oneRow(db, knownDimensions, models().where({ model }).select('dimensions'))).dimensions;
+      return (await queryOneRow(db, knownDimensions, models().where({ model }).select('dimensions'))).dimensions;
     },
   };
 }

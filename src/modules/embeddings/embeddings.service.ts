@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { appError } from '#src/errors.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
-import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.model.ts';
+import { type CachedEmbeddingKey, createEmbeddingsRepository } from './embeddings.model.ts';
 
 /** Number of text hashes per SQL statement, which keeps the statement at a few megabytes. */
 const HASHES_PER_QUERY = 10_000;
@@ -98,7 +98,7 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: EmbedderFac
       await createEmbeddingsRepository(trx).deleteUnusedOf(orgId, hashes);
     },
 
-    async sweepUnused(after: EmbeddingKey | null): Promise<EmbeddingKey | null> {
+    async sweepUnused(after: CachedEmbeddingKey | null): Promise<CachedEmbeddingKey | null> {
       return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
     },
   };

@@ -1,7 +1,16 @@
 import type { Knex } from 'knex';
-import { isOrphanedSql, recomputeDocumentAccessKeys } from '#src/adapters/postgres/readable.ts';
-import { boolean, oneRow, pick, type Row, rows, shape, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
-import type { ErasureRowStage, ErasureSubject } from '#src/contracts/deletion.ts';
+import { hasOnlyDeletedUsersSql, recomputeDocumentAccessKeys } from '#src/adapters/postgres/readable.ts';
+import {
+  booleanColumn,
+  defineRowShape,
+  pickColumns,
+  queryOneRow,
+  queryRows,
+  type SqlRow,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
+import type { ErasureStageOfSqlRows, ErasureSubject } from '#src/contracts/deletion.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
@@ -13,12 +22,12 @@ import { OrganizationModel } from '#src/modules/organization/organization.model.
 const ROWS_AT_ONCE = 200;
 const SMALL_ROWS_AT_ONCE = 5_000;
 
-const erasableDocument = pick(DocumentModel, 'id', 'createdBy');
-const deletion = shape({ ...erasableDocument.columns, isStopped: boolean() });
-const rest = shape({ isLeft: boolean() });
-const late = shape({ orgId: uuid(), userId: uuid(), dueAt: timestamp() });
+const erasableDocument = pickColumns(DocumentModel, 'id', 'createdBy');
+const deletion = defineRowShape({ ...erasableDocument.columns, isStopped: booleanColumn() });
+const rest = defineRowShape({ isLeft: booleanColumn() });
+const late = defineRowShape({ orgId: uuidColumn(), userId: uuidColumn(), dueAt: timestampColumn() });
 
-export type ErasableDocument = Row<typeof erasableDocument>;
+export type DocumentToErase = SqlRow<typeof erasableDocument>;
 
 /**
  * SQL condition that a row `t` belongs to the erased user: a document by its ACL, a folder by the owner of its tree,
@@ -42,7 +51,7 @@ export function createErasureRepository(db: Knex) {
       return `t.org_id = :orgId
         and exists (select from organizations o where o.id = t.org_id and o.deleted_at is not null)`;
     }
-    return `t.org_id = :orgId and ${belongsTo(table, ':userId')} and ${isOrphanedSql('t')}`;
+    return `t.org_id = :orgId and ${belongsTo(table, ':userId')} and ${hasOnlyDeletedUsersSql('t')}`;
   }
 
   async function deleteSome(
@@ -88,11 +97,11 @@ export function createErasureRepository(db: Knex) {
    */
   function unlinkShared(of: ErasureSubject, folders: string): Promise<number> {
     return db.transaction(async (trx) => {
-      const documents = await rows(
+      const documents = await queryRows(
         trx,
-        pick(DocumentModel, 'id'),
+        pickColumns(DocumentModel, 'id'),
         `select d.id from documents d
-         where d.deleted_at is null and not (${isOrphanedSql('d')})
+         where d.deleted_at is null and not (${hasOnlyDeletedUsersSql('d')})
            and d.id in (select l.document_id from folder_links l where l.folder_id in ${folders})
          order by d.id limit ${ROWS_AT_ONCE} for no key update`,
         of,
@@ -151,7 +160,7 @@ export function createErasureRepository(db: Knex) {
     return counts.reduce((sum, count) => sum + count);
   }
 
-  const deletions: { readonly [what in ErasureRowStage]: (of: ErasureSubject) => Promise<number> } = {
+  const deletions: { readonly [what in ErasureStageOfSqlRows]: (of: ErasureSubject) => Promise<number> } = {
     chats: (of) => deleteSome(of, 'chats'),
     drafts: (of) => deleteSome(of, 'drafts'),
     agents: deleteAgents,
@@ -160,12 +169,12 @@ export function createErasureRepository(db: Knex) {
   };
 
   return {
-    deleteRows: (of: ErasureSubject, what: ErasureRowStage): Promise<number> => deletions[what](of),
+    deleteRows: (of: ErasureSubject, what: ErasureStageOfSqlRows): Promise<number> => deletions[what](of),
 
     async listOpenRuns(of: ErasureSubject): Promise<string[]> {
-      const runs = await rows(
+      const runs = await queryRows(
         db,
-        pick(JobModel, 'id'),
+        pickColumns(JobModel, 'id'),
         `select t.id from jobs t
          where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'preview', 'evaluate', 'compare', 'import', 'sync', 'export') and ${isErasable(of, 'jobs')}
          order by t.id`,
@@ -184,9 +193,9 @@ export function createErasureRepository(db: Knex) {
     async listConnections(of: ErasureSubject): Promise<string[]> {
       const isGone =
         of.userId === null ? 'o.deleted_at is not null' : 't.user_id = :userId and u.deleted_at is not null';
-      const connections = await rows(
+      const connections = await queryRows(
         db,
-        pick(ConnectionModel, 'id'),
+        pickColumns(ConnectionModel, 'id'),
         `select t.id from connections t join users u on u.id = t.user_id join organizations o on o.id = t.org_id
          where t.org_id = :orgId and ${isGone}
          order by t.id`,
@@ -196,7 +205,7 @@ export function createErasureRepository(db: Knex) {
     },
 
     listDocuments(of: ErasureSubject, limit: number) {
-      return rows(
+      return queryRows(
         db,
         erasableDocument,
         `select t.id, t.created_by from documents t
@@ -212,7 +221,7 @@ export function createErasureRepository(db: Knex) {
      */
     listDeletions(of: ErasureSubject) {
       const isTheirs = of.userId === null ? 'true' : `(d.created_by = :userId or j.request_id = 'erase-' || :userId)`;
-      return rows(
+      return queryRows(
         db,
         deletion,
         `select d.id, d.created_by, (j.id is null or j.finished_at is not null) as is_stopped
@@ -225,7 +234,7 @@ export function createErasureRepository(db: Knex) {
 
     async isContentLeft(of: ErasureSubject): Promise<boolean> {
       const isThere = contentTables.map((table) => `exists (select from ${table} t where ${isErasable(of, table)})`);
-      return (await oneRow(db, rest, `select ${isThere.join(' or ')} as is_left`, of)).isLeft;
+      return (await queryOneRow(db, rest, `select ${isThere.join(' or ')} as is_left`, of)).isLeft;
     },
 
     /**
@@ -269,9 +278,9 @@ export function createErasureRepository(db: Knex) {
     listLate(limit: number) {
       const isThere = contentTables.map((table) => {
         const isTheirs = belongsTo(table, 'gone.id');
-        return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${isOrphanedSql('t')})`;
+        return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${hasOnlyDeletedUsersSql('t')})`;
       });
-      return rows(
+      return queryRows(
         db,
         late,
         `select m.org_id, gone.id as user_id, gone.erase_due_at as due_at

@@ -11,7 +11,7 @@ import type {
   RecordErasureInput,
 } from '#src/contracts/deletion.ts';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { orgAdminsAccessKey } from '#src/domain/access/visibility.ts';
+import { accessKeyOfOrgAdmins } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ConnectionsService } from '#src/modules/connectors/connections.service.ts';
@@ -20,7 +20,7 @@ import type { DocumentsService } from '#src/modules/documents/documents.service.
 import type { ExportsService } from '#src/modules/exports/exports.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import { createErasureRepository, type ErasableDocument } from './erasure.repository.ts';
+import { createErasureRepository, type DocumentToErase } from './erasure.repository.ts';
 
 /**
  * Documents that an erasure deletes in parallel: enough to keep workers busy, with capacity left for deletions that
@@ -61,13 +61,13 @@ export function createErasureService(deps: {
    * Deletes a document in the name of its creator, with an access key that lets org admins see and retry the deletion
    * job.
    */
-  const requestOf = (of: ErasureSubject, { createdBy }: ErasableDocument): DeletionRequest => ({
+  const requestOf = (of: ErasureSubject, { createdBy }: DocumentToErase): DeletionRequest => ({
     createdBy,
-    acl: [orgAdminsAccessKey(of.orgId)],
+    acl: [accessKeyOfOrgAdmins(of.orgId)],
     requestId: idOf(of),
   });
 
-  async function deleteAgain(of: ErasureSubject, document: ErasableDocument): Promise<void> {
+  async function deleteAgain(of: ErasureSubject, document: DocumentToErase): Promise<void> {
     const key = { orgId: of.orgId, documentId: document.id };
     await jobs.dispatch(await deletion.enqueue(db, key, requestOf(of, document)));
   }
@@ -84,7 +84,7 @@ export function createErasureService(deps: {
       kind: 'erase',
       orgId: of.orgId,
       createdBy,
-      acl: [orgAdminsAccessKey(of.orgId)],
+      acl: [accessKeyOfOrgAdmins(of.orgId)],
       start: {
         workflow: 'eraseContent',
         input: { orgId: of.orgId, userId: of.userId, dueAt: dueAt.toISOString() },

@@ -5,9 +5,9 @@ import type {
   EvaluationInput,
   EvaluationPlan,
   EvaluationStepsResult,
-  JudgeUnitInput,
   RecordEvaluationEndInput,
   RecordEvaluationFailureInput,
+  RunJudgeCallInput,
   ScoreEvaluationInput,
 } from '#src/contracts/evaluation.ts';
 import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
@@ -16,32 +16,32 @@ import { neutralizeRoleMarkers } from '#src/domain/chat/context-blocks.ts';
 import { planContextWindow } from '#src/domain/chat/context-window.ts';
 import {
   type AgentPromptText,
-  type ComparedSide,
-  generatedReplyName,
-  type JudgedTextRef,
-  type JudgeTask,
-  type JudgingUnit,
-  type JudgingUsage,
-  judgingUnitName,
-  pairToJudge,
+  type ComparedVersionSide,
+  type JudgeCall,
+  type JudgeCallMaterial,
+  type JudgedTextReference,
+  type JudgeTokenUsage,
+  judgeCallName,
+  nameOfGeneratedReply,
   type TestCaseText,
-  zeroJudgingUsage,
+  toReplyPairToJudge,
+  zeroJudgeTokenUsage,
 } from '#src/domain/judging/judgement.ts';
-import { evaluationOutcomeOf, namesOfFailedUnits } from '#src/domain/judging/outcome.ts';
-import { isReferenceAnswer, rubricVersion } from '#src/domain/judging/rubric.ts';
+import { evaluationOutcomeOf, namesOfFailedJudgeCalls } from '#src/domain/judging/outcome.ts';
+import { isReferenceAnswer, judgeRubricVersion } from '#src/domain/judging/rubric.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, ModelCallLimiter, ModelMessage, ModelReply, ModelUsage } from '#src/ports/models.ts';
 import {
-  type EvaluatedPrompt,
+  type AgentPromptToEvaluate,
   type EvaluationRun,
-  evalScoresOfRun,
-  type SpecificationWithoutCases,
+  type EvaluationSpecificationWithoutCases,
+  evalScoresOfEvaluationRun,
 } from './evaluations.model.ts';
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
-import { type Judge, judgementCacheKey } from './judge.ts';
+import { type EvaluationJudge, judgementCacheKey } from './judge.ts';
 
 /**
  * An answer or verdict of an evaluation counts as failed after this many transient failures. Errors with `Retry-After`
@@ -60,7 +60,7 @@ const LOCAL_CALLS_AT_ONCE = 1;
 /** Upper bound of the tokens that a provider's chat template adds to a message. */
 const MESSAGE_OVERHEAD_TOKENS = 8;
 
-const cachedCall: JudgingUsage = { ...zeroJudgingUsage, calls: 1, cached: 1 };
+const cachedCall: JudgeTokenUsage = { ...zeroJudgeTokenUsage, calls: 1, cached: 1 };
 
 type CaseQuestion = {
   persona: string;
@@ -81,7 +81,7 @@ export function createEvaluationStepsService(deps: {
   db: Knex;
   chatModel: Pick<ChatModel, 'complete'>;
   limiter: ModelCallLimiter;
-  createJudge: (chatModel: Pick<ChatModel, 'complete'>) => Judge;
+  createJudge: (chatModel: Pick<ChatModel, 'complete'>) => EvaluationJudge;
   models: Pick<ModelsService, 'find' | 'priceOf' | 'contextWindow' | 'answerTimeoutMs'>;
   tokens: TokenCounter;
   jobs: Pick<JobsService, 'advance' | 'advanceWithin'>;
@@ -96,7 +96,7 @@ export function createEvaluationStepsService(deps: {
     return run;
   }
 
-  async function requireTerms(of: EvaluationInput): Promise<SpecificationWithoutCases> {
+  async function requireTerms(of: EvaluationInput): Promise<EvaluationSpecificationWithoutCases> {
     const terms = await repository.findTerms(of);
     if (terms === undefined) throw runDeleted();
     refuseOlderRubric(terms);
@@ -120,7 +120,7 @@ export function createEvaluationStepsService(deps: {
     },
   });
 
-  async function spendingOf(model: string, usage: ModelUsage): Promise<JudgingUsage> {
+  async function spendingOf(model: string, usage: ModelUsage): Promise<JudgeTokenUsage> {
     const { inputTokens, completionTokens } = usage;
     const price = await models.priceOf(model);
     const cost = price === null ? 0 : modelCostUsd(price, usage);
@@ -222,7 +222,7 @@ export function createEvaluationStepsService(deps: {
       const terms = await requireTerms(of);
       const question = await questionOf(terms, runTexts(repository, of, terms), { caseIndex, side });
       const { model } = question;
-      const unit = generatedReplyName(caseIndex, side);
+      const unit = nameOfGeneratedReply(caseIndex, side);
       return runUnit({ ...of, unit, model }, signal, async (chatModel) => {
         const cacheKey = answerKey(question);
         if (await linkResult(of, unit, cacheKey, (stored) => stored.lockAnswer(orgId, cacheKey))) return 'found';
@@ -233,10 +233,10 @@ export function createEvaluationStepsService(deps: {
       });
     },
 
-    async judge({ unit, ...of }: JudgeUnitInput, signal: AbortSignal): Promise<EvaluationStepsResult> {
+    async judge({ unit, ...of }: RunJudgeCallInput, signal: AbortSignal): Promise<EvaluationStepsResult> {
       const { orgId } = of;
       const terms = await requireTerms(of);
-      const name = judgingUnitName(unit);
+      const name = judgeCallName(unit);
       const model = terms.evaluatorModel;
       return runUnit({ ...of, unit: name, model }, signal, async (chatModel) => {
         const task = await taskOf(runTexts(repository, of, terms), unit);
@@ -269,10 +269,14 @@ export function createEvaluationStepsService(deps: {
         }
         if (run.versionId === null) return;
         const parent = await stored.findParentScores(of.orgId, run.versionId);
-        await stored.setVersionOutcome(of, status, status === 'failed' ? null : evalScoresOfRun(scored, parent));
+        await stored.setVersionOutcome(
+          of,
+          status,
+          status === 'failed' ? null : evalScoresOfEvaluationRun(scored, parent),
+        );
       });
       if (status === 'completed') return;
-      const detail = `Of ${run.estimatedCalls} answers of models some are missing: ${namesOfFailedUnits(failedUnits)}.`;
+      const detail = `Of ${run.estimatedCalls} answers of models some are missing: ${namesOfFailedJudgeCalls(failedUnits)}.`;
       throw appError('eval_incomplete', { detail });
     },
 
@@ -288,14 +292,14 @@ export function createEvaluationStepsService(deps: {
 
 type RunTexts = {
   caseText(caseIndex: number): Promise<TestCaseText>;
-  prompt(side: ComparedSide): Promise<EvaluatedPrompt>;
-  reply(caseIndex: number, side: ComparedSide): Promise<string>;
+  prompt(side: ComparedVersionSide): Promise<AgentPromptToEvaluate>;
+  reply(caseIndex: number, side: ComparedVersionSide): Promise<string>;
 };
 
 function runTexts(
   repository: EvaluationsRepository,
   of: EvaluationInput,
-  specification: SpecificationWithoutCases,
+  specification: EvaluationSpecificationWithoutCases,
 ): RunTexts {
   return {
     async caseText(caseIndex) {
@@ -318,7 +322,7 @@ function runTexts(
     },
 
     async reply(caseIndex, side) {
-      const reply = await repository.findAnswerOf(of, generatedReplyName(caseIndex, side));
+      const reply = await repository.findAnswerOf(of, nameOfGeneratedReply(caseIndex, side));
       // The reply was stored before the request to judge it, so it can be missing only after a restore of an older
       // database.
       if (reply === undefined) throw appError('eval_incomplete', { detail: 'The stored answer to judge was deleted.' });
@@ -328,9 +332,9 @@ function runTexts(
 }
 
 async function questionOf(
-  specification: SpecificationWithoutCases,
+  specification: EvaluationSpecificationWithoutCases,
   texts: RunTexts,
-  { caseIndex, side }: { caseIndex: number; side: ComparedSide },
+  { caseIndex, side }: { caseIndex: number; side: ComparedVersionSide },
 ): Promise<CaseQuestion> {
   const { agentPrompt, temperature, maxTokens } = await texts.prompt(side);
   const { input } = await texts.caseText(caseIndex);
@@ -341,12 +345,12 @@ async function questionOf(
   return { persona: agentPrompt, input, model, temperature, maxTokens, draw: specification.draw };
 }
 
-async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
-  const replyText = async (caseIndex: number, side: ComparedSide) => ({
+async function taskOf(texts: RunTexts, unit: JudgeCall): Promise<JudgeCallMaterial> {
+  const replyText = async (caseIndex: number, side: ComparedVersionSide) => ({
     persona: (await texts.prompt(side)).agentPrompt,
     reply: await texts.reply(caseIndex, side),
   });
-  const materialOf = async (text: JudgedTextRef) => {
+  const materialOf = async (text: JudgedTextReference) => {
     if (text.kind === 'prompt') return { kind: 'prompt' as const, ...promptText(await texts.prompt(text.side)) };
     const { caseIndex } = text;
     return { kind: 'reply' as const, ...(await texts.caseText(caseIndex)), ...(await replyText(caseIndex, 'version')) };
@@ -360,7 +364,11 @@ async function taskOf(texts: RunTexts, unit: JudgingUnit): Promise<JudgeTask> {
   const { mode, axis, order, caseIndex } = unit;
   const version = await replyText(caseIndex, 'version');
   const baseline = await replyText(caseIndex, 'baseline');
-  return { mode, axis, material: pairToJudge(order, { ...(await texts.caseText(caseIndex)), version, baseline }) };
+  return {
+    mode,
+    axis,
+    material: toReplyPairToJudge(order, { ...(await texts.caseText(caseIndex)), version, baseline }),
+  };
 }
 
 const promptText = ({ agentName, agentPrompt, tags }: AgentPromptText): AgentPromptText => ({
@@ -377,10 +385,10 @@ function answerKey({ persona, input, model, temperature, maxTokens, draw }: Case
 const attemptOf = ({ attempt, startId }: JobAttempt): JobAttempt => ({ attempt, startId });
 
 /** A run that was created before a release with another rubric must not mix verdicts of both rubrics. */
-function refuseOlderRubric({ rubricVersion: versionOfRun }: SpecificationWithoutCases): void {
-  if (versionOfRun === rubricVersion) return;
+function refuseOlderRubric({ rubricVersion: versionOfRun }: EvaluationSpecificationWithoutCases): void {
+  if (versionOfRun === judgeRubricVersion) return;
   throw appError('eval_incomplete', {
-    detail: `The evaluation began with rubric version ${versionOfRun}; the current version is ${rubricVersion}. Request a new evaluation.`,
+    detail: `The evaluation began with rubric version ${versionOfRun}; the current version is ${judgeRubricVersion}. Request a new evaluation.`,
   });
 }
 

@@ -1,14 +1,14 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  bytea,
-  date,
-  integer,
-  json,
-  type Row,
-  text,
-  textArray,
-  timestamp,
-  uuid,
+  byteaColumn,
+  dateColumn,
+  integerColumn,
+  jsonColumn,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import { type AnsweredCase, type EvalScores, toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import type {
@@ -18,97 +18,101 @@ import type {
   Judgement,
   SingleEvaluationSpecification,
 } from '#src/domain/judging/judgement.ts';
-import type { FailedJudgingUnit, TaggedComparisonResult, TaggedEvaluationResult } from '#src/domain/judging/outcome.ts';
+import type {
+  ComparisonResultWithKind,
+  EvaluationResultWithKind,
+  FailedJudgeCall,
+} from '#src/domain/judging/outcome.ts';
 
-export class EvaluationRunModel extends model('evaluation_runs', {
-  id: text(),
-  orgId: uuid(),
-  draftId: uuid().nullable(),
-  versionId: uuid().nullable(),
-  baselineVersionId: uuid().nullable(),
-  specification: json<EvaluationSpecification>(),
-  estimatedCalls: integer(),
-  results: json<TaggedEvaluationResult | TaggedComparisonResult>().nullable(),
-  failedUnits: json<FailedJudgingUnit[]>(),
-  acl: textArray(),
-  createdBy: uuid(),
-  createdAt: timestamp(),
-  finishedAt: timestamp().nullable(),
+export class EvaluationRunModel extends tableModel('evaluation_runs', {
+  id: textColumn(),
+  orgId: uuidColumn(),
+  draftId: uuidColumn().nullable(),
+  versionId: uuidColumn().nullable(),
+  baselineVersionId: uuidColumn().nullable(),
+  specification: jsonColumn<EvaluationSpecification>(),
+  estimatedCalls: integerColumn(),
+  results: jsonColumn<EvaluationResultWithKind | ComparisonResultWithKind>().nullable(),
+  failedUnits: jsonColumn<FailedJudgeCall[]>(),
+  acl: textArrayColumn(),
+  createdBy: uuidColumn(),
+  createdAt: timestampColumn(),
+  finishedAt: timestampColumn().nullable(),
 }) {}
 
-export class EvaluationUnitModel extends model(
+export class EvaluationJudgeCallModel extends tableModel(
   'evaluation_units',
   {
-    orgId: uuid(),
-    runId: text(),
-    unit: text(),
-    cacheKey: bytea().nullable(),
-    failures: integer(),
-    pausedSince: timestamp().nullable(),
+    orgId: uuidColumn(),
+    runId: textColumn(),
+    unit: textColumn(),
+    cacheKey: byteaColumn().nullable(),
+    failures: integerColumn(),
+    pausedSince: timestampColumn().nullable(),
   },
   ['orgId', 'runId', 'unit'],
 ) {}
 
-export class EvaluationDayModel extends model(
+export class EvaluationDayModel extends tableModel(
   'evaluation_days',
   {
-    orgId: uuid(),
-    day: date(),
-    cases: integer(),
+    orgId: uuidColumn(),
+    day: dateColumn(),
+    cases: integerColumn(),
   },
   ['orgId', 'day'],
 ) {}
 
-export class GeneratedAnswerModel extends model(
+export class GeneratedTestAnswerModel extends tableModel(
   'generated_answers',
   {
-    orgId: uuid(),
-    cacheKey: bytea(),
-    model: text(),
-    answer: text(),
-    inputTokens: integer(),
-    cachedInputTokens: integer(),
-    completionTokens: integer(),
-    createdAt: timestamp(),
+    orgId: uuidColumn(),
+    cacheKey: byteaColumn(),
+    model: textColumn(),
+    answer: textColumn(),
+    inputTokens: integerColumn(),
+    cachedInputTokens: integerColumn(),
+    completionTokens: integerColumn(),
+    createdAt: timestampColumn(),
   },
   ['orgId', 'cacheKey'],
 ) {}
 
-export class JudgementModel extends model(
+export class JudgementModel extends tableModel(
   'judgements',
   {
-    orgId: uuid(),
-    cacheKey: bytea(),
-    model: text(),
-    verdict: json<Judgement>(),
-    inputTokens: integer(),
-    cachedInputTokens: integer(),
-    completionTokens: integer(),
-    createdAt: timestamp(),
+    orgId: uuidColumn(),
+    cacheKey: byteaColumn(),
+    model: textColumn(),
+    verdict: jsonColumn<Judgement>(),
+    inputTokens: integerColumn(),
+    cachedInputTokens: integerColumn(),
+    completionTokens: integerColumn(),
+    createdAt: timestampColumn(),
   },
   ['orgId', 'cacheKey'],
 ) {}
 
-export type EvaluationRun = Row<typeof EvaluationRunModel>;
+export type EvaluationRun = SqlRow<typeof EvaluationRunModel>;
 
 /** The specification of an evaluation run without its golden cases, whose texts may be megabytes. */
-export type SpecificationWithoutCases =
+export type EvaluationSpecificationWithoutCases =
   | Omit<SingleEvaluationSpecification, 'cases'>
   | Omit<ComparisonSpecification, 'cases'>;
 
-export type StoredJudgement = Omit<Row<typeof JudgementModel>, 'orgId' | 'createdAt'>;
-export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | 'createdAt'>;
+export type StoredJudgement = Omit<SqlRow<typeof JudgementModel>, 'orgId' | 'createdAt'>;
+export type GeneratedTestAnswer = Omit<SqlRow<typeof GeneratedTestAnswerModel>, 'orgId' | 'createdAt'>;
 
-export type EvaluatedPrompt = AgentPromptText & { temperature: number; maxTokens: number };
+export type AgentPromptToEvaluate = AgentPromptText & { temperature: number; maxTokens: number };
 
-export function isCompleteRun(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
+export function isCompleteEvaluationRun(run: Pick<EvaluationRun, 'finishedAt' | 'failedUnits'>): boolean {
   return run.finishedAt !== null && run.failedUnits.length === 0;
 }
 
 /**
  * Computes the scores to store with the draft version. Returns null for a comparison and for a run without results.
  */
-export function evalScoresOfRun(
+export function evalScoresOfEvaluationRun(
   run: Pick<EvaluationRun, 'specification' | 'results' | 'failedUnits' | 'finishedAt'>,
   parent: { cases: readonly AnsweredCase[] } | null,
 ): EvalScores | null {

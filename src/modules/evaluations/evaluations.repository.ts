@@ -1,5 +1,13 @@
 import type { Knex } from 'knex';
-import { double, firstRow, json, pick, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import {
+  defineRowShape,
+  doubleColumn,
+  jsonColumn,
+  pickColumns,
+  queryFirstRow,
+  queryRows,
+  textColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { GoldenTestCase } from '#src/domain/agents/drafts.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { Judgement, TestCaseText } from '#src/domain/judging/judgement.ts';
@@ -7,30 +15,30 @@ import type { EvalStatus } from '#src/domain/judging/outcome.ts';
 import { DraftModel, DraftVersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import {
-  type EvaluatedPrompt,
+  type AgentPromptToEvaluate,
   EvaluationDayModel,
+  EvaluationJudgeCallModel,
   type EvaluationRun,
   EvaluationRunModel,
-  EvaluationUnitModel,
-  type GeneratedAnswer,
-  GeneratedAnswerModel,
+  type EvaluationSpecificationWithoutCases,
+  type GeneratedTestAnswer,
+  GeneratedTestAnswerModel,
   JudgementModel,
-  type SpecificationWithoutCases,
   type StoredJudgement,
 } from './evaluations.model.ts';
-import { type ReportedScores, readEvaluationScores } from './report.ts';
+import { type ReportedEvaluationScores, readEvaluationScores } from './report.ts';
 
 type NewRun = Omit<EvaluationRun, 'createdAt' | 'finishedAt' | 'results' | 'failedUnits'>;
 type RunKey = { orgId: string; runId: string };
 type VersionKey = { orgId: string; draftId: string; id: string };
 
-const runTerms = shape({ terms: json<SpecificationWithoutCases>() });
-const runCase = shape({ case: json<TestCaseText>().nullable() });
-const failureCount = pick(EvaluationUnitModel, 'failures');
-const pauseLength = shape({ seconds: double() });
-const unitAnswer = shape({ unit: text(), answer: text() });
-const unitVerdict = shape({ unit: text(), verdict: json<Judgement>() });
-const storedScores = pick(DraftVersionModel, 'evalScores');
+const runTerms = defineRowShape({ terms: jsonColumn<EvaluationSpecificationWithoutCases>() });
+const runCase = defineRowShape({ case: jsonColumn<TestCaseText>().nullable() });
+const failureCount = pickColumns(EvaluationJudgeCallModel, 'failures');
+const pauseLength = defineRowShape({ seconds: doubleColumn() });
+const unitAnswer = defineRowShape({ unit: textColumn(), answer: textColumn() });
+const unitVerdict = defineRowShape({ unit: textColumn(), verdict: jsonColumn<Judgement>() });
+const storedScores = pickColumns(DraftVersionModel, 'evalScores');
 
 export type EvaluationsRepository = ReturnType<typeof createEvaluationsRepository>;
 
@@ -117,14 +125,14 @@ export function createEvaluationsRepository(db: Knex) {
       return runs(of).forNoKeyUpdate().first('estimatedCalls');
     },
 
-    async findTerms(of: RunKey): Promise<SpecificationWithoutCases | undefined> {
+    async findTerms(of: RunKey): Promise<EvaluationSpecificationWithoutCases | undefined> {
       const terms = db.raw(`specification - 'cases' as terms`);
-      return (await firstRow(db, runTerms, runs(of).select(terms)))?.terms;
+      return (await queryFirstRow(db, runTerms, runs(of).select(terms)))?.terms;
     },
 
     async findCase(of: RunKey, caseIndex: number): Promise<TestCaseText | undefined> {
       const found = db.raw(`specification #> array['cases', ?] as "case"`, [`${caseIndex}`]);
-      return (await firstRow(db, runCase, runs(of).select(found)))?.case ?? undefined;
+      return (await queryFirstRow(db, runCase, runs(of).select(found)))?.case ?? undefined;
     },
 
     /**
@@ -135,14 +143,14 @@ export function createEvaluationsRepository(db: Knex) {
       await DraftModel.table(db).where({ orgId, id: draftId }).forShare().first('id');
     },
 
-    async findText(orgId: string, versionId: string): Promise<EvaluatedPrompt | undefined> {
+    async findText(orgId: string, versionId: string): Promise<AgentPromptToEvaluate | undefined> {
       return DraftVersionModel.table(db)
         .where({ orgId, id: versionId })
         .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');
     },
 
     async resetFailures({ orgId, runId }: RunKey): Promise<void> {
-      await EvaluationUnitModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
+      await EvaluationJudgeCallModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
     },
 
     /**
@@ -150,7 +158,7 @@ export function createEvaluationsRepository(db: Knex) {
      * @returns its number of failures; undefined if the run was deleted
      */
     async countFailure({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
-      const row = await firstRow(
+      const row = await queryFirstRow(
         db,
         failureCount,
         `insert into evaluation_units as u (org_id, run_id, unit, failures)
@@ -167,7 +175,7 @@ export function createEvaluationsRepository(db: Knex) {
      * @returns seconds since its first pause; undefined if the run was deleted
      */
     async countPause({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
-      const row = await firstRow(
+      const row = await queryFirstRow(
         db,
         pauseLength,
         `insert into evaluation_units as u (org_id, run_id, unit, paused_since)
@@ -184,11 +192,11 @@ export function createEvaluationsRepository(db: Knex) {
      * @returns how many answers and verdicts of the run are finished
      */
     async linkResult({ orgId, runId }: RunKey, unit: string, cacheKey: Buffer): Promise<number> {
-      await EvaluationUnitModel.query(db)
+      await EvaluationJudgeCallModel.query(db)
         .insert({ orgId, runId, unit, cacheKey })
         .onConflict(['orgId', 'runId', 'unit'])
         .merge(['cacheKey']);
-      return EvaluationUnitModel.query(db).where({ orgId, runId }).whereNotNull('cacheKey').resultSize();
+      return EvaluationJudgeCallModel.query(db).where({ orgId, runId }).whereNotNull('cacheKey').resultSize();
     },
 
     async lockJudgement(orgId: string, cacheKey: Buffer): Promise<boolean> {
@@ -205,23 +213,23 @@ export function createEvaluationsRepository(db: Knex) {
     },
 
     async lockAnswer(orgId: string, cacheKey: Buffer): Promise<boolean> {
-      const stored = GeneratedAnswerModel.table(db).where({ orgId, cacheKey });
+      const stored = GeneratedTestAnswerModel.table(db).where({ orgId, cacheKey });
       return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;
     },
 
-    async insertAnswer(orgId: string, answer: GeneratedAnswer): Promise<void> {
-      await GeneratedAnswerModel.query(db)
+    async insertAnswer(orgId: string, answer: GeneratedTestAnswer): Promise<void> {
+      await GeneratedTestAnswerModel.query(db)
         .insert({ ...answer, orgId })
         .onConflict(['orgId', 'cacheKey'])
         .merge(['model']);
     },
 
     async listAnswers(of: RunKey): Promise<Map<string, string>> {
-      return new Map((await rows(db, unitAnswer, answers(of))).map(({ unit, answer }) => [unit, answer]));
+      return new Map((await queryRows(db, unitAnswer, answers(of))).map(({ unit, answer }) => [unit, answer]));
     },
 
     async findAnswerOf(of: RunKey, unit: string): Promise<string | undefined> {
-      return (await firstRow(db, unitAnswer, answers(of).where({ unit })))?.answer;
+      return (await queryFirstRow(db, unitAnswer, answers(of).where({ unit })))?.answer;
     },
 
     async listVerdicts({ orgId, runId }: RunKey): Promise<Map<string, Judgement>> {
@@ -229,7 +237,7 @@ export function createEvaluationsRepository(db: Knex) {
         .join('judgements as j', { 'j.orgId': 'u.orgId', 'j.cacheKey': 'u.cacheKey' })
         .where({ 'u.orgId': orgId, 'u.runId': runId })
         .select('u.unit', 'j.verdict');
-      return new Map((await rows(db, unitVerdict, verdicts)).map(({ unit, verdict }) => [unit, verdict]));
+      return new Map((await queryRows(db, unitVerdict, verdicts)).map(({ unit, verdict }) => [unit, verdict]));
     },
 
     async storeResults(
@@ -248,12 +256,12 @@ export function createEvaluationsRepository(db: Knex) {
      * Finds the scores of a version's parent, which may be scores that a client sent with its commit. Returns null if
      * they are missing or malformed.
      */
-    async findParentScores(orgId: string, versionId: string): Promise<ReportedScores | null> {
+    async findParentScores(orgId: string, versionId: string): Promise<ReportedEvaluationScores | null> {
       const parents = db('draftVersions as v')
         .join('draftVersions as p', { 'p.orgId': 'v.orgId', 'p.id': 'v.parentVersionId' })
         .where({ 'v.orgId': orgId, 'v.id': versionId })
         .select('p.evalScores');
-      return readEvaluationScores((await firstRow(db, storedScores, parents))?.evalScores);
+      return readEvaluationScores((await queryFirstRow(db, storedScores, parents))?.evalScores);
     },
 
     async setVersionOutcome(

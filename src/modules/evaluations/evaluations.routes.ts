@@ -1,5 +1,5 @@
-import { ok } from '#src/http/response/answers.ts';
-import { type Route, type RouteContext, route } from '#src/http/routing/route.ts';
+import { okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute, type RouteContext } from '#src/http/routing/route.ts';
 import {
   caseResultSchema,
   compareVersionsBody,
@@ -12,7 +12,7 @@ import {
   toCaseResultDto,
   toComparisonResultDto,
   toEvaluationResultDto,
-  toGoldenCaseText,
+  toTestCaseText,
 } from './evaluations.schema.ts';
 import type { EvaluationOptions, EvaluationsService } from './evaluations.service.ts';
 
@@ -32,7 +32,7 @@ const bodyLimitBytes = 10_000_000;
 export function evaluationsRoutes(
   evaluations: EvaluationsService,
   { evalWaitSeconds }: { evalWaitSeconds: number },
-): Route[] {
+): HttpRoute[] {
   type Context = Pick<RouteContext<'user', never, never, never>, 'waitSeconds' | 'wantsFresh' | 'signal'>;
   const optionsOf = (
     { waitSeconds, wantsFresh, signal }: Context,
@@ -45,7 +45,7 @@ export function evaluationsRoutes(
   });
 
   return [
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-eval/evaluate',
       operationId: 'evaluate',
@@ -58,11 +58,11 @@ export function evaluationsRoutes(
       errors: versionErrors,
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, rubric } = body;
-        const of = { draftId, versionId, rubric, judgesPrompt: true, cases: body.cases.map(toGoldenCaseText) };
-        return ok(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, optionsOf(context, body))));
+        const of = { draftId, versionId, rubric, judgesPrompt: true, cases: body.cases.map(toTestCaseText) };
+        return okAnswer(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, optionsOf(context, body))));
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-eval/evaluate-prompt',
       operationId: 'evaluatePrompt',
@@ -75,10 +75,10 @@ export function evaluationsRoutes(
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, rubric } = body;
         const of = { draftId, versionId, rubric, judgesPrompt: true, cases: [] };
-        return ok(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, optionsOf(context, body))));
+        return okAnswer(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, optionsOf(context, body))));
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-eval/evaluate-prompt-adhoc',
       operationId: 'evaluatePromptAdhoc',
@@ -91,10 +91,12 @@ export function evaluationsRoutes(
       handle: async ({ actor, body, ...context }) => {
         const { agent_prompt: agentPrompt, agent_name: agentName, tags, rubric } = body;
         const prompt = { agentName, agentPrompt, tags, rubric };
-        return ok(toEvaluationResultDto(await evaluations.evaluatePrompt(actor, prompt, optionsOf(context, body))));
+        return okAnswer(
+          toEvaluationResultDto(await evaluations.evaluatePrompt(actor, prompt, optionsOf(context, body))),
+        );
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-eval/evaluate-case',
       operationId: 'evaluateCase',
@@ -107,11 +109,11 @@ export function evaluationsRoutes(
       errors: versionErrors,
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, rubric } = body;
-        const of = { draftId, versionId, rubric, caseText: toGoldenCaseText(body.case) };
-        return ok(toCaseResultDto(await evaluations.evaluateCase(actor, of, optionsOf(context, body))));
+        const of = { draftId, versionId, rubric, caseText: toTestCaseText(body.case) };
+        return okAnswer(toCaseResultDto(await evaluations.evaluateCase(actor, of, optionsOf(context, body))));
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agent-eval/compare',
       operationId: 'compareVersions',
@@ -124,8 +126,8 @@ export function evaluationsRoutes(
       errors: [...versionErrors, 'no_baseline'],
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, baseline_version_id: baselineVersionId } = body;
-        const of = { draftId, versionId, baselineVersionId, cases: body.cases.map(toGoldenCaseText) };
-        return ok(toComparisonResultDto(await evaluations.compare(actor, of, optionsOf(context, body))));
+        const of = { draftId, versionId, baselineVersionId, cases: body.cases.map(toTestCaseText) };
+        return okAnswer(toComparisonResultDto(await evaluations.compare(actor, of, optionsOf(context, body))));
       },
     }),
   ];

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { TestCaseText } from '#src/domain/judging/judgement.ts';
 import type { AxisScore, TestCaseResult } from '#src/domain/judging/outcome.ts';
-import { isReferenceAnswer, maxTestCases, rubrics, weaknessSeverities } from '#src/domain/judging/rubric.ts';
-import { idField, oneLineField, tagField } from '#src/http/request/fields.ts';
+import { isReferenceAnswer, judgeRubrics, maxTestCases, weaknessSeverities } from '#src/domain/judging/rubric.ts';
+import { oneLineField, tagField, uuidField } from '#src/http/request/fields.ts';
 import type { EvaluationRunWithResults, VersionComparison } from './evaluations.service.ts';
 
 /** Longer golden cases are rejected, because models and judges cannot read them. */
@@ -19,10 +19,13 @@ const evaluationCase = z.strictObject({
 });
 
 const judging = {
-  rubric: z.enum(rubrics).optional().describe('`plain` for a first version and `anchored` for others when not given.'),
+  rubric: z
+    .enum(judgeRubrics)
+    .optional()
+    .describe('`plain` for a first version and `anchored` for others when not given.'),
   evaluator_model: oneLineField(200).min(1).optional(),
 };
-const ofVersion = { draft_id: idField, version_id: idField };
+const ofVersion = { draft_id: uuidField, version_id: uuidField };
 const cases = z.array(evaluationCase).max(maxTestCases).default([]);
 
 export const evaluateVersionBody = z.strictObject({ ...ofVersion, ...judging, cases });
@@ -36,13 +39,13 @@ export const evaluatePromptAdhocBody = z.strictObject({
 export const evaluateCaseBody = z.strictObject({ ...ofVersion, ...judging, case: evaluationCase });
 export const compareVersionsBody = z.strictObject({
   ...ofVersion,
-  baseline_version_id: idField.optional().describe('The parent when not given.'),
+  baseline_version_id: uuidField.optional().describe('The parent when not given.'),
   evaluator_model: judging.evaluator_model,
   cases,
 });
 
 /** Turns a blank reference answer into null, so that a blank and a missing one lead to the same evaluation run. */
-export function toGoldenCaseText({ input, expected }: z.output<typeof evaluationCase>): TestCaseText {
+export function toTestCaseText({ input, expected }: z.output<typeof evaluationCase>): TestCaseText {
   return { input, expected: isReferenceAnswer(expected) ? expected : null };
 }
 
@@ -71,10 +74,10 @@ export const caseResultSchema = z
 
 export const evaluationResultSchema = z
   .strictObject({
-    agent_id: idField.nullable().describe("The draft's id; null for a prompt without one."),
+    agent_id: uuidField.nullable().describe("The draft's id; null for a prompt without one."),
     generation_model: z.string(),
     evaluator_model: z.string(),
-    rubric: z.enum(rubrics),
+    rubric: z.enum(judgeRubrics),
     prompt_scores: z.array(axisScoreSchema),
     prompt_average: score,
     cases: z.array(caseResultSchema),
@@ -85,8 +88,8 @@ export const evaluationResultSchema = z
 
 export const comparisonResultSchema = z
   .strictObject({
-    version_id: idField,
-    baseline_version_id: idField,
+    version_id: uuidField,
+    baseline_version_id: uuidField,
     evaluator_model: z.string(),
     version_generation_model: z.string(),
     baseline_generation_model: z.string(),

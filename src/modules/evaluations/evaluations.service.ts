@@ -11,16 +11,25 @@ import {
   maxModelCallsOfEvaluation,
   type TestCaseText,
 } from '#src/domain/judging/judgement.ts';
-import type { TaggedComparisonResult, TaggedEvaluationResult, TestCaseResult } from '#src/domain/judging/outcome.ts';
-import { isReferenceAnswer, type Rubric, rubricVersion, selectRubric } from '#src/domain/judging/rubric.ts';
+import type {
+  ComparisonResultWithKind,
+  EvaluationResultWithKind,
+  TestCaseResult,
+} from '#src/domain/judging/outcome.ts';
+import {
+  isReferenceAnswer,
+  type JudgeRubric,
+  judgeRubricVersion,
+  selectJudgeRubric,
+} from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
-import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
+import type { JobWatchService } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { TierLimitsService, TierQuota } from '#src/modules/organization/tier-limits.service.ts';
-import { type EvaluationRun, isCompleteRun } from './evaluations.model.ts';
+import type { RemainingTierQuota, TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import { type EvaluationRun, isCompleteEvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
 /**
@@ -44,8 +53,8 @@ export type EvaluationOptions = {
 
 export type DraftVersionIds = { draftId: string; versionId: string };
 
-export type EvaluationRunWithResults = { run: EvaluationRun; results: TaggedEvaluationResult };
-export type VersionComparison = { specification: ComparisonSpecification; results: TaggedComparisonResult };
+export type EvaluationRunWithResults = { run: EvaluationRun; results: EvaluationResultWithKind };
+export type VersionComparison = { specification: ComparisonSpecification; results: ComparisonResultWithKind };
 
 export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 
@@ -61,7 +70,7 @@ export function createEvaluationsService(deps: {
   models: Pick<ModelsService, 'evaluator' | 'chatModels'>;
   jobs: Pick<JobsService, 'dispatch' | 'enqueue' | 'isOpen'>;
   logger: Pick<Logger, 'info'>;
-  jobWatch: Pick<JobWatch, 'untilOver'>;
+  jobWatch: Pick<JobWatchService, 'untilOver'>;
 }) {
   const { db, drafts, limits, models, jobs, logger, jobWatch } = deps;
   const runs = createEvaluationsRepository(db);
@@ -82,7 +91,7 @@ export function createEvaluationsService(deps: {
     const draw = options.isFresh ? actor.requestId : null;
     const opened = await limits.transaction(actor.orgId, async (trx) => {
       const places = await limits.lock(trx, actor.orgId);
-      const specified = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
+      const specified = await specify(trx, { evaluatorModel, defaultModel, rubricVersion: judgeRubricVersion, draw });
       // An evaluation without golden cases generates no answers, so the request joins the existing run in spite of
       // `isFresh`.
       const specification = specified.cases.length === 0 ? { ...specified, draw: null } : specified;
@@ -125,7 +134,7 @@ export function createEvaluationsService(deps: {
 
   async function evaluateVersion(
     actor: RequestActor,
-    of: DraftVersionIds & { rubric?: Rubric | undefined; judgesPrompt: boolean; cases: readonly TestCaseText[] },
+    of: DraftVersionIds & { rubric?: JudgeRubric | undefined; judgesPrompt: boolean; cases: readonly TestCaseText[] },
     options: EvaluationOptions,
   ): Promise<EvaluationRunWithResults> {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
@@ -138,7 +147,7 @@ export function createEvaluationsService(deps: {
           ...judging,
           generationModel: version.chatModel ?? defaultModel,
           subject: { kind: 'version', draftId, versionId },
-          rubric: selectRubric({ hasParent, requested: rubric }),
+          rubric: selectJudgeRubric({ hasParent, requested: rubric }),
           judgesPrompt,
           cases: [...cases],
         };
@@ -157,7 +166,7 @@ export function createEvaluationsService(deps: {
 
     async evaluateCase(
       actor: RequestActor,
-      { caseText, ...of }: DraftVersionIds & { rubric?: Rubric | undefined; caseText: TestCaseText },
+      { caseText, ...of }: DraftVersionIds & { rubric?: JudgeRubric | undefined; caseText: TestCaseText },
       options: EvaluationOptions,
     ): Promise<TestCaseResult> {
       const { results, run } = await evaluateVersion(actor, { ...of, judgesPrompt: false, cases: [caseText] }, options);
@@ -168,7 +177,7 @@ export function createEvaluationsService(deps: {
 
     async evaluatePrompt(
       actor: RequestActor,
-      { rubric, ...text }: AgentPromptText & { rubric?: Rubric | undefined },
+      { rubric, ...text }: AgentPromptText & { rubric?: JudgeRubric | undefined },
       options: EvaluationOptions,
     ): Promise<EvaluationRunWithResults> {
       return evaluated(
@@ -177,7 +186,7 @@ export function createEvaluationsService(deps: {
           ...judging,
           generationModel: defaultModel,
           subject: { kind: 'prompt', userId: actor.userId, ...text },
-          rubric: selectRubric({ hasParent: false, requested: rubric }),
+          rubric: selectJudgeRubric({ hasParent: false, requested: rubric }),
           judgesPrompt: true,
           cases: [],
         })),
@@ -237,14 +246,14 @@ export async function findOrStartEvaluationRun(
   { jobs, logger }: { jobs: Pick<JobsService, 'enqueue' | 'isOpen'>; logger: Pick<Logger, 'info'> },
   trx: Knex,
   actor: RequestActor,
-  places: TierQuota,
+  places: RemainingTierQuota,
   specification: EvaluationSpecification,
 ): Promise<{ run: EvaluationRun; state: 'complete' | 'open' }> {
   const runs = createEvaluationsRepository(trx);
   const { orgId, userId } = actor;
   const id = runIdOf(orgId, specification);
   const existing = await runs.findRun({ orgId, runId: id });
-  if (existing !== undefined && isCompleteRun(existing)) return { run: existing, state: 'complete' };
+  if (existing !== undefined && isCompleteEvaluationRun(existing)) return { run: existing, state: 'complete' };
   const run = existing ?? (await insert());
   if (await jobs.isOpen(trx, id)) return { run, state: 'open' };
   await jobs.enqueue(trx, {

@@ -1,14 +1,14 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import { type Judgement, type JudgeTask, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
-import { fitJudgeTexts, type JudgeText, judgeTextsOf } from '#src/domain/judging/material.ts';
-import { judgeSampling } from '#src/domain/judging/rubric.ts';
+import { type JudgeCallMaterial, type Judgement, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
+import { fitTextsForJudge, type TextForJudge, textsForJudge } from '#src/domain/judging/material.ts';
+import { judgeSamplingOptions } from '#src/domain/judging/rubric.ts';
 import {
   type JudgeMessage,
   judgeMessages,
   judgeRepairMessages,
+  judgeVerdictSchema,
   maxJudgeAnswerTokens,
-  parseVerdict,
-  verdictSchema,
+  parseJudgeVerdict,
   verdictWithoutJudge,
 } from '#src/domain/judging/verdict.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
@@ -24,7 +24,10 @@ type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };
  * request and a repeated question; an unusable answer never becomes a score. Throws `context_too_long` if too little of
  * the judged texts fits into the context window, and the errors of `ChatModel`.
  */
-export type Judge = (task: JudgeTask, options: { model: string; signal: AbortSignal }) => Promise<JudgeAnswer>;
+export type EvaluationJudge = (
+  task: JudgeCallMaterial,
+  options: { model: string; signal: AbortSignal },
+) => Promise<JudgeAnswer>;
 
 /** Added to the judge's output limit, because the thinking tokens of reasoning models count against it too. */
 const thinkingTokens = 2_000;
@@ -39,20 +42,20 @@ const maxCalls = 3;
 
 type Question = { messages: JudgeMessage[]; nonce: string; maxTokens: number };
 
-export function createJudge(deps: {
+export function createEvaluationJudge(deps: {
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'contextWindow' | 'contextBudget' | 'answerTimeoutMs'>;
   counter: TokenCounter;
   /** HMAC key for the delimiters around a judged text, so that the author of the text cannot forge a delimiter. */
   nonceKey?: Buffer;
-}): Judge {
+}): EvaluationJudge {
   const { chatModel, models, counter, nonceKey = randomBytes(32) } = deps;
 
   /**
    * The nonce in the delimiters depends only on the judged texts, so that the provider's prompt cache serves every
    * sample after the first.
    */
-  function nonceOf(exhibits: readonly JudgeText[]): string {
+  function nonceOf(exhibits: readonly TextForJudge[]): string {
     return createHmac('sha256', nonceKey).update(JSON.stringify(exhibits)).digest('hex').slice(0, 16);
   }
 
@@ -60,9 +63,9 @@ export function createJudge(deps: {
    * Builds the judge's messages and shortens the judged texts to the context window. The token budget of a slow model
    * applies to each text.
    */
-  async function questionFor(task: JudgeTask, model: string): Promise<Question> {
+  async function questionFor(task: JudgeCallMaterial, model: string): Promise<Question> {
     const [window, budget] = await Promise.all([models.contextWindow(model), models.contextBudget(model)]);
-    const exhibits = judgeTextsOf(task);
+    const exhibits = textsForJudge(task);
     const nonce = nonceOf(exhibits);
     const tokensOf = (messages: readonly JudgeMessage[]) =>
       counter.count(messages.map(({ content }) => content).join('\n'));
@@ -72,7 +75,7 @@ export function createJudge(deps: {
       room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - maxJudgeAnswerTokens(task),
       budget === null ? Number.POSITIVE_INFINITY : budget * (task.mode === 'pairwise' ? 2 : 1),
     );
-    const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitJudgeTexts(exhibits, readable, counter);
+    const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitTextsForJudge(exhibits, readable, counter);
     if (shown === null) {
       throw appError('context_too_long', {
         detail: `The context window of the judge model ${model} is too small for these texts.`,
@@ -95,10 +98,10 @@ export function createJudge(deps: {
         const reply = await chatModel.complete({
           model,
           messages,
-          temperature: judgeSampling[task.mode].temperature,
+          temperature: judgeSamplingOptions[task.mode].temperature,
           seed,
           maxTokens,
-          responseSchema: verdictSchema(task),
+          responseSchema: judgeVerdictSchema(task),
           timeoutMs,
           signal,
         });
@@ -116,7 +119,7 @@ export function createJudge(deps: {
     let problem = '';
     for (let calls = 1; calls <= maxCalls; calls++) {
       const answer = await ask(messages, firstSeed(task) + calls);
-      const reading = answer === null ? { problem: 'the reply is empty' } : parseVerdict(task, answer);
+      const reading = answer === null ? { problem: 'the reply is empty' } : parseJudgeVerdict(task, answer);
       if ('judgement' in reading) return { judgement: reading.judgement, usage, calls };
       problem = reading.problem;
       const isWorthRepair = calls === 1 && answer !== null;
@@ -129,10 +132,10 @@ export function createJudge(deps: {
 }
 
 /** Each sample of a verdict has its own range of seeds, because its repeated calls use consecutive seeds. */
-function firstSeed(task: JudgeTask): number {
+function firstSeed(task: JudgeCallMaterial): number {
   return task.mode === 'anchored' ? task.sample * 10 : 0;
 }
 
-export function judgementCacheKey(task: JudgeTask, evaluatorModel: string): Buffer {
+export function judgementCacheKey(task: JudgeCallMaterial, evaluatorModel: string): Buffer {
   return createHash('sha256').update(verdictCacheKeyText(task, evaluatorModel)).digest();
 }

@@ -3,11 +3,11 @@ import { maxJudgeScore } from '#src/domain/judging/rubric.ts';
 import { escapeHtml } from '#src/domain/text/plain-text.ts';
 import type { CaseScoreChange, EvaluationReport } from './report.ts';
 
-export const reportFormats = ['markdown', 'json', 'html'] as const;
+export const evaluationReportFormats = ['markdown', 'json', 'html'] as const;
 
-type ReportFormat = (typeof reportFormats)[number];
+type ReportFormat = (typeof evaluationReportFormats)[number];
 
-export type ReportFile = { fileName: string; mediaType: string; text: string };
+export type EvaluationReportFile = { fileName: string; mediaType: string; text: string };
 
 const formats: Readonly<
   Record<ReportFormat, { ending: string; mediaType: string; write(report: EvaluationReport): string }>
@@ -21,7 +21,7 @@ const formats: Readonly<
   html: { ending: 'html', mediaType: 'text/html; charset=utf-8', write: reportAsHtml },
 };
 
-export function renderReportFile(report: EvaluationReport, format: ReportFormat): ReportFile {
+export function renderEvaluationReportFile(report: EvaluationReport, format: ReportFormat): EvaluationReportFile {
   const { ending, mediaType, write } = formats[format];
   const name = `${report.agent_name} v${report.version.number} evaluation`.replaceAll(/[\s\p{Cc}/\\:*?"<>|]+/gu, ' ');
   return { fileName: `${name.slice(0, 100).toWellFormed().trim()}.${ending}`, mediaType, text: write(report) };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { pairTestCases, type TestCasePair } from '#src/domain/judging/eval-scores.ts';
 import type { EvalStatus } from '#src/domain/judging/outcome.ts';
-import { maxJudgeScore, rubrics, weaknessSeverities } from '#src/domain/judging/rubric.ts';
+import { judgeRubrics, maxJudgeScore, weaknessSeverities } from '#src/domain/judging/rubric.ts';
 import { meanConfidenceInterval, meanScore, signTestPValue } from '#src/domain/judging/statistics.ts';
 
 const score = z.number().min(0).max(maxJudgeScore);
@@ -37,7 +37,7 @@ const reportedScores = z.object({
   response_average: score.default(0),
   overall_average: score,
   ci95: z.tuple([z.number(), z.number()]).nullable().catch(null),
-  rubric: z.enum(rubrics).nullable().catch(null),
+  rubric: z.enum(judgeRubrics).nullable().catch(null),
   evaluator_model: nullableText,
   generation_model: nullableText,
   rubric_version: nullableText,
@@ -48,11 +48,11 @@ const reportedScores = z.object({
   finished_at: nullableText,
 });
 
-export type ReportedScores = z.output<typeof reportedScores>;
+export type ReportedEvaluationScores = z.output<typeof reportedScores>;
 type ReportedAxis = z.output<typeof axisScore>;
 type ReportedCase = z.output<typeof scoredCase>;
 
-export function readEvaluationScores(stored: unknown): ReportedScores | null {
+export function readEvaluationScores(stored: unknown): ReportedEvaluationScores | null {
   return reportedScores.safeParse(stored).data ?? null;
 }
 
@@ -84,11 +84,11 @@ export type EvaluationReport = {
   version: VersionName;
   parent: VersionName | null;
   judged: Pick<
-    ReportedScores,
+    ReportedEvaluationScores,
     'rubric' | 'evaluator_model' | 'generation_model' | 'rubric_version' | 'samples' | 'finished_at'
   >;
   averages: Record<'prompt' | 'response' | 'overall', Change>;
-  ci95: ReportedScores['ci95'];
+  ci95: ReportedEvaluationScores['ci95'];
   axes: ReportedAxisChange[];
   /** Scores of the golden cases, weakest first. `number` is the position of the case in the run, counted from 1. */
   cases: CaseScoreChange[];
@@ -98,7 +98,7 @@ export type EvaluationReport = {
    */
   paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
   notes: string[];
-  failed_units: ReportedScores['failed_units'];
+  failed_units: ReportedEvaluationScores['failed_units'];
 };
 
 export function buildEvaluationReport(
@@ -189,7 +189,11 @@ function pairedChange(pairs: readonly TestCasePair<ReportedCase>[]): EvaluationR
   };
 }
 
-function notesOn(status: EvalStatus | null, scores: ReportedScores, before: ReportedScores | null): string[] {
+function notesOn(
+  status: EvalStatus | null,
+  scores: ReportedEvaluationScores,
+  before: ReportedEvaluationScores | null,
+): string[] {
   const notes: string[] = [];
   if (status !== 'completed' && status !== 'partial') {
     notes.push('These scores came with the commit, or are of an earlier evaluation.');
@@ -209,6 +213,6 @@ function notesOn(status: EvalStatus | null, scores: ReportedScores, before: Repo
   return notes;
 }
 
-function isJudgedDifferently(one: ReportedScores, other: ReportedScores): boolean {
+function isJudgedDifferently(one: ReportedEvaluationScores, other: ReportedEvaluationScores): boolean {
   return (['rubric', 'rubric_version', 'evaluator_model'] as const).some((name) => one[name] !== other[name]);
 }

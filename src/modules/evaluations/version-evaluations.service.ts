@@ -3,18 +3,18 @@ import type { Logger } from 'pino';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { GoldenTestCase } from '#src/domain/agents/drafts.ts';
 import type { EvaluationSpecification, TestCaseText } from '#src/domain/judging/judgement.ts';
-import { maxTestCases, rubricVersion, selectRubric } from '#src/domain/judging/rubric.ts';
+import { judgeRubricVersion, maxTestCases, selectJudgeRubric } from '#src/domain/judging/rubric.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
-import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
+import type { JobWatchService } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import { evalScoresOfRun } from './evaluations.model.ts';
+import { evalScoresOfEvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 import { type DraftVersionIds, findOrStartEvaluationRun } from './evaluations.service.ts';
 import { buildEvaluationReport } from './report.ts';
-import { type ReportFile, renderReportFile, reportFormats } from './report-formats.ts';
+import { type EvaluationReportFile, evaluationReportFormats, renderEvaluationReportFile } from './report-formats.ts';
 
 type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
 
@@ -37,7 +37,7 @@ export function createVersionEvaluationsService(deps: {
   models: Pick<ModelsService, 'chatModels' | 'evaluator'>;
   jobs: Pick<JobsService, 'dispatch' | 'enqueue' | 'isOpen'>;
   logger: Pick<Logger, 'info'>;
-  jobWatch: Pick<JobWatch, 'untilOver'>;
+  jobWatch: Pick<JobWatchService, 'untilOver'>;
 }) {
   const { drafts, limits, models, jobs, logger, jobWatch } = deps;
 
@@ -74,11 +74,11 @@ export function createVersionEvaluationsService(deps: {
     const specification: EvaluationSpecification = {
       kind: 'evaluate',
       evaluatorModel: judging.evaluatorModel,
-      rubricVersion,
+      rubricVersion: judgeRubricVersion,
       draw: null,
       generationModel: version.chatModel ?? judging.defaultModel,
       subject: { kind: 'version', draftId, versionId },
-      rubric: selectRubric({ hasParent: version.parentVersionId !== null }),
+      rubric: selectJudgeRubric({ hasParent: version.parentVersionId !== null }),
       judgesPrompt: true,
       cases,
     };
@@ -89,7 +89,7 @@ export function createVersionEvaluationsService(deps: {
       return evalRunId;
     }
     const parent = await repository.findParentScores(actor.orgId, versionId);
-    const evalScores = evalScoresOfRun(run, parent);
+    const evalScores = evalScoresOfEvaluationRun(run, parent);
     await repository.setVersionRun(version, { evalRunId, evalStatus: 'completed', ...(evalScores && { evalScores }) });
     return null;
   }
@@ -121,13 +121,13 @@ export function createVersionEvaluationsService(deps: {
      * Renders a report with the scores of a draft version and of its parent, for every reader of the draft. Throws
      * `evaluation_not_found` for a version without readable scores, and `unsupported_report_format`.
      */
-    async report(actor: Actor, of: DraftVersionIds, requestedFormat: string): Promise<ReportFile> {
-      const format = reportFormats.find((known) => known === requestedFormat);
+    async report(actor: Actor, of: DraftVersionIds, requestedFormat: string): Promise<EvaluationReportFile> {
+      const format = evaluationReportFormats.find((known) => known === requestedFormat);
       if (format === undefined) throw appError('unsupported_report_format');
       const { version, parent } = await readVersion(actor, of);
       const report = buildEvaluationReport(version, parent);
       if (report === null) throw appError('evaluation_not_found');
-      return renderReportFile(report, format);
+      return renderEvaluationReportFile(report, format);
     },
   };
 }

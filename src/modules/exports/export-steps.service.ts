@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type {
-  ExportRef,
+  ExportReference,
   ExportStage,
   PublishExportInput,
   RecordExportEndInput,
@@ -9,16 +9,16 @@ import type {
   WriteExportVolumeResult,
 } from '#src/contracts/exports.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import { accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import type { ExportRow, ExportVolume } from './exports.model.ts';
-import { createExportsRepository, type ExportScope } from './exports.repository.ts';
+import { createExportsRepository, type ExportAccessScope } from './exports.repository.ts';
 import type { ExportsService } from './exports.service.ts';
-import { type ExportVolumeWriter, sumRecordCounts } from './volume-writer.ts';
+import { type ExportVolumeWriter, sumOfRecordCounts } from './volume-writer.ts';
 
 /**
  * Maximum size of a stored volume. It is far above the size at which a volume ends, because one large original is never
@@ -27,7 +27,7 @@ import { type ExportVolumeWriter, sumRecordCounts } from './volume-writer.ts';
 const LIMIT_BYTES = 64 * 1024 ** 3;
 const PROGRESS_INTERVAL_MS = 2_000;
 
-const jobIdOf = ({ exportId }: ExportRef): string => exportWorkflowId(exportId);
+const jobIdOf = ({ exportId }: ExportReference): string => exportWorkflowId(exportId);
 
 export type ExportStepsService = ReturnType<typeof createExportStepsService>;
 
@@ -38,7 +38,7 @@ export type ExportStepsService = ReturnType<typeof createExportStepsService>;
 export function createExportStepsService(deps: {
   db: Knex;
   writer: ExportVolumeWriter;
-  originals: Pick<OriginalsService, 'store' | 'settle' | 'discard'>;
+  originals: Pick<OriginalFilesService, 'store' | 'settle' | 'discard'>;
   accounts: Pick<AccountsService, 'findActor'>;
   jobs: Pick<JobsService, 'advance'>;
   exports: Pick<ExportsService, 'deleteVolumes' | 'deleteOlder'>;
@@ -47,7 +47,11 @@ export function createExportStepsService(deps: {
   const { db, writer, originals, accounts, jobs, exports, keepDays } = deps;
   const repository = createExportsRepository(db);
 
-  async function enter(of: ExportRef, stage: ExportStage, progress?: { done: number; total: number }): Promise<void> {
+  async function enter(
+    of: ExportReference,
+    stage: ExportStage,
+    progress?: { done: number; total: number },
+  ): Promise<void> {
     await jobs.advance(jobIdOf(of), {
       status: 'running',
       stage,
@@ -55,15 +59,15 @@ export function createExportStepsService(deps: {
     });
   }
 
-  async function findExport({ orgId, exportId }: ExportRef): Promise<ExportRow> {
+  async function findExport({ orgId, exportId }: ExportReference): Promise<ExportRow> {
     const row = await repository.find(orgId, exportId);
     if (row === undefined) throw appError('export_not_found');
     return row;
   }
 
-  async function scopeOf({ orgId, createdBy }: ExportRow): Promise<ExportScope> {
+  async function scopeOf({ orgId, createdBy }: ExportRow): Promise<ExportAccessScope> {
     const actor = await accounts.findActor(db, createdBy);
-    if (actor === undefined || !mayPerform(actor, 'organization:administer', { orgId })) {
+    if (actor === undefined || !mayPerformAction(actor, 'organization:administer', { orgId })) {
       throw appError('forbidden', {
         detail: 'The user who requested the export is no longer an admin of the organization.',
       });
@@ -72,12 +76,12 @@ export function createExportStepsService(deps: {
   }
 
   const resultOf = ({ records, nextPlace }: Pick<ExportVolume, 'records' | 'nextPlace'>): WriteExportVolumeResult => ({
-    records: sumRecordCounts(records),
+    records: sumOfRecordCounts(records),
     isMore: nextPlace !== null,
   });
 
   async function saveVolume(
-    { orgId, exportId }: ExportRef,
+    { orgId, exportId }: ExportReference,
     file: Awaited<ReturnType<typeof originals.store>>,
     made: Pick<ExportVolume, 'number' | 'records' | 'nextPlace'>,
   ): Promise<WriteExportVolumeResult> {
@@ -103,7 +107,7 @@ export function createExportStepsService(deps: {
   }
 
   return {
-    async count(of: ExportRef): Promise<{ total: number }> {
+    async count(of: ExportReference): Promise<{ total: number }> {
       await enter(of, 'count');
       const total = await writer.count(await scopeOf(await findExport(of)));
       return { total };
@@ -162,7 +166,7 @@ export function createExportStepsService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'parked', error });
     },
 
-    async recordResumed(of: ExportRef): Promise<void> {
+    async recordResumed(of: ExportReference): Promise<void> {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 

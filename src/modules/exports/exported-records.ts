@@ -209,5 +209,5 @@ export const exportedRecordKinds: readonly ExportedRecordKind[] = [
   },
 ];
 
-export const exportedRecordKindsFor = (keys: ExportAccessKeys): readonly ExportedRecordKind[] =>
+export const selectExportedRecordKinds = (keys: ExportAccessKeys): readonly ExportedRecordKind[] =>
   exportedRecordKinds.filter(({ isForOperatorsOnly }) => keys === null || isForOperatorsOnly !== true);

@@ -1,28 +1,37 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, integer, json, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  bigintColumn,
+  defineRowShape,
+  integerColumn,
+  jsonColumn,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
-export class ExportModel extends model('exports', {
-  id: uuid(),
-  orgId: uuid(),
-  createdBy: uuid(),
-  createdAt: timestamp(),
-  completedAt: timestamp().nullable(),
-  expiresAt: timestamp(),
+export class ExportModel extends tableModel('exports', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  createdBy: uuidColumn(),
+  createdAt: timestampColumn(),
+  completedAt: timestampColumn().nullable(),
+  expiresAt: timestampColumn(),
 }) {}
 
-export class ExportVolumeModel extends model(
+export class ExportVolumeModel extends tableModel(
   'export_volumes',
   {
-    orgId: uuid(),
-    exportId: uuid(),
-    number: integer(),
-    blobKey: text(),
-    sizeBytes: bigint(),
-    sha256: text(),
-    records: json<RecordCountsByKind>(),
-    nextPlace: json<ExportPosition>().nullable(),
-    createdAt: timestamp(),
+    orgId: uuidColumn(),
+    exportId: uuidColumn(),
+    number: integerColumn(),
+    blobKey: textColumn(),
+    sizeBytes: bigintColumn(),
+    sha256: textColumn(),
+    records: jsonColumn<RecordCountsByKind>(),
+    nextPlace: jsonColumn<ExportRecordPosition>().nullable(),
+    createdAt: timestampColumn(),
   },
   ['exportId', 'number'],
 ) {}
@@ -31,30 +40,30 @@ export class ExportVolumeModel extends model(
  * Where the next volume of an export begins: after the row of the record kind `kind` that has the key values `after`;
  * null stands for the first row.
  */
-export type ExportPosition = { kind: string; after: readonly string[] | null };
+export type ExportRecordPosition = { kind: string; after: readonly string[] | null };
 
 export type RecordCountsByKind = Readonly<Record<string, number>>;
 
-export type ExportRow = Row<typeof ExportModel>;
+export type ExportRow = SqlRow<typeof ExportModel>;
 
 /**
  * Row of an export with the columns of its job. The job's columns are null, or 0, if the export was restored from a
  * backup without its job.
  */
-export const exportWithJobShape = shape({
+export const exportWithJobRowShape = defineRowShape({
   ...ExportModel.columns,
   jobStatus: JobModel.columns.status.nullable(),
-  errorCode: text().nullable(),
-  errorMessage: text().nullable(),
-  progressDone: integer(),
-  progressTotal: integer().nullable(),
+  errorCode: textColumn().nullable(),
+  errorMessage: textColumn().nullable(),
+  progressDone: integerColumn(),
+  progressTotal: integerColumn().nullable(),
 });
 
-export type ExportVolume = Omit<Row<typeof ExportVolumeModel>, 'orgId' | 'exportId' | 'createdAt'>;
+export type ExportVolume = Omit<SqlRow<typeof ExportVolumeModel>, 'orgId' | 'exportId' | 'createdAt'>;
 
-export type ExportWithJob = Row<typeof exportWithJobShape> & { volumes: ExportVolume[] };
+export type ExportWithJob = SqlRow<typeof exportWithJobRowShape> & { volumes: ExportVolume[] };
 
 export type ExportVolumeSummary = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256' | 'records'>;
 
-export const exportVolumeName = (exportId: string, number: number): string =>
+export const exportVolumeFileName = (exportId: string, number: number): string =>
   `export-${exportId}-${String(number).padStart(4, '0')}.zip`;

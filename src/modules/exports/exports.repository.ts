@@ -1,16 +1,16 @@
 import type { Knex } from 'knex';
 import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
 import {
-  bigint,
-  firstRow,
-  oneRow,
-  pick,
-  type Row,
-  rows,
-  shape,
-  text,
-  textArray,
-  uuid,
+  bigintColumn,
+  defineRowShape,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
@@ -21,10 +21,10 @@ import {
   type ExportVolume,
   ExportVolumeModel,
   type ExportWithJob,
-  exportWithJobShape,
+  exportWithJobRowShape,
 } from './exports.model.ts';
 
-const listedExport = shape({ ...exportWithJobShape.columns, sortKey: text() });
+const listedExport = defineRowShape({ ...exportWithJobRowShape.columns, sortKey: textColumn() });
 
 type ExportOwner = { orgId: string; userId: string | null };
 
@@ -47,7 +47,7 @@ export function createExportsRepository(db: Knex) {
   return {
     async hasRunning(orgId: string): Promise<boolean> {
       const open = withJobs(orgId).whereNull('j.finishedAt').whereNotNull('j.id').limit(1);
-      return (await firstRow(db, exportWithJobShape, open)) !== undefined;
+      return (await queryFirstRow(db, exportWithJobRowShape, open)) !== undefined;
     },
 
     async insert(row: Pick<ExportRow, 'id' | 'orgId' | 'createdBy'>, keepDays: number): Promise<void> {
@@ -59,12 +59,12 @@ export function createExportsRepository(db: Knex) {
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: ExportWithJob[]; last: ListPosition | null }> {
       const listed = orderNewestFirst(withJobs(orgId), { time: 'e.created_at', id: 'e.id', ...page });
-      const { items, last } = toListPage(await rows(db, listedExport, listed), page.limit);
+      const { items, last } = toListPage(await queryRows(db, listedExport, listed), page.limit);
       return { items: await withVolumes(items), last };
     },
 
     async find(orgId: string, id: string): Promise<ExportWithJob | undefined> {
-      const [found] = await withVolumes(await rows(db, exportWithJobShape, withJobs(orgId).where('e.id', id)));
+      const [found] = await withVolumes(await queryRows(db, exportWithJobRowShape, withJobs(orgId).where('e.id', id)));
       return found;
     },
 
@@ -83,7 +83,7 @@ export function createExportsRepository(db: Knex) {
         .whereNotNull('completedAt')
         .whereRaw('expires_at > now()')
         .select('exportVolumes.*');
-      return firstRow(db, ExportVolumeModel, found);
+      return queryFirstRow(db, ExportVolumeModel, found);
     },
 
     async insertVolume(of: { orgId: string; exportId: string }, volume: ExportVolume): Promise<boolean> {
@@ -92,7 +92,7 @@ export function createExportsRepository(db: Knex) {
         .onConflict(['exportId', 'number'])
         .ignore()
         .returning('number');
-      const inserted = await rows(db, pick(ExportVolumeModel, 'number'), inserting);
+      const inserted = await queryRows(db, pickColumns(ExportVolumeModel, 'number'), inserting);
       return inserted.length > 0;
     },
 
@@ -140,9 +140,9 @@ export function createExportsRepository(db: Knex) {
      * lists the newest one.
      */
     async listBeyond(orgId: string, { count, bytes }: { count: number; bytes: number }): Promise<string[]> {
-      const beyond = await rows(
+      const beyond = await queryRows(
         db,
-        pick(ExportModel, 'id'),
+        pickColumns(ExportModel, 'id'),
         `select id from (
            select e.id, row_number() over newest as position, sum(v.bytes) over newest as bytes
            from exports e
@@ -167,26 +167,26 @@ export function createExportsRepository(db: Knex) {
         .orderBy('e.expiresAt')
         .limit(limit)
         .select('e.id', 'e.orgId');
-      return rows(db, pick(ExportModel, 'id', 'orgId'), expired);
+      return queryRows(db, pickColumns(ExportModel, 'id', 'orgId'), expired);
     },
   };
 }
 
-const recordLine = shape({ line: text(), position: textArray() });
-export type ExportedRecordLine = Row<typeof recordLine>;
+const recordLine = defineRowShape({ line: textColumn(), position: textArrayColumn() });
+export type ExportedRecordLine = SqlRow<typeof recordLine>;
 
-export type ExportScope = { orgId: string; keys: ExportAccessKeys };
+export type ExportAccessScope = { orgId: string; keys: ExportAccessKeys };
 
-const documentFiles = shape({
-  blobKey: text(),
-  sizeBytes: bigint(),
-  fileName: text(),
-  conversionId: uuid().nullable(),
+const documentFiles = defineRowShape({
+  blobKey: textColumn(),
+  sizeBytes: bigintColumn(),
+  fileName: textColumn(),
+  conversionId: uuidColumn().nullable(),
 });
-type ExportedDocumentFiles = Row<typeof documentFiles>;
+type ExportedDocumentFiles = SqlRow<typeof documentFiles>;
 
-const rowCount = shape({ count: bigint() });
-const textPiece = shape({ piece: text() });
+const rowCount = defineRowShape({ count: bigintColumn() });
+const textPiece = defineRowShape({ piece: textColumn() });
 
 const TEXT_PIECE_CHARS = 1_000_000;
 
@@ -200,11 +200,11 @@ export function createExportedRecordsRepository(db: Knex) {
     ];
     return conditions.join(' and ');
   }
-  const valuesOf = ({ orgId, keys }: ExportScope) => ({ orgId, keys: keys === null ? null : [...keys] });
+  const valuesOf = ({ orgId, keys }: ExportAccessScope) => ({ orgId, keys: keys === null ? null : [...keys] });
 
   return {
-    async count(kind: ExportedRecordKind, scope: ExportScope): Promise<number> {
-      const { count } = await oneRow(
+    async count(kind: ExportedRecordKind, scope: ExportAccessScope): Promise<number> {
+      const { count } = await queryOneRow(
         db,
         rowCount,
         `select count(*) from ${kind.from} where ${conditionOf(kind)}`,
@@ -215,14 +215,14 @@ export function createExportedRecordsRepository(db: Knex) {
 
     async list(
       kind: ExportedRecordKind,
-      scope: ExportScope,
+      scope: ExportAccessScope,
       { after, limit }: { after: readonly string[] | null; limit: number },
     ): Promise<ExportedRecordLine[]> {
       const columns = kind.keys.map(({ column }) => column).join(', ');
       const position = kind.keys.map(({ column }) => `${column}::text`).join(', ');
       const bounds = kind.keys.map(({ type }, index) => `(:after::text[])[${index + 1}]::${type}`).join(', ');
       const condition = after === null ? '' : `and (${columns}) > (${bounds})`;
-      return rows(
+      return queryRows(
         db,
         recordLine,
         `select row_to_json(r)::text as line, array[${position}] as position
@@ -234,7 +234,7 @@ export function createExportedRecordsRepository(db: Knex) {
     },
 
     async findFiles(orgId: string, documentId: string): Promise<ExportedDocumentFiles | undefined> {
-      return firstRow(
+      return queryFirstRow(
         db,
         documentFiles,
         `select d.blob_key, d.size_bytes, d.file_name, g.conversion_id
@@ -248,7 +248,7 @@ export function createExportedRecordsRepository(db: Knex) {
     /** Yields the text of a document in pieces, so that the whole text is never in memory. */
     async *readText(orgId: string, conversionId: string): AsyncGenerator<string> {
       for (let from = 1; ; from += TEXT_PIECE_CHARS) {
-        const found = await firstRow(
+        const found = await queryFirstRow(
           db,
           textPiece,
           'select substr(body, :from, :length) as piece from conversions where org_id = :orgId and id = :conversionId',

@@ -1,18 +1,18 @@
 import { z } from 'zod';
 import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { fileAnswer, jsonAnswer, noContent, ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { fileAnswer, jsonAnswer, noContentAnswer, okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import { exportListSchema, exportSchema, requestedExportSchema, toExportDto } from './exports.schema.ts';
 import type { ExportsService } from './exports.service.ts';
 
-const params = z.strictObject({ export_id: idParam('export_not_found') });
+const params = z.strictObject({ export_id: uuidPathParam('export_not_found') });
 /** The download URLs in the response need no sign-in, so no cache may store the response. */
 const notCacheable = { 'Cache-Control': 'no-store' };
 
-export function exportsRoutes(exports: ExportsService, cursors: CursorCodec): Route[] {
+export function exportsRoutes(exports: ExportsService, cursors: CursorCodec): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'post',
       path: '/entity/org/exports',
       operationId: 'requestExport',
@@ -25,7 +25,7 @@ export function exportsRoutes(exports: ExportsService, cursors: CursorCodec): Ro
       handle: async ({ actor, newId }) =>
         jsonAnswer(202, { export_id: newId, job_id: await exports.request(actor, newId) }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/entity/org/exports',
       operationId: 'listExports',
@@ -37,10 +37,10 @@ export function exportsRoutes(exports: ExportsService, cursors: CursorCodec): Ro
       handle: async ({ actor, query: { limit, cursor }, publicUrl }) => {
         const list = { list: 'exports' };
         const { items, last } = await exports.list(actor, { limit, after: cursors.decode(cursor, list) }, publicUrl);
-        return ok({ items: items.map(toExportDto), next_cursor: cursors.encode(last, list) }, notCacheable);
+        return okAnswer({ items: items.map(toExportDto), next_cursor: cursors.encode(last, list) }, notCacheable);
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/entity/org/exports/:export_id',
       operationId: 'getExport',
@@ -51,9 +51,9 @@ export function exportsRoutes(exports: ExportsService, cursors: CursorCodec): Ro
       responses: { 200: { description: 'The export', schema: exportSchema } },
       errors: ['export_not_found'],
       handle: async ({ actor, params: { export_id }, publicUrl }) =>
-        ok(toExportDto(await exports.get(actor, export_id, publicUrl)), notCacheable),
+        okAnswer(toExportDto(await exports.get(actor, export_id, publicUrl)), notCacheable),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/entity/org/exports/:export_id',
       operationId: 'deleteExport',
@@ -65,10 +65,10 @@ export function exportsRoutes(exports: ExportsService, cursors: CursorCodec): Ro
       errors: ['export_not_found'],
       handle: async ({ actor, params: { export_id } }) => {
         await exports.delete(actor, export_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/files/exports/:export_token',
       operationId: 'downloadExport',

@@ -1,20 +1,20 @@
 import { z } from 'zod';
-import { idField } from '#src/http/request/fields.ts';
+import { uuidField } from '#src/http/request/fields.ts';
 import type { ExportView } from './exports.service.ts';
 
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const;
 
 export const requestedExportSchema = z.strictObject({
-  export_id: idField,
+  export_id: uuidField,
   job_id: z.string().describe('For `GET /jobs/{job_id}`.'),
 });
 
 export const exportSchema = z
   .strictObject({
-    export_id: idField,
+    export_id: uuidField,
     job_id: z.string(),
     status: z.enum(statuses).describe('Status of the job. The export can be downloaded once it has succeeded.'),
-    created_by: idField.describe('The admin who requested the export. It holds what they may read.'),
+    created_by: uuidField.describe('The admin who requested the export. It holds what they may read.'),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().nullable(),
     expires_at: z.iso.datetime().describe('When the export is deleted with its files.'),

@@ -2,30 +2,30 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import type { ExportRef } from '#src/contracts/exports.ts';
+import type { ExportReference } from '#src/contracts/exports.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { type Actor, orgAdminsAccessKey, type RequestActor } from '#src/domain/access/visibility.ts';
+import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
+import { type Actor, accessKeyOfOrgAdmins, type RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Operator } from '#src/modules/operator/operator.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
+import type { OperatorIdentity } from '#src/modules/operator/operator.service.ts';
+import type { AccessRightsChangesService } from '#src/modules/organization/organization.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import {
-  type ExportPosition,
+  type ExportRecordPosition,
   type ExportVolume,
   type ExportVolumeSummary,
   type ExportWithJob,
-  exportVolumeName,
+  exportVolumeFileName,
 } from './exports.model.ts';
 import { createExportsRepository } from './exports.repository.ts';
-import { type ExportVolumeWriter, sumRecordCounts } from './volume-writer.ts';
+import { type ExportVolumeWriter, sumOfRecordCounts } from './volume-writer.ts';
 
 const MEDIA_TYPE = 'application/zip';
 const EXPIRED_PER_STEP = 20;
@@ -65,8 +65,8 @@ export type ExportsService = ReturnType<typeof createExportsService>;
 export function createExportsService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'signedUrl'>;
-  originals: Pick<OriginalsService, 'scheduleRelease' | 'releaseNow' | 'release'>;
-  accessChanges: Pick<AccessChangesService, 'administer'>;
+  originals: Pick<OriginalFilesService, 'scheduleRelease' | 'releaseNow' | 'release'>;
+  accessChanges: Pick<AccessRightsChangesService, 'administer'>;
   limits: Pick<TierLimitsService, 'of'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
@@ -81,7 +81,7 @@ export function createExportsService(deps: {
   const repository = createExportsRepository(db);
 
   async function urlOf({ orgId, id, volume }: { orgId: string; id: string; volume: ExportVolume }, publicUrl: string) {
-    const named = { fileName: exportVolumeName(id, volume.number), mediaType: MEDIA_TYPE };
+    const named = { fileName: exportVolumeFileName(id, volume.number), mediaType: MEDIA_TYPE };
     const storeUrl = await blobs.signedUrl(volume.blobKey, { ...named, expiresInSeconds: downloadUrlSeconds });
     if (storeUrl !== null) return storeUrl;
     const expiresAt = new Date(Date.now() + downloadUrlSeconds * 1_000);
@@ -96,7 +96,7 @@ export function createExportsService(deps: {
       row.volumes.map(async (volume) => {
         const { number, sizeBytes, sha256 } = volume;
         const downloadUrl = isDownloadable ? await urlOf({ orgId, id, volume }, publicUrl) : null;
-        return { number, sizeBytes, sha256, name: exportVolumeName(id, number), downloadUrl };
+        return { number, sizeBytes, sha256, name: exportVolumeFileName(id, number), downloadUrl };
       }),
     );
     // An export that was restored from a backup has no job.
@@ -106,7 +106,7 @@ export function createExportsService(deps: {
 
   async function remove(
     trx: Knex,
-    { orgId, exportId }: ExportRef,
+    { orgId, exportId }: ExportReference,
   ): Promise<{ orgId: string; blobKey: string }[] | undefined> {
     const volumes = await createExportsRepository(trx).delete(orgId, exportId);
     const keys = volumes?.map(({ blobKey }) => ({ orgId, blobKey }));
@@ -141,7 +141,7 @@ export function createExportsService(deps: {
           kind: 'export',
           orgId,
           createdBy: userId,
-          acl: [orgAdminsAccessKey(orgId)],
+          acl: [accessKeyOfOrgAdmins(orgId)],
           start: {
             workflow: 'exportOrganization',
             input: { orgId, exportId },
@@ -155,7 +155,7 @@ export function createExportsService(deps: {
         return rows.find(orgId, exportId);
       };
       const make = () => accessChanges.administer(actor, insert);
-      await createIdempotently(make, () => repository.find(orgId, exportId));
+      await createOrFindExisting(make, () => repository.find(orgId, exportId));
       for (const key of replacedKeys) await originals.releaseNow(key);
       await jobs.dispatch(jobId);
       return jobId;
@@ -195,7 +195,7 @@ export function createExportsService(deps: {
       if (volume === undefined) throw appError('export_not_found');
       const { blobKey, sizeBytes, sha256, number } = volume;
       return {
-        fileName: exportVolumeName(exportId, number),
+        fileName: exportVolumeFileName(exportId, number),
         mediaType: MEDIA_TYPE,
         sizeBytes,
         etag: sha256,
@@ -203,7 +203,7 @@ export function createExportsService(deps: {
       };
     },
 
-    async deleteVolumes({ orgId, exportId }: ExportRef): Promise<void> {
+    async deleteVolumes({ orgId, exportId }: ExportReference): Promise<void> {
       const keys = await db.transaction(async (trx) => {
         const volumes = await createExportsRepository(trx).deleteVolumes(orgId, exportId);
         const gone = volumes.map(({ blobKey }) => ({ orgId, blobKey }));
@@ -213,7 +213,7 @@ export function createExportsService(deps: {
       for (const key of keys) await originals.releaseNow(key);
     },
 
-    async deleteOlder({ orgId }: Pick<ExportRef, 'orgId'>): Promise<void> {
+    async deleteOlder({ orgId }: Pick<ExportReference, 'orgId'>): Promise<void> {
       const { storageBytes } = await limits.of(orgId);
       const most = { count: KEPT_EXPORTS, bytes: KEPT_QUOTAS * storageBytes };
       for (const exportId of await repository.listBeyond(orgId, most)) {
@@ -244,7 +244,7 @@ export function createOperatorExportsService(deps: { db: Knex; writer: ExportVol
   const { db, writer, audit } = deps;
   return {
     async *exportVolumes(
-      { name: operator, requestId }: Operator,
+      { name: operator, requestId }: OperatorIdentity,
       orgId: string,
       save: (name: string, content: Readable) => Promise<void>,
     ): AsyncGenerator<{ name: string; sizeBytes: number; sha256: string; records: number }> {
@@ -256,7 +256,7 @@ export function createOperatorExportsService(deps: { db: Knex; writer: ExportVol
 
       const previous: ExportVolumeSummary[] = [];
       const { signal } = new AbortController();
-      for (let from: ExportPosition | null = null, number = 1; ; number += 1) {
+      for (let from: ExportRecordPosition | null = null, number = 1; ; number += 1) {
         const scope = { orgId, keys: null };
         const request = { exportId, createdAt, userId: null, scope, number, from, previous, signal };
         const { content, end } = writer.open(request);
@@ -269,12 +269,12 @@ export function createOperatorExportsService(deps: { db: Knex; writer: ExportVol
             yield piece;
           }
         }
-        const name = exportVolumeName(exportId, number);
+        const name = exportVolumeFileName(exportId, number);
         await save(name, Readable.from(measured(), { objectMode: false }));
         const { records, nextPlace } = await end;
         const sha256 = hash.digest('hex');
         previous.push({ number, sizeBytes, sha256, records });
-        yield { name, sizeBytes, sha256, records: sumRecordCounts(records) };
+        yield { name, sizeBytes, sha256, records: sumOfRecordCounts(records) };
         if (nextPlace === null) return;
         from = nextPlace;
       }

@@ -6,14 +6,18 @@ import type { Knex } from 'knex';
 import { ZipFile } from 'yazl';
 import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import { type ExportedRecordKind, exportedRecordKindsFor } from './exported-records.ts';
+import { type ExportedRecordKind, selectExportedRecordKinds } from './exported-records.ts';
 import {
-  type ExportPosition,
+  type ExportRecordPosition,
   type ExportVolumeSummary,
-  exportVolumeName,
+  exportVolumeFileName,
   type RecordCountsByKind,
 } from './exports.model.ts';
-import { createExportedRecordsRepository, type ExportedRecordLine, type ExportScope } from './exports.repository.ts';
+import {
+  createExportedRecordsRepository,
+  type ExportAccessScope,
+  type ExportedRecordLine,
+} from './exports.repository.ts';
 
 /**
  * Size at which a ZIP volume of an export ends: small enough to repeat a failed upload or download, and for a
@@ -33,9 +37,9 @@ type VolumeRequest = {
   exportId: string;
   createdAt: Date;
   userId: string | null;
-  scope: ExportScope;
+  scope: ExportAccessScope;
   number: number;
-  from: ExportPosition | null;
+  from: ExportRecordPosition | null;
   previous: readonly ExportVolumeSummary[];
   signal: AbortSignal;
   onProgress?: (records: number) => void;
@@ -44,7 +48,7 @@ type VolumeRequest = {
 /** A volume that is being written. The promise `end` settles once the stream `content` has been read to its end. */
 type StartedVolume = {
   content: Readable;
-  end: Promise<{ records: RecordCountsByKind; nextPlace: ExportPosition | null }>;
+  end: Promise<{ records: RecordCountsByKind; nextPlace: ExportRecordPosition | null }>;
 };
 
 export type ExportVolumeWriter = ReturnType<typeof createExportVolumeWriter>;
@@ -81,7 +85,7 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
           counts[kind.name] = (counts[kind.name] ?? 0) + 1;
           if (isFull()) return;
         }
-        request.onProgress?.(sumRecordCounts(counts));
+        request.onProgress?.(sumOfRecordCounts(counts));
         cursor.isDone = rows.length < ROWS_PER_QUERY;
       }
     }
@@ -126,7 +130,10 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
      * Adds the rows of a record kind to the volume.
      * @returns the position at which the next volume begins; null if no rows are left
      */
-    async function addKind(kind: ExportedRecordKind, after: readonly string[] | null): Promise<ExportPosition | null> {
+    async function addKind(
+      kind: ExportedRecordKind,
+      after: readonly string[] | null,
+    ): Promise<ExportRecordPosition | null> {
       const cursor = { after, isDone: false };
       const path = `${kind.name}/${fileName}.jsonl`;
       if (kind.hasFiles) {
@@ -141,8 +148,8 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
       return cursor.isDone ? null : { kind: kind.name, after: cursor.after };
     }
 
-    async function addKinds(): Promise<ExportPosition | null> {
-      const kinds = exportedRecordKindsFor(scope.keys);
+    async function addKinds(): Promise<ExportRecordPosition | null> {
+      const kinds = selectExportedRecordKinds(scope.keys);
       const first = from === null ? 0 : kinds.findIndex(({ name }) => name === from.kind);
       if (first < 0) throw new Error(`the export cannot continue at the unknown record kind ${from?.kind}`);
       for (const [index, kind] of kinds.entries()) {
@@ -156,7 +163,7 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
 
     if (number === 1) await archive.add('README.txt', piecesOf([readMe]));
     const nextPlace = await addKinds();
-    const name = exportVolumeName(request.exportId, number);
+    const name = exportVolumeFileName(request.exportId, number);
     const own = { volume: name, records: counts, files: archive.files };
     await archive.add(`manifests/${fileName}.json`, piecesOf([`${JSON.stringify(own, null, 1)}\n`]));
     if (nextPlace === null) await archive.add('manifest.json', piecesOf([manifestOf(request, counts)]));
@@ -165,9 +172,9 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
   }
 
   return {
-    async count(scope: ExportScope): Promise<number> {
+    async count(scope: ExportAccessScope): Promise<number> {
       let total = 0;
-      for (const kind of exportedRecordKindsFor(scope.keys)) total += await records.count(kind, scope);
+      for (const kind of selectExportedRecordKinds(scope.keys)) total += await records.count(kind, scope);
       return total;
     },
 
@@ -281,7 +288,7 @@ manifest.json                 what all volumes hold together; it is in the last 
 Times are in ISO 8601, ids are UUIDs, and a field that ends in _id or _by names a record of another kind.
 `;
 
-export const sumRecordCounts = (counts: RecordCountsByKind): number =>
+export const sumOfRecordCounts = (counts: RecordCountsByKind): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 function sumOf(all: readonly RecordCountsByKind[]): RecordCountsByKind {
@@ -308,12 +315,12 @@ function manifestOf(request: VolumeRequest, counts: RecordCountsByKind): string 
     records: sumOf([...previous.map((volume) => volume.records), counts]),
     volumes: [
       ...previous.map((volume) => ({
-        name: exportVolumeName(exportId, volume.number),
+        name: exportVolumeFileName(exportId, volume.number),
         size_bytes: volume.sizeBytes,
         sha256: volume.sha256,
         records: volume.records,
       })),
-      { name: exportVolumeName(exportId, number), records: counts },
+      { name: exportVolumeFileName(exportId, number), records: counts },
     ],
   };
   return `${JSON.stringify(manifest, null, 1)}\n`;

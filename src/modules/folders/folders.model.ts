@@ -1,23 +1,32 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, integer, type Row, shape, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  booleanColumn,
+  defineRowShape,
+  integerColumn,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 
-export class FolderModel extends model('folders', {
-  id: uuid(),
-  orgId: uuid(),
-  parentId: uuid().nullable(),
-  rootId: uuid(),
-  name: text(),
-  kind: text<'system' | 'user'>(),
-  systemRole: text<FolderSystemRole>().nullable(),
-  visibility: text<Visibility>(),
-  ownerId: uuid().nullable(),
-  teamId: uuid().nullable(),
-  acl: textArray(),
-  createdBy: uuid(),
-  createdAt: timestamp(),
-  updatedAt: timestamp(),
-  version: integer(),
+export class FolderModel extends tableModel('folders', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  parentId: uuidColumn().nullable(),
+  rootId: uuidColumn(),
+  name: textColumn(),
+  kind: textColumn<'system' | 'user'>(),
+  systemRole: textColumn<FolderSystemRole>().nullable(),
+  visibility: textColumn<Visibility>(),
+  ownerId: uuidColumn().nullable(),
+  teamId: uuidColumn().nullable(),
+  acl: textArrayColumn(),
+  createdBy: uuidColumn(),
+  createdAt: timestampColumn(),
+  updatedAt: timestampColumn(),
+  version: integerColumn(),
 }) {}
 
 export type FolderSystemRole = 'org_root' | 'team_root' | 'personal_root';
@@ -26,14 +35,18 @@ export type FolderSystemRole = 'org_root' | 'team_root' | 'personal_root';
  * The fields `visibility` and `acl` of a folder equal those of its root folder. `ownerId` is null for folders of a team
  * or an organization.
  */
-export type Folder = Row<typeof FolderModel>;
+export type Folder = SqlRow<typeof FolderModel>;
 
-export const folderView = shape({ ...FolderModel.columns, entityMissing: boolean() });
+export const folderViewRowShape = defineRowShape({ ...FolderModel.columns, entityMissing: booleanColumn() });
 
-export type FolderView = Row<typeof folderView>;
+export type FolderView = SqlRow<typeof folderViewRowShape>;
 
-export const documentNameInFolder = shape({ folderId: uuid(), id: uuid(), name: text() });
+export const documentNameInFolderRowShape = defineRowShape({
+  folderId: uuidColumn(),
+  id: uuidColumn(),
+  name: textColumn(),
+});
 
-export type DocumentNameInFolder = Row<typeof documentNameInFolder>;
+export type DocumentNameInFolder = SqlRow<typeof documentNameInFolderRowShape>;
 
 export type FolderNode = FolderView & { folders: FolderNode[]; documents: DocumentNameInFolder[] };

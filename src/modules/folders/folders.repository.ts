@@ -1,26 +1,35 @@
 import type { Knex } from 'knex';
 import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
-import { whereReadable } from '#src/adapters/postgres/readable.ts';
-import { bigint, firstRow, integer, oneRow, type Row, rows, shape, uuidArray } from '#src/adapters/postgres/shapes.ts';
+import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
+import {
+  bigintColumn,
+  defineRowShape,
+  integerColumn,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  type SqlRow,
+  uuidArrayColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type DocumentNameInFolder,
-  documentNameInFolder,
+  documentNameInFolderRowShape,
   type Folder,
   FolderModel,
   type FolderView,
-  folderView,
+  folderViewRowShape,
 } from './folders.model.ts';
 
 type NewFolder = Omit<Folder, 'createdAt' | 'updatedAt' | 'version'>;
 
 /** The ids of a folder and of all folders below it. `height` counts the levels, 1 for a folder without subfolders. */
-const subtree = shape({ ids: uuidArray(), height: integer() });
+const subtree = defineRowShape({ ids: uuidArrayColumn(), height: integerColumn() });
 
 export function createFoldersRepository(db: Knex) {
   const readable = (actor: Actor) =>
-    whereReadable(FolderModel.query(db), actor, 'folders')
+    whereReadableByActor(FolderModel.query(db), actor, 'folders')
       .leftJoin('teams', 'teams.id', 'folders.teamId')
       .leftJoin('users', 'users.id', 'folders.ownerId')
       .select('folders.*', db.raw('(teams.disabled_at is not null or users.deleted_at is not null) as entity_missing'));
@@ -42,21 +51,21 @@ export function createFoldersRepository(db: Knex) {
   return {
     async listReadable(actor: Actor): Promise<FolderView[]> {
       const ordered = readable(actor).orderByRaw('folders.parent_id is not null, lower(folders.name), folders.id');
-      return rows(db, folderView, ordered);
+      return queryRows(db, folderViewRowShape, ordered);
     },
 
     async listChildren(actor: Actor, parentId: string): Promise<FolderView[]> {
       const children = readable(actor).where('folders.parentId', parentId);
-      return rows(db, folderView, children.orderByRaw('lower(folders.name), folders.id'));
+      return queryRows(db, folderViewRowShape, children.orderByRaw('lower(folders.name), folders.id'));
     },
 
     async findChild(actor: Actor, parentId: string, name: string): Promise<FolderView | undefined> {
       const named = readable(actor).where({ parentId }).whereRaw('lower(folders.name) = lower(?)', [name]);
-      return firstRow(db, folderView, named);
+      return queryFirstRow(db, folderViewRowShape, named);
     },
 
     async findReadable(actor: Actor, id: string): Promise<FolderView | undefined> {
-      return firstRow(db, folderView, readable(actor).where('folders.id', id));
+      return queryFirstRow(db, folderViewRowShape, readable(actor).where('folders.id', id));
     },
 
     /**
@@ -65,7 +74,7 @@ export function createFoldersRepository(db: Knex) {
      */
     async findReadableForLink(actor: Actor, id: string): Promise<FolderView | undefined> {
       const folder = readable(actor).where('folders.id', id).toKnexQuery();
-      return firstRow(db, folderView, folder.forKeyShare('folders'));
+      return queryFirstRow(db, folderViewRowShape, folder.forKeyShare('folders'));
     },
 
     async personalRootId(userId: string): Promise<string | undefined> {
@@ -77,13 +86,13 @@ export function createFoldersRepository(db: Knex) {
       actor: Actor,
       { folderId, limit }: { folderId?: string; limit: number },
     ): Promise<DocumentNameInFolder[]> {
-      const query = whereReadable(FolderLinkModel.query(db), actor, 'documents')
+      const query = whereReadableByActor(FolderLinkModel.query(db), actor, 'documents')
         .join('documents', 'documents.id', 'folderLinks.documentId')
         .orderByRaw('lower(documents.name), documents.id')
         .limit(limit)
         .select('folderLinks.folderId', 'documents.id', 'documents.name');
       if (folderId !== undefined) query.where('folderLinks.orgId', actor.orgId).where({ folderId });
-      return rows(db, documentNameInFolder, query);
+      return queryRows(db, documentNameInFolderRowShape, query);
     },
 
     async insertRoot(folder: NewFolder): Promise<void> {
@@ -112,8 +121,8 @@ export function createFoldersRepository(db: Knex) {
         .select('id');
     },
 
-    async subtree(id: string): Promise<Row<typeof subtree>> {
-      return oneRow(
+    async subtree(id: string): Promise<SqlRow<typeof subtree>> {
+      return queryOneRow(
         db,
         subtree,
         `with recursive below as (
@@ -127,9 +136,9 @@ export function createFoldersRepository(db: Knex) {
     },
 
     async level(id: string): Promise<number> {
-      const { level } = await oneRow(
+      const { level } = await queryOneRow(
         db,
-        shape({ level: bigint() }),
+        defineRowShape({ level: bigintColumn() }),
         `with recursive above as (
            select id, parent_id from folders where id = :id
            union all

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { createdAnswer, noContentAnswer, okAnswer, okAnswerWithVersion } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import {
   changeFolderBody,
   createFolderBody,
@@ -14,13 +14,13 @@ import {
   toFolderDto,
   toFolderTreeDto,
 } from './folders.schema.ts';
-import type { FolderChangesService, FoldersService } from './folders.service.ts';
+import type { FoldersService, FolderTreeChangesService } from './folders.service.ts';
 
-const params = z.strictObject({ folder_id: idParam('folder_not_found') });
+const params = z.strictObject({ folder_id: uuidPathParam('folder_not_found') });
 
-export function foldersRoutes(folders: FoldersService, changes: FolderChangesService): Route[] {
+export function foldersRoutes(folders: FoldersService, changes: FolderTreeChangesService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/folders',
       operationId: 'listFolders',
@@ -32,10 +32,10 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       errors: ['too_many_documents'],
       handle: async ({ actor, query: { include_documents } }) => {
         const roots = await folders.tree(actor, { withDocuments: include_documents });
-        return ok(roots.map((root) => toFolderTreeDto(actor, root)));
+        return okAnswer(roots.map((root) => toFolderTreeDto(actor, root)));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/folders/:folder_id',
       operationId: 'listFolder',
@@ -47,13 +47,13 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       errors: ['folder_not_found', 'too_many_documents'],
       handle: async ({ actor, params: { folder_id } }) => {
         const children = await folders.children(actor, folder_id);
-        return ok({
+        return okAnswer({
           folders: children.folders.map((folder) => toFolderDto(actor, folder)),
           documents: children.documents.map(toDocumentNameDto),
         });
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/folders/:folder_id/info',
       operationId: 'getFolder',
@@ -65,10 +65,10 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       errors: ['folder_not_found'],
       handle: async ({ actor, params: { folder_id } }) => {
         const folder = await folders.get(actor, folder_id);
-        return okWithVersion(toFolderDto(actor, folder), folder);
+        return okAnswerWithVersion(toFolderDto(actor, folder), folder);
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/folders',
       operationId: 'createFolder',
@@ -80,9 +80,9 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       responses: { 201: { description: 'The new folder', schema: folderSchema } },
       errors: ['folder_not_found', 'forbidden', 'name_taken', 'folder_too_deep', 'folder_limit_reached'],
       handle: async ({ actor, body: { name, parent_id }, newId }) =>
-        created(toFolderDto(actor, await changes.create(actor, newId, { name, parentId: parent_id }))),
+        createdAnswer(toFolderDto(actor, await changes.create(actor, newId, { name, parentId: parent_id }))),
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/folders/:folder_id',
       operationId: 'changeFolder',
@@ -103,9 +103,11 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
         'folder_too_large',
       ],
       handle: async ({ actor, params: { folder_id }, body: { name, parent_id }, expectedVersions }) =>
-        ok(toFolderDto(actor, await changes.change(actor, folder_id, { name, parentId: parent_id }, expectedVersions))),
+        okAnswer(
+          toFolderDto(actor, await changes.change(actor, folder_id, { name, parentId: parent_id }, expectedVersions)),
+        ),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/folders/:folder_id',
       operationId: 'deleteFolder',
@@ -118,7 +120,7 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       errors: ['folder_not_found', 'forbidden', 'system_folder', 'folder_not_empty', 'folder_too_large'],
       handle: async ({ actor, params: { folder_id }, query: { cascade } }) => {
         await changes.remove(actor, folder_id, { cascade });
-        return noContent();
+        return noContentAnswer();
       },
     }),
   ];

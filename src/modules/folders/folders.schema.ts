@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
-import { booleanField, booleanTextField, idField, namePattern, visibilityField } from '#src/http/request/fields.ts';
+import { booleanField, booleanTextField, namePattern, uuidField, visibilityField } from '#src/http/request/fields.ts';
 import type { FolderNode, FolderView } from './folders.model.ts';
 
 const folderName = z
@@ -23,10 +23,10 @@ const folderName = z
     not: { enum: ['.', '..'] },
   });
 
-export const createFolderBody = z.strictObject({ name: folderName, parent_id: idField });
+export const createFolderBody = z.strictObject({ name: folderName, parent_id: uuidField });
 
 export const changeFolderBody = z
-  .strictObject({ name: folderName.optional(), parent_id: idField.optional().describe('The new parent folder.') })
+  .strictObject({ name: folderName.optional(), parent_id: uuidField.optional().describe('The new parent folder.') })
   .refine(({ name, parent_id }) => name !== undefined || parent_id !== undefined, 'name or parent_id is needed')
   .meta({ minProperties: 1 });
 
@@ -41,7 +41,7 @@ export const deleteFolderQuery = z.strictObject({
 });
 
 export const folderSchema = z.strictObject({
-  id: idField,
+  id: uuidField,
   name: z.string(),
   kind: z.enum(['system', 'user']),
   system_role: z.enum(['org_root', 'team_root', 'personal_root']).nullable(),
@@ -52,7 +52,7 @@ export const folderSchema = z.strictObject({
   updated_at: z.iso.datetime(),
 });
 
-const documentNameSchema = z.strictObject({ id: idField, name: z.string() });
+const documentNameSchema = z.strictObject({ id: uuidField, name: z.string() });
 
 export type FolderDto = z.infer<typeof folderSchema>;
 export type FolderTreeNodeDto = FolderDto & {
@@ -81,7 +81,7 @@ export function toFolderDto(actor: Actor, folder: FolderView): FolderDto {
     system_role: folder.systemRole,
     visibility: folder.visibility,
     entity_missing: folder.entityMissing,
-    can_write: mayPerform(actor, 'folder:write', { ...folder, createdBy: folder.ownerId }),
+    can_write: mayPerformAction(actor, 'folder:write', { ...folder, createdBy: folder.ownerId }),
     created_at: folder.createdAt.toISOString(),
     updated_at: folder.updatedAt.toISOString(),
   };

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import type { FolderSelection } from '#src/adapters/postgres/readable.ts';
-import { createIdempotently } from '#src/domain/access/idempotency.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import type { SelectedFolders } from '#src/adapters/postgres/readable.ts';
+import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import { type Actor, accessKeysOfRow, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
-import { appError, type ExpectedVersions, requireExpectedVersion } from '#src/errors.ts';
+import { appError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
 import type { DocumentNameInFolder, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
@@ -134,20 +134,20 @@ async function insertRoot(
 }
 
 type FolderContents = {
-  isEmpty(trx: Knex, of: FolderSelection): Promise<boolean>;
-  share(trx: Knex, of: FolderSelection): Promise<void>;
+  isEmpty(trx: Knex, of: SelectedFolders): Promise<boolean>;
+  share(trx: Knex, of: SelectedFolders): Promise<void>;
   discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void>;
 };
 
 type FolderChange = { name: string | undefined; parentId: string | undefined };
 
-export type FolderChangesService = ReturnType<typeof createFolderChangesService>;
+export type FolderTreeChangesService = ReturnType<typeof createFolderTreeChangesService>;
 
 /**
  * Creates, renames, moves and deletes folders. Changes of one organization run one after the other, because two
  * concurrent moves could form a cycle. A folder has the visibility and the access keys of its root.
  */
-export function createFolderChangesService(deps: {
+export function createFolderTreeChangesService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'get' | 'requireTarget'>;
   contents: FolderContents;
@@ -218,14 +218,14 @@ export function createFolderChangesService(deps: {
         await db.transaction(insert);
         return folders.get(actor, id);
       };
-      return createIdempotently(make, () => createFoldersRepository(db).findReadable(actor, id));
+      return createOrFindExisting(make, () => createFoldersRepository(db).findReadable(actor, id));
     },
 
     async change(
       actor: RequestActor,
       folderId: string,
       { name, parentId }: FolderChange,
-      expected: ExpectedVersions,
+      expected: VersionsOfIfMatch,
     ): Promise<FolderView> {
       await db.transaction(async (trx) => {
         const folder = await lockWritable(trx, actor, folderId);
@@ -257,7 +257,7 @@ export function createFolderChangesService(deps: {
 }
 
 function mayWrite(actor: Actor, folder: FolderView): boolean {
-  return mayPerform(actor, 'folder:write', { ...folder, createdBy: folder.ownerId });
+  return mayPerformAction(actor, 'folder:write', { ...folder, createdBy: folder.ownerId });
 }
 
 function requireUserFolder({ kind }: FolderView): void {

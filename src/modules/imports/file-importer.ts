@@ -2,14 +2,14 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { ImportFileResult, ImportRun } from '#src/contracts/connectors.ts';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
-import { createIdempotently } from '#src/domain/access/idempotency.ts';
+import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { documentNameFromFile } from '#src/domain/documents/names.ts';
 import { toPostgresText } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { UploadsService } from '#src/modules/documents/uploads.service.ts';
-import type { FolderChangesService, FoldersService } from '#src/modules/folders/folders.service.ts';
+import type { FoldersService, FolderTreeChangesService } from '#src/modules/folders/folders.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { ConnectorCredentials } from '#src/ports/connectors.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
@@ -42,7 +42,7 @@ export type FileImporterDeps = {
   documents: Pick<DocumentsService, 'requireRoom' | 'add' | 'change'>;
   uploads: UploadsService;
   folders: Pick<FoldersService, 'requireTarget' | 'findChild'>;
-  folderChanges: Pick<FolderChangesService, 'create'>;
+  folderChanges: Pick<FolderTreeChangesService, 'create'>;
   limits: Pick<TierLimitsService, 'of'>;
 };
 
@@ -178,7 +178,7 @@ export function createFileImporter(deps: FileImporterDeps) {
       // A concurrent import of another file may create the same folder first.
       folder =
         (await find()) ??
-        (await createIdempotently(() => folderChanges.create(owner, uuidv7(), { name, parentId }), find));
+        (await createOrFindExisting(() => folderChanges.create(owner, uuidv7(), { name, parentId }), find));
     }
     return folder;
   }

@@ -1,7 +1,16 @@
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
-import { bigint, firstRow, numeric, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigintColumn,
+  defineRowShape,
+  numericColumn,
+  pickColumns,
+  queryFirstRow,
+  queryRows,
+  type SqlRow,
+  textColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { appError } from '#src/errors.ts';
@@ -16,17 +25,22 @@ import {
   ImportPlaceModel,
   ImportRunModel,
   type ImportRunRow,
-  importConnection,
-  importFileView,
+  importConnectionRowShape,
+  importFileViewRowShape,
   type ListedRemoteFile,
-  type NewImportRun,
+  type NewImportRunRow,
 } from './imports.model.ts';
 
-const listedRun = shape({ ...ImportRunModel.columns, sortKey: text() });
+const listedRun = defineRowShape({ ...ImportRunModel.columns, sortKey: textColumn() });
 
-const mainFailure = shape({ code: text(), message: text(), count: bigint(), failed: numeric() });
+const mainFailure = defineRowShape({
+  code: textColumn(),
+  message: textColumn(),
+  count: bigintColumn(),
+  failed: numericColumn(),
+});
 /** The most frequent error of an import run. `count` of the run's `failed` files have this error. */
-export type MainImportFailure = Row<typeof mainFailure>;
+export type MostFrequentImportError = SqlRow<typeof mainFailure>;
 
 type FileOutcome = Pick<ImportFileRow, 'documentId'> & {
   status: 'added' | 'updated' | 'unchanged' | 'failed';
@@ -43,7 +57,7 @@ const within = ({ orgId, runId }: RunKey) => ({ orgId, runId });
 const OLD_RUNS_AT_ONCE = 20;
 
 /** The result of listing one page of an import place. `nextPage` is the cursor of its next page; null at the end. */
-export type ImportPlaceProgress = {
+export type ImportPlaceListingProgress = {
   nextPage: string | null;
   remoteId?: string;
   error?: { code: string; message: string };
@@ -54,7 +68,7 @@ export function createImportRunsRepository(db: Knex) {
   const places = () => ImportPlaceModel.table(db);
   const files = () => ImportFileModel.table(db);
   const connection = (of: ConnectionKey) => ConnectionModel.table(db).where({ orgId: of.orgId, id: of.connectionId });
-  const connectionColumns = Object.keys(importConnection.columns);
+  const connectionColumns = Object.keys(importConnectionRowShape.columns);
 
   /**
    * Locks the connection against deletion. Must precede locks on the connection's import runs, because a deletion locks
@@ -66,7 +80,7 @@ export function createImportRunsRepository(db: Knex) {
 
   return {
     async findConnection(of: ConnectionKey): Promise<ImportConnection | undefined> {
-      return firstRow(db, importConnection, connection(of).select(connectionColumns));
+      return queryFirstRow(db, importConnectionRowShape, connection(of).select(connectionColumns));
     },
 
     holdConnection,
@@ -75,10 +89,10 @@ export function createImportRunsRepository(db: Knex) {
      * Locks a connection: until the transaction ends, it cannot be deleted, and no other import run of it can begin.
      */
     async lockConnection(of: ConnectionKey): Promise<ImportConnection | undefined> {
-      return firstRow(db, importConnection, connection(of).forNoKeyUpdate().select(connectionColumns));
+      return queryFirstRow(db, importConnectionRowShape, connection(of).forNoKeyUpdate().select(connectionColumns));
     },
 
-    async insertRun(run: NewImportRun): Promise<void> {
+    async insertRun(run: NewImportRunRow): Promise<void> {
       await runs().insert(run);
     },
 
@@ -117,7 +131,7 @@ export function createImportRunsRepository(db: Knex) {
         .where({ ...of, kind: 'sync' })
         .select('importRuns.*');
       const listed = orderNewestFirst(query, { ...page, time: 'importRuns.createdAt', id: 'importRuns.id' });
-      return toListPage(await rows(db, listedRun, listed), page.limit);
+      return toListPage(await queryRows(db, listedRun, listed), page.limit);
     },
 
     async deleteOldRuns(days: number): Promise<boolean> {
@@ -186,7 +200,7 @@ export function createImportRunsRepository(db: Knex) {
      * Stores the cursor of the next page of an import place; null marks the place as listed. Returns false if another
      * worker stored it first.
      */
-    async advancePlace({ id, nextPage }: ImportPlace, to: ImportPlaceProgress): Promise<boolean> {
+    async advancePlace({ id, nextPage }: ImportPlace, to: ImportPlaceListingProgress): Promise<boolean> {
       const { code = null, message = null } = to.error ?? {};
       const { remoteId } = to;
       const done = {
@@ -213,9 +227,9 @@ export function createImportRunsRepository(db: Knex) {
       found: readonly (ListedRemoteFile & { unchangedAs: string | null })[],
     ): Promise<ListedRemoteFile[]> {
       if (found.length === 0) return [];
-      const inserted = await rows(
+      const inserted = await queryRows(
         db,
-        pick(ImportFileModel, 'remoteId'),
+        pickColumns(ImportFileModel, 'remoteId'),
         `insert into import_files (org_id, run_id, n, item, remote_id, remote, local_path, status, document_id)
          select :orgId, :runId,
                 (select coalesce(max(n), 0) from import_files where run_id = :runId) + row_number() over (order by f."at"),
@@ -240,9 +254,9 @@ export function createImportRunsRepository(db: Knex) {
      * that were missing or had an unsupported format. Returns the number of added files.
      */
     async addFailedBefore({ orgId, connectionId, runId }: ImportRun): Promise<number> {
-      const added = await rows(
+      const added = await queryRows(
         db,
-        pick(ImportFileModel, 'n'),
+        pickColumns(ImportFileModel, 'n'),
         `insert into import_files (org_id, run_id, n, item, remote_id, remote, local_path, status)
          select :orgId, :runId,
                 (select coalesce(max(n), 0) from import_files where run_id = :runId) + row_number() over (order by f.n),
@@ -282,18 +296,18 @@ export function createImportRunsRepository(db: Knex) {
       return (await pending.update(outcome)) > 0;
     },
 
-    async listFiles(of: RunKey, limit: number): Promise<Row<typeof importFileView>[]> {
+    async listFiles(of: RunKey, limit: number): Promise<SqlRow<typeof importFileViewRowShape>[]> {
       const listed = files()
         .leftJoin('documents', { 'documents.orgId': 'importFiles.orgId', 'documents.id': 'importFiles.documentId' })
         .where({ 'importFiles.orgId': of.orgId, 'importFiles.runId': of.runId })
         .orderBy(['importFiles.item', 'importFiles.n'])
         .limit(limit)
         .select('importFiles.*', 'documents.generation');
-      return rows(db, importFileView, listed);
+      return queryRows(db, importFileViewRowShape, listed);
     },
 
-    async mainFailure(of: RunKey): Promise<MainImportFailure | undefined> {
-      return firstRow(
+    async mainFailure(of: RunKey): Promise<MostFrequentImportError | undefined> {
+      return queryFirstRow(
         db,
         mainFailure,
         `select error_code as code, min(error_message) as message, count(*) as count, sum(count(*)) over () as failed

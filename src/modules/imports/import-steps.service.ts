@@ -1,14 +1,14 @@
 import type {
-  DeletionSliceResult,
+  DocumentDeletionSliceResult,
   ImportCounts,
   ImportFileInput,
   ImportFileResult,
   ImportRun,
   ImportSliceResult,
-  PendingImportFiles,
   RecordFileFailureInput,
   RecordImportEndInput,
   RecordImportFailureInput,
+  UnfinishedImportFiles,
 } from '#src/contracts/connectors.ts';
 import { importWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
@@ -18,7 +18,7 @@ import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { JobsService, JobUpdate } from '#src/modules/jobs/jobs.service.ts';
 import { createFileImporter, type FileImporterDeps } from './file-importer.ts';
-import { createImportRunsRepository, type MainImportFailure } from './import-runs.repository.ts';
+import { createImportRunsRepository, type MostFrequentImportError } from './import-runs.repository.ts';
 import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.model.ts';
 import { createRemoteFileListing } from './remote-listing.ts';
 import { createConnectionSchedulesRepository, createConnectorDocumentsRepository } from './sync-state.repository.ts';
@@ -170,7 +170,7 @@ export function createImportStepsService(
       return { counts: countsOf(run), isMore };
     },
 
-    async pending(of: ImportRun): Promise<PendingImportFiles> {
+    async pending(of: ImportRun): Promise<UnfinishedImportFiles> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'import' });
       await reportProgress(run);
@@ -208,7 +208,7 @@ export function createImportStepsService(
      * Deletes the documents whose remote files a sync did not find. After the user has confirmed a `mass_deletion`, it
      * lists the files again first.
      */
-    async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DeletionSliceResult> {
+    async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DocumentDeletionSliceResult> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'delete' });
       if (!run.deletesMissing) return { counts: countsOf(run), isMore: false, mustListAgain: false };
@@ -275,7 +275,7 @@ function countsOf({ total, added, updated, unchanged, deleted, failed }: ImportR
   return { total, added, updated, unchanged, deleted, failed };
 }
 
-function summaryOf(failure: MainImportFailure | undefined): JobUpdate['error'] {
+function summaryOf(failure: MostFrequentImportError | undefined): JobUpdate['error'] {
   if (failure === undefined) return undefined;
   const { code, message, count, failed } = failure;
   return { code, message: `${failed} files failed, ${count === failed ? 'all' : count} of them with: ${message}` };

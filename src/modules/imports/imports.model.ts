@@ -1,190 +1,201 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  boolean,
-  integer,
-  json,
-  pick,
-  type Row,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
+  booleanColumn,
+  defineRowShape,
+  integerColumn,
+  jsonColumn,
+  pickColumns,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
 
-export class ImportRunModel extends model('import_runs', {
-  id: uuid(),
-  orgId: uuid(),
-  connectionId: uuid(),
-  kind: text<'import' | 'sync'>(),
-  jobId: text(),
-  status: text<JobStatus>(),
-  errorCode: text().nullable(),
-  errorMessage: text().nullable(),
-  targetFolderId: uuid().nullable(),
-  folder: text(),
-  deletesMissing: boolean(),
-  acceptsDeletions: boolean(),
-  mode: text<'full' | 'delta'>().nullable(),
-  cursor: text().nullable(),
-  isListed: boolean(),
-  total: integer(),
-  added: integer(),
-  updated: integer(),
-  unchanged: integer(),
-  deleted: integer(),
-  failed: integer(),
-  createdAt: timestamp(),
-  finishedAt: timestamp().nullable(),
+export class ImportRunModel extends tableModel('import_runs', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  connectionId: uuidColumn(),
+  kind: textColumn<'import' | 'sync'>(),
+  jobId: textColumn(),
+  status: textColumn<JobStatus>(),
+  errorCode: textColumn().nullable(),
+  errorMessage: textColumn().nullable(),
+  targetFolderId: uuidColumn().nullable(),
+  folder: textColumn(),
+  deletesMissing: booleanColumn(),
+  acceptsDeletions: booleanColumn(),
+  mode: textColumn<'full' | 'delta'>().nullable(),
+  cursor: textColumn().nullable(),
+  isListed: booleanColumn(),
+  total: integerColumn(),
+  added: integerColumn(),
+  updated: integerColumn(),
+  unchanged: integerColumn(),
+  deleted: integerColumn(),
+  failed: integerColumn(),
+  createdAt: timestampColumn(),
+  finishedAt: timestampColumn().nullable(),
 }) {}
 
-export class ImportPlaceModel extends model('import_places', {
-  id: uuid(),
-  orgId: uuid(),
-  runId: uuid(),
+export class ImportPlaceModel extends tableModel('import_places', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  runId: uuidColumn(),
   /** Index in the `files` of the import request; 0 for syncs. */
-  item: integer(),
-  kind: text<'wish' | 'folder' | 'changes'>(),
-  remoteId: text().nullable(),
-  path: text().nullable(),
-  name: text().nullable(),
-  folder: text().nullable(),
+  item: integerColumn(),
+  kind: textColumn<'wish' | 'folder' | 'changes'>(),
+  remoteId: textColumn().nullable(),
+  path: textColumn().nullable(),
+  name: textColumn().nullable(),
+  folder: textColumn().nullable(),
   /** Remote path whose subfolders the import creates below the target folder. */
-  base: text(),
-  nextPage: text().nullable(),
-  doneAt: timestamp().nullable(),
-  errorCode: text().nullable(),
-  errorMessage: text().nullable(),
+  base: textColumn(),
+  nextPage: textColumn().nullable(),
+  doneAt: timestampColumn().nullable(),
+  errorCode: textColumn().nullable(),
+  errorMessage: textColumn().nullable(),
 }) {}
 
-export class ImportFileModel extends model(
+export class ImportFileModel extends tableModel(
   'import_files',
   {
-    orgId: uuid(),
-    runId: uuid(),
-    n: integer(),
-    item: integer(),
-    remoteId: text(),
-    remote: json<RemoteFile>(),
-    localPath: textArray(),
-    status: text<'pending' | 'added' | 'updated' | 'unchanged' | 'failed'>(),
-    errorCode: text().nullable(),
-    errorMessage: text().nullable(),
-    documentId: uuid().nullable(),
+    orgId: uuidColumn(),
+    runId: uuidColumn(),
+    n: integerColumn(),
+    item: integerColumn(),
+    remoteId: textColumn(),
+    remote: jsonColumn<RemoteFile>(),
+    localPath: textArrayColumn(),
+    status: textColumn<'pending' | 'added' | 'updated' | 'unchanged' | 'failed'>(),
+    errorCode: textColumn().nullable(),
+    errorMessage: textColumn().nullable(),
+    documentId: uuidColumn().nullable(),
   },
   ['runId', 'n'],
 ) {}
 
-export class ImportDeletionModel extends model(
+export class ImportDeletionModel extends tableModel(
   'import_gone',
   {
-    orgId: uuid(),
-    runId: uuid(),
-    remoteId: text().nullable(),
-    path: text().nullable(),
+    orgId: uuidColumn(),
+    runId: uuidColumn(),
+    remoteId: textColumn().nullable(),
+    path: textColumn().nullable(),
   },
   [],
 ) {}
 
-export class ConnectionScheduleModel extends model(
+export class ConnectionScheduleModel extends tableModel(
   'connection_schedules',
   {
-    connectionId: uuid(),
-    orgId: uuid(),
-    outdatedAt: timestamp().nullable(),
-    leasedUntil: timestamp().nullable(),
+    connectionId: uuidColumn(),
+    orgId: uuidColumn(),
+    outdatedAt: timestampColumn().nullable(),
+    leasedUntil: timestampColumn().nullable(),
   },
   'connectionId',
 ) {}
 
-export class ConnectorCursorModel extends model(
+export class ConnectorCursorModel extends tableModel(
   'connector_cursors',
   {
-    connectionId: uuid(),
-    orgId: uuid(),
-    folder: text(),
-    cursor: text().nullable(),
-    reconciledAt: timestamp(),
-    targetFolderId: uuid().nullable(),
-    deletesMissing: boolean(),
+    connectionId: uuidColumn(),
+    orgId: uuidColumn(),
+    folder: textColumn(),
+    cursor: textColumn().nullable(),
+    reconciledAt: timestampColumn(),
+    targetFolderId: uuidColumn().nullable(),
+    deletesMissing: booleanColumn(),
   },
   'connectionId',
 ) {}
 
-export class ConnectorDocumentModel extends model(
+export class ConnectorDocumentModel extends tableModel(
   'connector_documents',
   {
-    orgId: uuid(),
-    connectionId: uuid(),
-    remoteId: text(),
-    documentId: uuid().nullable(),
-    revision: text(),
-    contentSha256: text(),
+    orgId: uuidColumn(),
+    connectionId: uuidColumn(),
+    remoteId: textColumn(),
+    documentId: uuidColumn().nullable(),
+    revision: textColumn(),
+    contentSha256: textColumn(),
     /** Document name that the last import set. If the document has another name now, a user has renamed it. */
-    name: text(),
-    path: text(),
-    targetFolderId: uuid().nullable(),
-    localPath: textArray(),
-    folderId: uuid(),
-    seenRunId: uuid().nullable(),
+    name: textColumn(),
+    path: textColumn(),
+    targetFolderId: uuidColumn().nullable(),
+    localPath: textArrayColumn(),
+    folderId: uuidColumn(),
+    seenRunId: uuidColumn().nullable(),
     /** Time at which a sync deleted the document, because its file was deleted at the provider. */
-    goneAt: timestamp().nullable(),
+    goneAt: timestampColumn().nullable(),
   },
   ['connectionId', 'remoteId'],
 ) {}
 
-export class ConnectorFolderModel extends model(
+export class ConnectorFolderModel extends tableModel(
   'connector_folders',
   {
-    orgId: uuid(),
-    connectionId: uuid(),
-    remoteId: text(),
-    path: text(),
+    orgId: uuidColumn(),
+    connectionId: uuidColumn(),
+    remoteId: textColumn(),
+    path: textColumn(),
   },
   ['connectionId', 'remoteId'],
 ) {}
 
-export const importConnection = pick(ConnectionModel, 'id', 'orgId', 'userId', 'provider', 'status', 'config');
-export type ImportConnection = Row<typeof importConnection>;
+export const importConnectionRowShape = pickColumns(
+  ConnectionModel,
+  'id',
+  'orgId',
+  'userId',
+  'provider',
+  'status',
+  'config',
+);
+export type ImportConnection = SqlRow<typeof importConnectionRowShape>;
 
-export type ImportRunRow = Row<typeof ImportRunModel>;
+export type ImportRunRow = SqlRow<typeof ImportRunModel>;
 
-export type NewImportRun = Pick<
+export type NewImportRunRow = Pick<
   ImportRunRow,
   'id' | 'orgId' | 'connectionId' | 'kind' | 'jobId' | 'targetFolderId' | 'folder' | 'deletesMissing'
 >;
 
 /** The state of a connection's last sync: its cursor in the provider's change feed, and its settings. */
-export const syncCursor = shape({
-  ...pick(ConnectorCursorModel, 'folder', 'targetFolderId', 'deletesMissing', 'cursor').columns,
+export const syncCursorRowShape = defineRowShape({
+  ...pickColumns(ConnectorCursorModel, 'folder', 'targetFolderId', 'deletesMissing', 'cursor').columns,
   /** False if the last full listing is over a day old. */
-  isFresh: boolean(),
+  isFresh: booleanColumn(),
 });
-export type SyncCursor = Row<typeof syncCursor>;
+export type SyncCursor = SqlRow<typeof syncCursorRowShape>;
 
 /**
  * Something that an import run lists at the provider: a requested file (kind `wish`), a folder, or the changes after a
  * cursor.
  */
-export type ImportPlace = Row<typeof ImportPlaceModel>;
+export type ImportPlace = SqlRow<typeof ImportPlaceModel>;
 
 export type ListedRemoteFile = { item: number; remote: RemoteFile; localPath: string[] };
 
-export type ImportFileRow = Row<typeof ImportFileModel>;
+export type ImportFileRow = SqlRow<typeof ImportFileModel>;
 
-export const importFileView = shape({ ...ImportFileModel.columns, generation: integer().nullable() });
-
-export type ConnectorDocument = Omit<Row<typeof ConnectorDocumentModel>, 'orgId' | 'connectionId'>;
-
-export const importedFile = shape({
-  ...ConnectorDocumentModel.columns,
-  document: json<{ name: string; contentSha256: string; isWhereItWasPut: boolean }>().nullable(),
+export const importFileViewRowShape = defineRowShape({
+  ...ImportFileModel.columns,
+  generation: integerColumn().nullable(),
 });
 
-export type ImportedFile = Row<typeof importedFile>;
+export type ConnectorDocument = Omit<SqlRow<typeof ConnectorDocumentModel>, 'orgId' | 'connectionId'>;
+
+export const importedFileRowShape = defineRowShape({
+  ...ConnectorDocumentModel.columns,
+  document: jsonColumn<{ name: string; contentSha256: string; isWhereItWasPut: boolean }>().nullable(),
+});
+
+export type ImportedFile = SqlRow<typeof importedFileRowShape>;
 
 export type ImportResult = {
   fileId: string | null;

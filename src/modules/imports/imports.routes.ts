@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { idField } from '#src/http/request/fields.ts';
+import { uuidField } from '#src/http/request/fields.ts';
 import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
-import { jsonAnswer, ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { jsonAnswer, okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import {
   importFromConnectorBody,
   importResultsSchema,
@@ -16,16 +16,16 @@ import {
 import type { ImportsService } from './imports.service.ts';
 import type { SyncsService } from './syncs.service.ts';
 
-const connectionParams = z.strictObject({ connection_id: idField });
+const connectionParams = z.strictObject({ connection_id: uuidField });
 
 export function importsRoutes(
   imports: ImportsService,
   syncs: Pick<SyncsService, 'start' | 'list'>,
   cursors: CursorCodec,
   { importWaitSeconds }: { importWaitSeconds: number },
-): Route[] {
+): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'post',
       path: '/documents/import-from-connector',
       operationId: 'importDocumentsFromConnector',
@@ -42,10 +42,10 @@ export function importsRoutes(
         const { connection_id: connectionId, target_folder_id: targetFolderId } = body;
         const wait = { seconds: waitSeconds ?? importWaitSeconds, disconnected: signal };
         const request = { runId: newId, connectionId, targetFolderId, files: toRemoteFileQueries(body) };
-        return ok({ results: (await imports.start(actor, request, wait)).map(toImportResultDto) });
+        return okAnswer({ results: (await imports.start(actor, request, wait)).map(toImportResultDto) });
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/connectors/connections/:connection_id/sync',
       operationId: 'syncConnection',
@@ -59,7 +59,7 @@ export function importsRoutes(
       handle: async ({ actor, params, body }) =>
         jsonAnswer(202, toSyncRunDto(await syncs.start(actor, params.connection_id, body.accept_deletions))),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/connectors/connections/:connection_id/syncs',
       operationId: 'listSyncs',
@@ -74,7 +74,7 @@ export function importsRoutes(
         const list = { list: 'syncs', connection_id };
         const page = { limit, after: cursors.decode(cursor, list) };
         const { items, last } = await syncs.list(actor, connection_id, page);
-        return ok({ items: items.map(toSyncRunDto), next_cursor: cursors.encode(last, list) });
+        return okAnswer({ items: items.map(toSyncRunDto), next_cursor: cursors.encode(last, list) });
       },
     }),
   ];

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, oneLineField } from '#src/http/request/fields.ts';
+import { oneLineField, uuidField } from '#src/http/request/fields.ts';
 import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 import type { ImportResult, ImportRunRow } from './imports.model.ts';
 
@@ -19,10 +19,10 @@ const fileQuery = z
   .meta({ anyOf: [{ required: ['file_id'] }, { required: ['path'] }, { required: ['name'] }] });
 
 export const importFromConnectorBody = z.strictObject({
-  connection_id: idField,
+  connection_id: uuidField,
   files: z.array(fileQuery).min(1).max(maxFiles).describe('Files, and folders with all files below them.'),
   folder: remoteText.optional().describe('Folder of files that are given by `name`; the root when omitted.'),
-  target_folder_id: idField.optional().describe('Your personal root when omitted.'),
+  target_folder_id: uuidField.optional().describe('Your personal root when omitted.'),
 });
 
 const codeAndMessage = z.strictObject({ code: z.string(), message: z.string() });
@@ -33,7 +33,7 @@ export const importResultsSchema = z
       .array(
         z.strictObject({
           file_id: z.string().nullable(),
-          document_id: idField.nullable().describe('Null until the file is imported, and if it failed.'),
+          document_id: uuidField.nullable().describe('Null until the file is imported, and if it failed.'),
           job_id: z.string().describe('The job that ingests the document; until it exists, the job of the import.'),
           status: z.enum(['queued', 'unchanged', 'failed']),
           error: codeAndMessage.nullable(),
@@ -54,7 +54,7 @@ const count = z.int().nonnegative();
 
 export const syncRunSchema = z
   .strictObject({
-    id: idField,
+    id: uuidField,
     job_id: z.string().describe('The same for all syncs of the connection; shows the newest one.'),
     status: z.enum(['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled']),
     mode: z

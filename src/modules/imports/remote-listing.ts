@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 import type { ImportRun } from '#src/contracts/connectors.ts';
-import { documentNameFromFile, folderNamesBelow, parentPath } from '#src/domain/documents/names.ts';
+import { documentNameFromFile, folderNamesBelowBasePath, parentFolderPath } from '#src/domain/documents/names.ts';
 import { toPostgresText } from '#src/domain/text/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorCredentials, RemoteChange, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
-import { createImportRunsRepository, type ImportPlaceProgress } from './import-runs.repository.ts';
+import { createImportRunsRepository, type ImportPlaceListingProgress } from './import-runs.repository.ts';
 import type { ImportedFile, ImportPlace, ImportRunRow, SyncCursor } from './imports.model.ts';
 import { createConnectorDocumentsRepository } from './sync-state.repository.ts';
 
@@ -19,7 +19,7 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
   async function storePage(
     of: ImportRun,
     place: ImportPlace,
-    to: ImportPlaceProgress,
+    to: ImportPlaceListingProgress,
     write: (trx: Knex, run: ImportRunRow) => Promise<void> = () => Promise.resolve(),
   ): Promise<void> {
     await db.transaction(async (trx) => {
@@ -45,7 +45,7 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
     const ids = remotes.map(({ fileId }) => fileId);
     const known = new Map((await documents.find(of, ids)).map((file): [string, ImportedFile] => [file.remoteId, file]));
     const found = remotes.map((remote) => {
-      const file = { item, remote, localPath: folderNamesBelow(base, remote.path) };
+      const file = { item, remote, localPath: folderNamesBelowBasePath(base, remote.path) };
       const before = known.get(remote.fileId);
       const isSame = before !== undefined && isUnchanged(run, before, file);
       return { file: { ...file, unchangedAs: isSame ? before.documentId : null }, isSame };
@@ -82,7 +82,7 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
   async function listRequested(of: ImportRun, run: ImportRunRow, place: ImportPlace): Promise<void> {
     const found = await credentials.use(connectionOf(of, run), (access, { find }) => find(access, queryOf(place)));
     const remote = storable(found);
-    const at = { item: place.item, base: parentPath(remote.path) };
+    const at = { item: place.item, base: parentFolderPath(remote.path) };
     await storePage(of, place, { nextPage: null, remoteId: remote.fileId }, (trx, locked) =>
       remote.isFolder ? storeFolders(trx, of, at, [remote]) : storeFiles(trx, of, locked, at, [remote]),
     );

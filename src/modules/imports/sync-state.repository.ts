@@ -1,5 +1,14 @@
 import type { Knex } from 'knex';
-import { bigint, firstRow, oneRow, pick, rows, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigintColumn,
+  defineRowShape,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  textColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { ImportRun } from '#src/contracts/connectors.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
 import {
@@ -11,13 +20,13 @@ import {
   type ImportedFile,
   ImportRunModel,
   type ImportRunRow,
-  importedFile,
+  importedFileRowShape,
   type SyncCursor,
-  syncCursor,
+  syncCursorRowShape,
 } from './imports.model.ts';
 
-const missingCounts = shape({ missing: bigint(), known: bigint() });
-const missingFile = shape({ remoteId: text(), documentId: uuid() });
+const missingCounts = defineRowShape({ missing: bigintColumn(), known: bigintColumn() });
+const missingFile = defineRowShape({ remoteId: textColumn(), documentId: uuidColumn() });
 
 const DELETED_AT_ONCE = 50;
 
@@ -72,9 +81,9 @@ export function createConnectorDocumentsRepository(db: Knex) {
 
   return {
     async find(of: ImportRun, remoteIds: readonly string[]): Promise<ImportedFile[]> {
-      return rows(
+      return queryRows(
         db,
-        importedFile,
+        importedFileRowShape,
         `select k.*, case when d.id is not null then jsonb_build_object(
            'name', d.name, 'contentSha256', d.content_sha256,
            'isWhereItWasPut', (
@@ -105,9 +114,9 @@ export function createConnectorDocumentsRepository(db: Knex) {
       document: Omit<ConnectorDocument, 'goneAt'>,
       before: string | null,
     ): Promise<boolean> {
-      const stored = await rows(
+      const stored = await queryRows(
         db,
-        pick(ConnectorDocumentModel, 'remoteId'),
+        pickColumns(ConnectorDocumentModel, 'remoteId'),
         `insert into connector_documents (
            org_id, connection_id, remote_id, document_id, revision, content_sha256, name, path, target_folder_id,
            local_path, folder_id, seen_run_id
@@ -146,9 +155,9 @@ export function createConnectorDocumentsRepository(db: Knex) {
      * folder.
      */
     async sharesPath({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<boolean> {
-      const sharing = await rows(
+      const sharing = await queryRows(
         db,
-        shape({}),
+        defineRowShape({}),
         `select from connector_folders f
          join connector_folders other on other.connection_id = f.connection_id and other.path = f.path
          where f.org_id = :orgId and f.connection_id = :connectionId and f.remote_id = any (:remoteIds)
@@ -179,7 +188,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
     },
 
     async countMissing(run: ImportRunRow): Promise<{ missing: number; known: number }> {
-      return oneRow(
+      return queryOneRow(
         db,
         missingCounts,
         `with ${goneOf('connector_documents')}
@@ -192,7 +201,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
     },
 
     async listMissing(run: ImportRunRow): Promise<{ remoteId: string; documentId: string }[]> {
-      return rows(
+      return queryRows(
         db,
         missingFile,
         `with ${goneOf('connector_documents')}
@@ -216,7 +225,11 @@ export function createConnectorDocumentsRepository(db: Knex) {
     async findCursor(connectionId: string): Promise<SyncCursor | undefined> {
       const isFresh = db.raw(`reconciled_at > now() - interval '1 day' as is_fresh`);
       const cursor = ConnectorCursorModel.table(db).where({ connectionId });
-      return firstRow(db, syncCursor, cursor.select('folder', 'targetFolderId', 'deletesMissing', 'cursor', isFresh));
+      return queryFirstRow(
+        db,
+        syncCursorRowShape,
+        cursor.select('folder', 'targetFolderId', 'deletesMissing', 'cursor', isFresh),
+      );
     },
 
     async storeCursor(run: ImportRunRow): Promise<void> {
@@ -237,7 +250,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
 const LEASE_SECONDS = 30;
 
 /** `outdated_at` is read as text, because a JavaScript date has no microseconds. */
-const outdatedAt = shape({ outdatedAt: text() });
+const outdatedAt = defineRowShape({ outdatedAt: textColumn() });
 
 /**
  * Finds connections whose Temporal schedule may not match their settings. A trigger sets `outdated_at` on each change
@@ -256,7 +269,7 @@ export function createConnectionSchedulesRepository(db: Knex) {
         .whereRaw('(leased_until is null or leased_until < clock_timestamp())')
         .update({ leasedUntil: db.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]) })
         .returning(db.raw('outdated_at::text'));
-      return (await firstRow(db, outdatedAt, claiming))?.outdatedAt;
+      return (await queryFirstRow(db, outdatedAt, claiming))?.outdatedAt;
     },
 
     /**

@@ -28,7 +28,7 @@ const SLICE_SIZE = 8 * BATCH_SIZE;
 
 type ChunkingSource = Pick<ChunkingInput, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
 
-export type ChunkingCallOptions = {
+export type DocumentChunkingOptions = {
   orgId: string;
   embed: (windows: readonly string[], windowsTotal: number) => Promise<readonly Float32Array[]>;
   signal: AbortSignal;
@@ -45,7 +45,7 @@ export function createDocumentChunkerService(deps: {
   const { chunker, embeddings, chunkContexts } = deps;
 
   return {
-    async chunk(source: ChunkingSource, step: ChunkingCallOptions): Promise<IndexedChunk[]> {
+    async chunk(source: ChunkingSource, step: DocumentChunkingOptions): Promise<IndexedChunk[]> {
       return chunker.chunk(source, await measureDistances(source, step), step);
     },
 
@@ -55,7 +55,7 @@ export function createDocumentChunkerService(deps: {
      */
     async chunkWithContexts(
       source: ChunkingSource & ConvertedBody,
-      step: ChunkingCallOptions,
+      step: DocumentChunkingOptions,
     ): Promise<IndexedChunk[]> {
       const distances = await measureDistances(source, step);
       const chunks = await chunker.chunk(source, distances, step);
@@ -90,7 +90,7 @@ export function createDocumentChunkerService(deps: {
     },
   };
 
-  async function measureDistances(source: ChunkingSource, step: ChunkingCallOptions): Promise<number[]> {
+  async function measureDistances(source: ChunkingSource, step: DocumentChunkingOptions): Promise<number[]> {
     const { orgId, embed, signal, report } = step;
     const windows = await chunker.windows(source, { orgId, signal });
     const distances: number[] = [];

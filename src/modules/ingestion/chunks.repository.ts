@@ -1,19 +1,40 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import { indexChunkWords } from '#src/adapters/postgres/chunks.ts';
-import { bigint, firstRow, oneRow, pick, type Row, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigintColumn,
+  defineRowShape,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  type SqlRow,
+} from '#src/adapters/postgres/shapes.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
-import { type ChunkText, ContextualTextModel, chunkText, GenerationModel, type NewChunk } from './ingestion.model.ts';
+import {
+  type ChunkText,
+  ContextualTextModel,
+  chunkTextRowShape,
+  GenerationModel,
+  type NewChunk,
+} from './ingestion.model.ts';
 
 /** Number of chunks per insert: larger inserts are no faster and need more memory. */
 const CHUNKS_PER_INSERT = 500;
 
-const progress = pick(GenerationModel, 'chunksEmbedded');
-const counted = shape({ count: bigint() });
+const progress = pickColumns(GenerationModel, 'chunksEmbedded');
+const counted = defineRowShape({ count: bigintColumn() });
 
-const chunkContextKey = pick(ContextualTextModel, 'orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256');
-export type ChunkContextKey = Row<typeof chunkContextKey>;
+const chunkContextKey = pickColumns(
+  ContextualTextModel,
+  'orgId',
+  'conversionId',
+  'model',
+  'promptVersion',
+  'chunkSha256',
+);
+export type ChunkContextKey = SqlRow<typeof chunkContextKey>;
 
 /** Identifies the conversion, the model and the prompt version for which a chunk context was written. */
 export type ChunkContextSource = Omit<ChunkContextKey, 'chunkSha256'>;
@@ -66,7 +87,7 @@ export function createChunksRepository(db: Knex) {
         .whereIn('id', ids)
         .orderBy('chunkIndex')
         .select('id', 'contextualText', 'content');
-      return rows(db, chunkText, texts);
+      return queryRows(db, chunkTextRowShape, texts);
     },
 
     /**
@@ -75,7 +96,7 @@ export function createChunksRepository(db: Knex) {
      * deleted or a newer generation was requested
      */
     async markEmbedded(of: IngestDocumentInput, ids: readonly string[], model: string): Promise<number | undefined> {
-      const row = await firstRow(
+      const row = await queryFirstRow(
         db,
         progress,
         `with current as (
@@ -117,7 +138,7 @@ export function createChunksRepository(db: Knex) {
     },
 
     async countEmbedded(of: IngestDocumentInput): Promise<number> {
-      return (await oneRow(db, counted, chunks(of).whereNotNull('embeddedAt').count())).count;
+      return (await queryOneRow(db, counted, chunks(of).whereNotNull('embeddedAt').count())).count;
     },
   };
 }
@@ -149,7 +170,7 @@ export function createChunkContextsRepository(db: Knex) {
      * @returns the last key checked; null at the end of the table
      */
     async deleteUnusedAfter(after: ChunkContextKey | null, limit: number): Promise<ChunkContextKey | null> {
-      const last = await firstRow(
+      const last = await queryFirstRow(
         db,
         chunkContextKey,
         `with page as (

@@ -1,6 +1,14 @@
 import type { Knex } from 'knex';
 import { assignPageNumbers, deleteChunksOfGenerations } from '#src/adapters/postgres/chunks.ts';
-import { firstRow, pick, type Row, rows, shape, text, timestamp } from '#src/adapters/postgres/shapes.ts';
+import {
+  defineRowShape,
+  pickColumns,
+  queryFirstRow,
+  queryRows,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
@@ -11,29 +19,29 @@ import {
   type ConversionKey,
   ConversionModel,
   type ConversionSummary,
+  type DocumentGenerationRange,
   type DocumentGenerationState,
-  type DocumentKey,
-  documentGenerationState,
+  type DocumentReference,
+  documentGenerationStateRowShape,
   GenerationModel,
   type GenerationPublication,
-  type GenerationRange,
-  generationPublication,
+  generationPublicationRowShape,
   type IngestionTarget,
-  ingestionTarget,
+  ingestionTargetRowShape,
   type NewConversion,
   RecognizedPageModel,
 } from './ingestion.model.ts';
 
-const newestGeneration = shape({
-  ...pick(GenerationModel, 'contentSha256', 'ragConfig', 'jobId').columns,
-  jobStatus: text<JobStatus>().nullable(),
-  cancelRequestedAt: timestamp().nullable(),
+const newestGeneration = defineRowShape({
+  ...pickColumns(GenerationModel, 'contentSha256', 'ragConfig', 'jobId').columns,
+  jobStatus: textColumn<JobStatus>().nullable(),
+  cancelRequestedAt: timestampColumn().nullable(),
 });
-type NewestGeneration = Row<typeof newestGeneration>;
+type NewestGeneration = SqlRow<typeof newestGeneration>;
 
-const jobId = pick(JobModel, 'id');
-const originalKey = pick(GenerationModel, 'blobKey');
-const generationNumber = pick(GenerationModel, 'generation');
+const jobId = pickColumns(JobModel, 'id');
+const originalKey = pickColumns(GenerationModel, 'blobKey');
+const generationNumber = pickColumns(GenerationModel, 'generation');
 
 export function createGenerationsRepository(db: Knex) {
   const generation = (of: IngestDocumentInput) =>
@@ -47,7 +55,7 @@ export function createGenerationsRepository(db: Knex) {
      * deactivates the active generation, so readers find nothing until the new one is active.
      */
     async open(
-      of: DocumentKey & { generation: number; jobId: string },
+      of: DocumentReference & { generation: number; jobId: string },
       { isRedo, reservedId = null }: { isRedo: boolean; reservedId?: string | null },
     ): Promise<void> {
       await db.raw(
@@ -63,27 +71,27 @@ export function createGenerationsRepository(db: Knex) {
         .patch({ generation: of.generation, ...(isRedo && { activeGeneration: null }) });
     },
 
-    async findReservedJob(of: DocumentKey & { reservedId: string }): Promise<string | undefined> {
+    async findReservedJob(of: DocumentReference & { reservedId: string }): Promise<string | undefined> {
       return (await GenerationModel.table(db).where(of).first('jobId'))?.jobId;
     },
 
-    async findNewest({ orgId, documentId }: DocumentKey): Promise<NewestGeneration | undefined> {
+    async findNewest({ orgId, documentId }: DocumentReference): Promise<NewestGeneration | undefined> {
       const newest = db('documentGenerations as g')
         .leftJoin('jobs as j', 'j.id', 'g.jobId')
         .where({ 'g.orgId': orgId, 'g.documentId': documentId })
         .orderBy('g.generation', 'desc')
         .limit(1)
         .select('g.contentSha256', 'g.ragConfig', 'g.jobId', 'j.status as jobStatus', 'j.cancelRequestedAt');
-      return firstRow(db, newestGeneration, newest);
+      return queryFirstRow(db, newestGeneration, newest);
     },
 
-    async listOfOtherOriginals({ orgId, documentId }: DocumentKey): Promise<number[]> {
+    async listOfOtherOriginals({ orgId, documentId }: DocumentReference): Promise<number[]> {
       const made = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
         .where({ 'g.orgId': orgId, 'g.documentId': documentId })
         .whereRaw('g.blob_key <> d.blob_key')
         .select('g.generation');
-      return (await rows(db, generationNumber, made)).map(({ generation }) => generation);
+      return (await queryRows(db, generationNumber, made)).map(({ generation }) => generation);
     },
 
     /**
@@ -100,13 +108,13 @@ export function createGenerationsRepository(db: Knex) {
           ...['g.contentSha256', 'g.blobKey', 'g.ragConfig', 'g.conversionId', 'g.chunksTotal'],
           ...['d.generation as newestGeneration', 'd.activeGeneration'],
         ]);
-      return firstRow(db, ingestionTarget, target);
+      return queryFirstRow(db, ingestionTargetRowShape, target);
     },
 
     async findDocumentState(of: IngestDocumentInput): Promise<DocumentGenerationState | undefined> {
-      return firstRow(
+      return queryFirstRow(
         db,
-        documentGenerationState,
+        documentGenerationStateRowShape,
         document(of).select('generation as newestGeneration', 'activeGeneration'),
       );
     },
@@ -118,7 +126,7 @@ export function createGenerationsRepository(db: Knex) {
         .where('g.generation', '<', of.generation)
         .whereNull('j.finishedAt')
         .select('j.id');
-      return (await rows(db, jobId, open)).map(({ id }) => id);
+      return (await queryRows(db, jobId, open)).map(({ id }) => id);
     },
 
     /**
@@ -181,7 +189,7 @@ export function createGenerationsRepository(db: Knex) {
         .where({ 'd.orgId': of.orgId, 'd.id': of.documentId, 'd.generation': of.generation })
         .whereNull('d.deletedAt')
         .select('g.embeddingModel as model', 'd.acl', 'd.retrievalSettings');
-      return firstRow(db, generationPublication, published);
+      return queryFirstRow(db, generationPublicationRowShape, published);
     },
 
     /**
@@ -204,18 +212,18 @@ export function createGenerationsRepository(db: Knex) {
       return activated === 1;
     },
 
-    async listUnneeded(of: DocumentKey): Promise<number[]> {
+    async listUnneeded(of: DocumentReference): Promise<number[]> {
       const unneeded = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
         .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId })
         .whereRaw('g.generation < d.generation and g.generation is distinct from d.active_generation')
         .orderBy('g.generation')
         .select('g.generation');
-      return (await rows(db, generationNumber, unneeded)).map(({ generation }) => generation);
+      return (await queryRows(db, generationNumber, unneeded)).map(({ generation }) => generation);
     },
 
-    async listBlobKeys(range: GenerationRange): Promise<string[]> {
-      const originals = await rows(
+    async listBlobKeys(range: DocumentGenerationRange): Promise<string[]> {
+      const originals = await queryRows(
         db,
         originalKey,
         `select blob_key from document_generations
@@ -234,7 +242,7 @@ export function createGenerationsRepository(db: Knex) {
      * Deletes generations and the conversions that no other generation uses. Deletes their chunks and postings first,
      * in batches, because there may be a million rows.
      */
-    async delete(range: GenerationRange, signal: AbortSignal): Promise<void> {
+    async delete(range: DocumentGenerationRange, signal: AbortSignal): Promise<void> {
       const deleteRows = (trx: Knex) =>
         trx.raw(
           `with unneeded as (

@@ -2,13 +2,17 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { ingestWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { type IngestionSource, isSmallDocument, staleIngestionResults } from '#src/domain/documents/rag-config.ts';
+import {
+  findStaleIngestionResults,
+  type IngestionInputVersion,
+  isSmallDocument,
+} from '#src/domain/documents/rag-config.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createGenerationsRepository } from './generations.repository.ts';
 
 /** A document whose row the caller's transaction has locked, with the fields that an ingestion needs. */
-type IngestibleDocument = IngestionSource & {
+type IngestibleDocument = IngestionInputVersion & {
   id: string;
   name: string;
   sourceFormat: string | null;
@@ -108,7 +112,7 @@ export function createGenerationsService(deps: {
     ): Promise<IngestionPlan> {
       const of = { orgId: actor.orgId, documentId: document.id };
       const newest = await createGenerationsRepository(trx).findNewest(of);
-      if (newest === undefined || staleIngestionResults(newest, document).embedding)
+      if (newest === undefined || findStaleIngestionResults(newest, document).embedding)
         return open(trx, actor, document, options);
       const { jobId, jobStatus, cancelRequestedAt } = newest;
       const underWay: IngestionPlan = { jobId, isQueued: false, superseded: [] };

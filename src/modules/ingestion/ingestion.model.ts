@@ -1,105 +1,109 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  bigint,
-  bytea,
-  integer,
-  integerArray,
-  json,
-  pick,
-  type Row,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
+  bigintColumn,
+  byteaColumn,
+  defineRowShape,
+  integerArrayColumn,
+  integerColumn,
+  jsonColumn,
+  pickColumns,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { IndexedChunk } from '#src/domain/documents/chunk-document.ts';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 import type { OcrPage } from '#src/ports/documents.ts';
 
-export class GenerationModel extends model(
+export class GenerationModel extends tableModel(
   'document_generations',
   {
-    orgId: uuid(),
-    documentId: uuid(),
-    generation: integer(),
-    jobId: text(),
-    conversionId: uuid().nullable(),
-    chunksTotal: integer().nullable(),
-    chunksEmbedded: integer(),
-    embeddingModel: text().nullable(),
-    createdAt: timestamp(),
-    chunkedAt: timestamp().nullable(),
-    activatedAt: timestamp().nullable(),
-    documentName: text(),
-    fileName: text(),
-    mediaType: text().nullable(),
-    declaredFormat: text<SourceFormat>().nullable(),
-    sourceFormat: text<SourceFormat>().nullable(),
-    sizeBytes: bigint(),
-    contentSha256: text(),
-    blobKey: text(),
-    ragConfig: json<RagConfig>(),
-    reservedId: uuid().nullable(),
+    orgId: uuidColumn(),
+    documentId: uuidColumn(),
+    generation: integerColumn(),
+    jobId: textColumn(),
+    conversionId: uuidColumn().nullable(),
+    chunksTotal: integerColumn().nullable(),
+    chunksEmbedded: integerColumn(),
+    embeddingModel: textColumn().nullable(),
+    createdAt: timestampColumn(),
+    chunkedAt: timestampColumn().nullable(),
+    activatedAt: timestampColumn().nullable(),
+    documentName: textColumn(),
+    fileName: textColumn(),
+    mediaType: textColumn().nullable(),
+    declaredFormat: textColumn<SourceFormat>().nullable(),
+    sourceFormat: textColumn<SourceFormat>().nullable(),
+    sizeBytes: bigintColumn(),
+    contentSha256: textColumn(),
+    blobKey: textColumn(),
+    ragConfig: jsonColumn<RagConfig>(),
+    reservedId: uuidColumn().nullable(),
   },
   ['documentId', 'generation'],
 ) {}
 
-export class ConversionModel extends model('conversions', {
-  id: uuid(),
-  orgId: uuid(),
-  contentSha256: text(),
-  converterVersion: text(),
-  sourceFormat: text<SourceFormat>(),
-  title: text().nullable(),
-  body: text(),
-  charCount: integer(),
-  pageMap: integerArray().nullable(),
-  pageCount: integer().nullable(),
-  createdAt: timestamp(),
+export class ConversionModel extends tableModel('conversions', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  contentSha256: textColumn(),
+  converterVersion: textColumn(),
+  sourceFormat: textColumn<SourceFormat>(),
+  title: textColumn().nullable(),
+  body: textColumn(),
+  charCount: integerColumn(),
+  pageMap: integerArrayColumn().nullable(),
+  pageCount: integerColumn().nullable(),
+  createdAt: timestampColumn(),
 }) {}
 
-export class RecognizedPageModel extends model(
+export class RecognizedPageModel extends tableModel(
   'recognized_pages',
   {
-    orgId: uuid(),
-    documentId: uuid(),
-    generation: integer(),
-    converterVersion: text(),
-    pageIndex: integer(),
-    lines: json<OcrPage['lines']>(),
+    orgId: uuidColumn(),
+    documentId: uuidColumn(),
+    generation: integerColumn(),
+    converterVersion: textColumn(),
+    pageIndex: integerColumn(),
+    lines: jsonColumn<OcrPage['lines']>(),
   },
   ['orgId', 'documentId', 'generation', 'converterVersion', 'pageIndex'],
 ) {}
 
-export class ContextualTextModel extends model(
+export class ContextualTextModel extends tableModel(
   'contextual_texts',
   {
-    orgId: uuid(),
-    conversionId: uuid(),
-    model: text(),
-    promptVersion: integer(),
-    chunkSha256: bytea(),
-    situation: text(),
-    createdAt: timestamp(),
+    orgId: uuidColumn(),
+    conversionId: uuidColumn(),
+    model: textColumn(),
+    promptVersion: integerColumn(),
+    chunkSha256: byteaColumn(),
+    situation: textColumn(),
+    createdAt: timestampColumn(),
   },
   ['orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256'],
 ) {}
 
-export const ingestionTarget = shape({
-  ...pick(GenerationModel, 'documentName', 'fileName', 'mediaType', 'declaredFormat', 'sourceFormat').columns,
-  ...pick(GenerationModel, 'sizeBytes', 'contentSha256', 'blobKey', 'ragConfig').columns,
-  ...pick(GenerationModel, 'conversionId', 'chunksTotal').columns,
-  newestGeneration: integer(),
-  activeGeneration: integer().nullable(),
+export const ingestionTargetRowShape = defineRowShape({
+  ...pickColumns(GenerationModel, 'documentName', 'fileName', 'mediaType', 'declaredFormat', 'sourceFormat').columns,
+  ...pickColumns(GenerationModel, 'sizeBytes', 'contentSha256', 'blobKey', 'ragConfig').columns,
+  ...pickColumns(GenerationModel, 'conversionId', 'chunksTotal').columns,
+  newestGeneration: integerColumn(),
+  activeGeneration: integerColumn().nullable(),
 });
-export type IngestionTarget = Row<typeof ingestionTarget>;
+export type IngestionTarget = SqlRow<typeof ingestionTargetRowShape>;
 
-export const documentGenerationState = pick(ingestionTarget, 'newestGeneration', 'activeGeneration');
-export type DocumentGenerationState = Row<typeof documentGenerationState>;
+export const documentGenerationStateRowShape = pickColumns(
+  ingestionTargetRowShape,
+  'newestGeneration',
+  'activeGeneration',
+);
+export type DocumentGenerationState = SqlRow<typeof documentGenerationStateRowShape>;
 
-type Conversion = Row<typeof ConversionModel>;
+type Conversion = SqlRow<typeof ConversionModel>;
 export type ConversionKey = Pick<Conversion, 'orgId' | 'contentSha256' | 'converterVersion' | 'sourceFormat'>;
 export type NewConversion = Omit<Conversion, 'charCount' | 'createdAt'>;
 export type ConversionSummary = Pick<Conversion, 'id' | 'charCount' | 'pageCount'>;
@@ -107,13 +111,21 @@ export type ConversionSummary = Pick<Conversion, 'id' | 'charCount' | 'pageCount
 /** A chunk before it is stored. `textSha256` is its key in the embedding cache. */
 export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 
-export const chunkText = shape({ id: uuid(), contextualText: text(), content: text() });
-export type ChunkText = Row<typeof chunkText>;
+export const chunkTextRowShape = defineRowShape({
+  id: uuidColumn(),
+  contextualText: textColumn(),
+  content: textColumn(),
+});
+export type ChunkText = SqlRow<typeof chunkTextRowShape>;
 
-export const generationPublication = shape({ model: text(), acl: textArray(), retrievalSettings: text() });
-export type GenerationPublication = Row<typeof generationPublication>;
+export const generationPublicationRowShape = defineRowShape({
+  model: textColumn(),
+  acl: textArrayColumn(),
+  retrievalSettings: textColumn(),
+});
+export type GenerationPublication = SqlRow<typeof generationPublicationRowShape>;
 
-export type DocumentKey = { orgId: string; documentId: string };
+export type DocumentReference = { orgId: string; documentId: string };
 
 /** The generations of a document from `from` (inclusive) to `before` (exclusive). */
-export type GenerationRange = DocumentKey & { from: number; before: number };
+export type DocumentGenerationRange = DocumentReference & { from: number; before: number };

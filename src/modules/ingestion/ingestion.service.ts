@@ -19,18 +19,18 @@ import { isPlainTextFormat, maxChunksOfSmallDocument } from '#src/domain/documen
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { DocumentConverter, MalwareScanner } from '#src/ports/documents.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import type { ChunkContextsService, ChunkingCallOptions, DocumentChunkerService } from './chunking.service.ts';
+import type { ChunkContextsService, DocumentChunkerService, DocumentChunkingOptions } from './chunking.service.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { createDocumentConversion } from './conversion.ts';
 import { createChunkEmbedding } from './embedding.ts';
 import { createConversionsRepository, createGenerationsRepository } from './generations.repository.ts';
-import type { DocumentKey, GenerationRange, IngestionTarget } from './ingestion.model.ts';
+import type { DocumentGenerationRange, DocumentReference, IngestionTarget } from './ingestion.model.ts';
 
 const CONVERSIONS_PER_SWEEP = 500;
 
@@ -51,7 +51,7 @@ export function createIngestionService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
   scanner: MalwareScanner | null;
-  originals: Pick<OriginalsService, 'release'>;
+  originals: Pick<OriginalFilesService, 'release'>;
   converter: DocumentConverter;
   embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
   documentChunker: DocumentChunkerService;
@@ -260,7 +260,7 @@ export function createIngestionService(deps: {
     await Promise.all(older.map((jobId) => orchestrator.cancel(jobId)));
   }
 
-  async function deleteUnneeded({ orgId, documentId }: DocumentKey, signal: AbortSignal): Promise<void> {
+  async function deleteUnneeded({ orgId, documentId }: DocumentReference, signal: AbortSignal): Promise<void> {
     for (const from of await generations.listUnneeded({ orgId, documentId })) {
       await deleteGenerations({ orgId, documentId, from, before: from + 1 }, signal);
     }
@@ -270,7 +270,7 @@ export function createIngestionService(deps: {
    * Deletes generations from every store. Deletes their rows last, so that a retry after an interruption still finds
    * them.
    */
-  async function deleteGenerations(range: GenerationRange, signal: AbortSignal): Promise<void> {
+  async function deleteGenerations(range: DocumentGenerationRange, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     await vectors.deleteGenerations(range);
     for (const blobKey of await generations.listBlobKeys(range)) {
@@ -288,7 +288,7 @@ export function createIngestionService(deps: {
     { orgId }: IngestDocumentInput,
     { ragConfig }: IngestionTarget,
     step: Step,
-  ): ChunkingCallOptions {
+  ): DocumentChunkingOptions {
     const by = { orgId, model: ragConfig.embedding.model };
     return { ...step, orgId, embed: (windows) => embeddings.embed(by, windows, { signal: step.signal }) };
   }

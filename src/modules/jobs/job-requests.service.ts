@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { anchoringStages } from '#src/contracts/alignment.ts';
+import { anchorWordStages } from '#src/contracts/alignment.ts';
 import { importStages } from '#src/contracts/connectors.ts';
 import { deletionStages, erasureStages } from '#src/contracts/deletion.ts';
 import { evaluationStages } from '#src/contracts/evaluation.ts';
@@ -7,8 +7,8 @@ import { exportStages } from '#src/contracts/exports.ts';
 import { ingestionStages, previewStages } from '#src/contracts/ingestion.ts';
 import { type JobKind, type JobStatus, unstoppableJobKinds } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
-import { jobPartId, parseJobId } from '#src/contracts/workflow-ids.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { parseJobId, workflowPartJobId } from '#src/contracts/workflow-ids.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -18,14 +18,14 @@ import type { JobsService } from './jobs.service.ts';
 
 const RETRY_BATCH = 1_000;
 
-export type JobRequestsService = ReturnType<typeof createJobRequestsService>;
+export type JobActionsService = ReturnType<typeof createJobActionsService>;
 
 /**
  * Reads, retries, skips and cancels jobs for clients. Throws `job_not_found` for a job that the caller may not read.
  * Changing a job requires the right to change its document, chat or other target. If a client sends the id of a job's
  * part, the whole job is changed.
  */
-export function createJobRequestsService(deps: {
+export function createJobActionsService(deps: {
   db: Knex;
   orchestrator: Pick<Orchestrator, 'skipParked' | 'cancel' | 'uiUrl'>;
   jobs: Pick<JobsService, 'retry' | 'dispatch'>;
@@ -120,7 +120,7 @@ export function createJobRequestsService(deps: {
 
 function mayChange(actor: Actor, job: JobWithDocumentOrChat): boolean {
   const createdBy = job.chatOwnerId ?? job.documentOwnerId ?? job.createdBy;
-  return mayPerform(actor, 'job:write', { ...job, createdBy, acl: job.documentAcl ?? job.acl });
+  return mayPerformAction(actor, 'job:write', { ...job, createdBy, acl: job.documentAcl ?? job.acl });
 }
 
 function refusalToRetry({ status, start, newestGeneration }: JobWithDocumentOrChat): ErrorCode | undefined {
@@ -161,7 +161,7 @@ const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,
   delete: deletionStages,
   erase: erasureStages,
-  anchors: anchoringStages,
+  anchors: anchorWordStages,
   preview: previewStages,
   reembed: [],
   evaluate: evaluationStages,
@@ -172,7 +172,7 @@ const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   alignment: null,
 };
 
-export function isJobOver({ status }: Pick<JobView, 'status'>): boolean {
+export function isJobFinished({ status }: Pick<JobView, 'status'>): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'cancelled';
 }
 
@@ -189,7 +189,7 @@ export function toJobView(job: JobState, part: string | null, temporalUiUrl: str
   const showsError = status === 'running' || status === 'failed' || status === 'parked';
   return {
     ...whole,
-    id: jobPartId(job.id, part),
+    id: workflowPartJobId(job.id, part),
     status,
     stage: part,
     ...(part !== job.stage && { progressDone: 0, progressTotal: null, progressUnit: null }),

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import { isJobOver, type JobView, toJobView } from './job-requests.service.ts';
+import { isJobFinished, type JobView, toJobView } from './job-requests.service.ts';
 import type { Job, WatchedJob } from './jobs.model.ts';
 import type { JobsService } from './jobs.service.ts';
 
@@ -23,13 +23,13 @@ type Watcher = {
   onAccountGone: () => void;
 };
 
-export type JobWatch = ReturnType<typeof createJobWatch>;
+export type JobWatchService = ReturnType<typeof createJobWatchService>;
 
 /**
  * Lets clients wait for changes of jobs instead of polling. For all watchers together, a process sends one query for
  * jobs every half second (more often while a watcher is new) and one for the watchers' accounts every two seconds.
  */
-export function createJobWatch(deps: {
+export function createJobWatchService(deps: {
   jobs: Pick<JobsService, 'find' | 'findWatched'>;
   /** Returns the current rights of users; leaves out users whose account is no longer active. */
   findActors: (userIds: readonly string[]) => Promise<Actor[]>;
@@ -101,7 +101,7 @@ export function createJobWatch(deps: {
      */
     async *watch(actor: Actor, first: JobView, signal: AbortSignal): AsyncGenerator<JobView> {
       yield first;
-      if (isJobOver(first)) return;
+      if (isJobFinished(first)) return;
       const { workflowId, part } = parseJobId(first.id);
       const { temporalUiUrl } = first;
       let sent = stateOf(first);
@@ -114,7 +114,7 @@ export function createJobWatch(deps: {
         polls: 0,
         onPoll(job) {
           const view =
-            job !== undefined && watcher.actor !== null && mayPerform(watcher.actor, 'job:read', job)
+            job !== undefined && watcher.actor !== null && mayPerformAction(watcher.actor, 'job:read', job)
               ? toJobView(job, part, temporalUiUrl)
               : undefined;
           if (view === undefined) refusal = appError('job_not_found');
@@ -139,7 +139,7 @@ export function createJobWatch(deps: {
           news = undefined;
           sent = stateOf(job);
           yield job;
-          if (isJobOver(job)) return;
+          if (isJobFinished(job)) return;
         }
       } finally {
         watchers.delete(watcher);
@@ -157,7 +157,7 @@ export function createJobWatch(deps: {
       const signal = AbortSignal.any([disconnected, closing.signal, timeout]);
       const { promise: over, resolve } = Promise.withResolvers<void>();
       const onPoll = (job: WatchedJob | undefined) => {
-        if (job === undefined || isJobOver(job)) resolve();
+        if (job === undefined || isJobFinished(job)) resolve();
       };
       const watcher: Watcher = { jobId, actor: null, polls: 0, onPoll, onAccountGone: () => undefined };
       signal.addEventListener('abort', () => resolve());

@@ -1,57 +1,57 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  bigint,
-  integer,
-  json,
-  pick,
-  type Row,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
+  bigintColumn,
+  defineRowShape,
+  integerColumn,
+  jsonColumn,
+  pickColumns,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
-import type { JobKind, JobStatus, WorkflowStart } from '#src/contracts/jobs.ts';
+import type { JobKind, JobStatus, WorkflowToStart } from '#src/contracts/jobs.ts';
 
-export class JobModel extends model('jobs', {
-  id: text(),
-  orgId: uuid(),
-  kind: text<JobKind>(),
-  status: text<JobStatus>(),
-  stage: text().nullable(),
-  progressDone: integer(),
-  progressTotal: integer().nullable(),
-  progressUnit: text().nullable(),
+export class JobModel extends tableModel('jobs', {
+  id: textColumn(),
+  orgId: uuidColumn(),
+  kind: textColumn<JobKind>(),
+  status: textColumn<JobStatus>(),
+  stage: textColumn().nullable(),
+  progressDone: integerColumn(),
+  progressTotal: integerColumn().nullable(),
+  progressUnit: textColumn().nullable(),
   /** How often a start of the job was requested. Retries of its activities do not count. */
-  attempt: integer(),
-  errorCode: text().nullable(),
-  errorMessage: text().nullable(),
-  start: json<WorkflowStart>(),
-  acl: textArray(),
-  documentId: uuid().nullable(),
-  chatId: uuid().nullable(),
-  agentId: uuid().nullable(),
-  connectionId: uuid().nullable(),
-  requestId: text().nullable(),
-  createdBy: uuid(),
-  createdAt: timestamp(),
-  dispatchAfter: timestamp(),
-  dispatchedAt: timestamp().nullable(),
-  checkedAt: timestamp().nullable(),
-  startedAt: timestamp().nullable(),
-  finishedAt: timestamp().nullable(),
-  updatedAt: timestamp(),
-  cancelRequestedAt: timestamp().nullable(),
+  attempt: integerColumn(),
+  errorCode: textColumn().nullable(),
+  errorMessage: textColumn().nullable(),
+  start: jsonColumn<WorkflowToStart>(),
+  acl: textArrayColumn(),
+  documentId: uuidColumn().nullable(),
+  chatId: uuidColumn().nullable(),
+  agentId: uuidColumn().nullable(),
+  connectionId: uuidColumn().nullable(),
+  requestId: textColumn().nullable(),
+  createdBy: uuidColumn(),
+  createdAt: timestampColumn(),
+  dispatchAfter: timestampColumn(),
+  dispatchedAt: timestampColumn().nullable(),
+  checkedAt: timestampColumn().nullable(),
+  startedAt: timestampColumn().nullable(),
+  finishedAt: timestampColumn().nullable(),
+  updatedAt: timestampColumn(),
+  cancelRequestedAt: timestampColumn().nullable(),
   /**
    * Identifies the current attempt of a job. Its number does not suffice, because it may repeat after a restore of an
    * older database.
    */
-  startId: uuid(),
+  startId: uuidColumn(),
 }) {}
 
-export type Job = Row<typeof JobModel>;
+export type Job = SqlRow<typeof JobModel>;
 
-export const watchedJobShape = pick(
+export const watchedJobRowShape = pickColumns(
   JobModel,
   'id',
   'orgId',
@@ -70,7 +70,7 @@ export const watchedJobShape = pick(
   'startedAt',
   'finishedAt',
 );
-export type WatchedJob = Row<typeof watchedJobShape>;
+export type WatchedJob = SqlRow<typeof watchedJobRowShape>;
 
 export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' | 'requestId'> & {
   acl: readonly string[];
@@ -98,15 +98,15 @@ export type JobFilters = {
 };
 
 /** Totals over jobs with the same status and progress unit. `unknown` counts open jobs without a known total. */
-export const jobTotalsShape = shape({
-  ...pick(JobModel, 'status').columns,
-  unit: text().nullable(),
-  jobs: bigint(),
-  done: bigint(),
-  total: bigint(),
-  unknown: bigint(),
+export const jobTotalsRowShape = defineRowShape({
+  ...pickColumns(JobModel, 'status').columns,
+  unit: textColumn().nullable(),
+  jobs: bigintColumn(),
+  done: bigintColumn(),
+  total: bigintColumn(),
+  unknown: bigintColumn(),
 });
-export type JobTotals = Row<typeof jobTotalsShape>;
+export type JobTotals = SqlRow<typeof jobTotalsRowShape>;
 
 export type JobSummary = Record<JobStatus, number> & {
   total: number;
@@ -116,4 +116,4 @@ export type JobSummary = Record<JobStatus, number> & {
 
 export type EndedJob = Pick<Job, 'id' | 'status' | 'errorCode'>;
 
-export type OpenJobsFilter = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };
+export type UnfinishedJobsFilter = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };

@@ -1,20 +1,20 @@
 import type { Knex } from 'knex';
 import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
-import { whereReadable } from '#src/adapters/postgres/readable.ts';
+import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
 import {
-  bigint,
-  boolean,
-  double,
-  firstRow,
-  integer,
-  oneRow,
-  pick,
-  type Row,
-  rows,
-  shape,
-  text,
-  textArray,
-  uuid,
+  bigintColumn,
+  booleanColumn,
+  defineRowShape,
+  doubleColumn,
+  integerColumn,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
@@ -29,40 +29,43 @@ import {
   JobModel,
   type JobTotals,
   type JobUpdate,
-  jobTotalsShape,
+  jobTotalsRowShape,
   type NewJob,
-  type OpenJobsFilter,
+  type UnfinishedJobsFilter,
   type WatchedJob,
-  watchedJobShape,
+  watchedJobRowShape,
 } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'startId'>;
 
-const jobId = pick(JobModel, 'id');
-const done = shape({ isDone: boolean() });
-const listedJob = shape({ ...JobModel.columns, sortKey: text() });
+const jobId = pickColumns(JobModel, 'id');
+const done = defineRowShape({ isDone: booleanColumn() });
+const listedJob = defineRowShape({ ...JobModel.columns, sortKey: textColumn() });
 
 /**
  * A job with the owner and access keys of its document or chat. These columns are null if the job has no document or
  * chat, or if that is deleted.
  */
-const jobWithTarget = shape({
+const jobWithTarget = defineRowShape({
   ...JobModel.columns,
-  documentOwnerId: uuid().nullable(),
-  documentAcl: textArray().nullable(),
-  newestGeneration: integer().nullable(),
-  chatOwnerId: uuid().nullable(),
+  documentOwnerId: uuidColumn().nullable(),
+  documentAcl: textArrayColumn().nullable(),
+  newestGeneration: integerColumn().nullable(),
+  chatOwnerId: uuidColumn().nullable(),
 });
-export type JobWithDocumentOrChat = Row<typeof jobWithTarget>;
+export type JobWithDocumentOrChat = SqlRow<typeof jobWithTarget>;
 
-const openJobs = shape({ ...pick(JobModel, 'kind', 'status', 'errorCode').columns, count: bigint() });
-const outboxState = shape({ waiting: bigint(), oldestSeconds: double() });
+const openJobs = defineRowShape({
+  ...pickColumns(JobModel, 'kind', 'status', 'errorCode').columns,
+  count: bigintColumn(),
+});
+const outboxState = defineRowShape({ waiting: bigintColumn(), oldestSeconds: doubleColumn() });
 
 /**
  * Statistics over the jobs of all organizations. `outbox` counts the jobs whose start is due; `oldestSeconds` is the
  * age of the oldest, or 0.
  */
-type JobStatistics = { open: Row<typeof openJobs>[]; outbox: Row<typeof outboxState> };
+type JobStatistics = { open: SqlRow<typeof openJobs>[]; outbox: SqlRow<typeof outboxState> };
 
 /** A missing import run counts as done, because import runs are deleted with their connection. */
 const importIsDone = `not exists (
@@ -119,12 +122,12 @@ function readableJobs(db: Knex, actor: Actor, { folderId, ...columns }: JobFilte
   const given = Object.entries(columns).flatMap(([name, value]) =>
     value === undefined ? [] : [[`jobs.${name}`, value]],
   );
-  const query = whereReadable(JobModel.table(db), actor, 'jobs').where(Object.fromEntries(given));
+  const query = whereReadableByActor(JobModel.table(db), actor, 'jobs').where(Object.fromEntries(given));
   if (folderId !== undefined) {
     const links = FolderLinkModel.table(db)
       .join('folders', 'folders.id', 'folderLinks.folderId')
       .where({ 'folderLinks.orgId': actor.orgId, folderId });
-    query.whereIn('jobs.documentId', whereReadable(links, actor, 'folders').select('folderLinks.documentId'));
+    query.whereIn('jobs.documentId', whereReadableByActor(links, actor, 'folders').select('folderLinks.documentId'));
   }
   return query;
 }
@@ -174,7 +177,7 @@ export function createJobsRepository(db: Knex) {
 
     /** Claims jobs that are due to start. No other process claims them within `leaseSeconds`. */
     async claimUndispatched(limit: number, leaseSeconds: number): Promise<Job[]> {
-      return rows(
+      return queryRows(
         db,
         JobModel,
         `update jobs set dispatch_after = now() + make_interval(secs => :leaseSeconds)
@@ -192,7 +195,7 @@ export function createJobsRepository(db: Knex) {
     },
 
     async claimUnchecked(limit: number, olderThanSeconds: number): Promise<Job[]> {
-      return rows(
+      return queryRows(
         db,
         JobModel,
         `update jobs set checked_at = now()
@@ -207,7 +210,7 @@ export function createJobsRepository(db: Knex) {
       );
     },
 
-    async listOpenIds(of: OpenJobsFilter): Promise<string[]> {
+    async listOpenIds(of: UnfinishedJobsFilter): Promise<string[]> {
       return jobs().where(of).whereNull('finishedAt').orderBy('createdAt').pluck('id');
     },
 
@@ -243,7 +246,7 @@ export function createJobsRepository(db: Knex) {
 
     async isDone({ id, kind }: Run & Pick<Job, 'kind'>): Promise<boolean> {
       const query = `select exists (select from jobs j where j.id = :id and ${doneWhen[kind]}) as is_done`;
-      return (await oneRow(db, done, query, { id })).isDone;
+      return (await queryOneRow(db, done, query, { id })).isDone;
     },
 
     /**
@@ -324,13 +327,13 @@ export function createJobsRepository(db: Knex) {
     },
 
     async findReadable(actor: Actor, id: string): Promise<Job | undefined> {
-      const [job] = await whereReadable(jobs(), actor, 'jobs').where({ id }).limit(1);
+      const [job] = await whereReadableByActor(jobs(), actor, 'jobs').where({ id }).limit(1);
       return job;
     },
 
     async findWatched(ids: readonly string[]): Promise<WatchedJob[]> {
       const query = JobModel.table(db).whereRaw('id = any(?)', [[...ids]]);
-      return rows(db, watchedJobShape, query.select(Object.keys(watchedJobShape.columns)));
+      return queryRows(db, watchedJobRowShape, query.select(Object.keys(watchedJobRowShape.columns)));
     },
 
     async listReadable(
@@ -340,7 +343,7 @@ export function createJobsRepository(db: Knex) {
     ): Promise<{ items: Job[]; last: ListPosition | null }> {
       const query = readableJobs(db, actor, filters).select('jobs.*');
       const listed = orderNewestFirst(query, { ...page, time: 'jobs.createdAt', id: 'jobs.id' });
-      return toListPage(await rows(db, listedJob, listed), page.limit);
+      return toListPage(await queryRows(db, listedJob, listed), page.limit);
     },
 
     /**
@@ -366,11 +369,11 @@ export function createJobsRepository(db: Knex) {
           db.raw('coalesce(sum(jobs.progress_total), 0) as total'),
           db.raw('count(*) filter (where jobs.progress_total is null and jobs.finished_at is null) as unknown'),
         );
-      return rows(db, jobTotalsShape, groups);
+      return queryRows(db, jobTotalsRowShape, groups);
     },
 
     async findWithTarget(actor: Actor, id: string): Promise<JobWithDocumentOrChat | undefined> {
-      return firstRow(db, jobWithTarget, withTargets(actor, {}).where('jobs.id', id));
+      return queryFirstRow(db, jobWithTarget, withTargets(actor, {}).where('jobs.id', id));
     },
 
     async listStopped(
@@ -383,7 +386,7 @@ export function createJobsRepository(db: Knex) {
         .where('jobs.id', '>', page.after)
         .orderBy('jobs.id')
         .limit(page.limit);
-      return rows(db, jobWithTarget, stopped);
+      return queryRows(db, jobWithTarget, stopped);
     },
 
     /**
@@ -392,7 +395,7 @@ export function createJobsRepository(db: Knex) {
      * @returns the number of queued jobs
      */
     async queueAgain(ids: readonly string[], how: { bulk: boolean; graceSeconds: number }): Promise<number> {
-      const parked = await rows(
+      const parked = await queryRows(
         db,
         jobId,
         `update jobs set
@@ -401,7 +404,7 @@ export function createJobsRepository(db: Knex) {
          returning id`,
         { ids: [...ids], graceSeconds: how.graceSeconds },
       );
-      const closed = await rows(
+      const closed = await queryRows(
         db,
         jobId,
         `update jobs set
@@ -432,13 +435,13 @@ export function createJobsRepository(db: Knex) {
     },
 
     async statistics(): Promise<JobStatistics> {
-      const open = await rows(
+      const open = await queryRows(
         db,
         openJobs,
         `select kind, status, case when status = 'parked' then error_code end as error_code, count(*) as count
          from jobs where finished_at is null group by 1, 2, 3`,
       );
-      const outbox = await oneRow(
+      const outbox = await queryOneRow(
         db,
         outboxState,
         `select count(*) as waiting, coalesce(extract(epoch from now() - min(updated_at)), 0)::float as oldest_seconds

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
-import { type EventSink, eventStream, jsonAnswer, ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
-import type { JobRequestsService } from './job-requests.service.ts';
-import type { JobWatch } from './job-watch.service.ts';
+import { eventStreamAnswer, jsonAnswer, okAnswer, type ServerSentEventSink } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
+import type { JobActionsService } from './job-requests.service.ts';
+import type { JobWatchService } from './job-watch.service.ts';
 import {
   jobFiltersQuery,
   jobListSchema,
@@ -18,9 +18,9 @@ import {
 
 const jobParams = z.strictObject({ job_id: z.string().regex(/^[\w.~-]{1,200}$/, { error: 'job_not_found' }) });
 
-export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursors: CursorCodec): Route[] {
+export function jobsRoutes(jobs: JobActionsService, { watch }: JobWatchService, cursors: CursorCodec): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/jobs',
       operationId: 'listJobs',
@@ -33,10 +33,10 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
         const list = { list: 'jobs', ...fields };
         const page = { limit, after: cursors.decode(cursor, list) };
         const { items, last } = await jobs.list(actor, toJobFilters(fields), page);
-        return ok({ items: items.map(toJobDto), next_cursor: cursors.encode(last, list) });
+        return okAnswer({ items: items.map(toJobDto), next_cursor: cursors.encode(last, list) });
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/jobs/summary',
       operationId: 'summarizeJobs',
@@ -45,9 +45,9 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       access: 'user',
       query: z.strictObject(jobFiltersQuery),
       responses: { 200: { description: 'The counts', schema: jobSummarySchema } },
-      handle: async ({ actor, query }) => ok(await jobs.summarize(actor, toJobFilters(query))),
+      handle: async ({ actor, query }) => okAnswer(await jobs.summarize(actor, toJobFilters(query))),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/jobs/:job_id',
       operationId: 'getJob',
@@ -57,9 +57,9 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       params: jobParams,
       responses: { 200: { description: 'The job', schema: jobSchema } },
       errors: ['job_not_found'],
-      handle: async ({ actor, params: { job_id } }) => ok(toJobDto(await jobs.get(actor, job_id))),
+      handle: async ({ actor, params: { job_id } }) => okAnswer(toJobDto(await jobs.get(actor, job_id))),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/jobs/:job_id/events',
       operationId: 'watchJob',
@@ -71,13 +71,13 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       errors: ['job_not_found'],
       handle: async ({ actor, params: { job_id } }) => {
         const job = await jobs.get(actor, job_id);
-        const sendChanges = async (events: EventSink) => {
+        const sendChanges = async (events: ServerSentEventSink) => {
           for await (const change of watch(actor, job, events.closed)) await events.send(toJobEvent(change));
         };
-        return eventStream(sendChanges, { isWatch: true });
+        return eventStreamAnswer(sendChanges, { isWatch: true });
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/jobs/retry',
       operationId: 'retryJobs',
@@ -91,7 +91,7 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
         return jsonAnswer(202, { count: await jobs.retryMatching(actor, filters) });
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/jobs/:job_id/retry',
       operationId: 'retryJob',
@@ -103,7 +103,7 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       errors: ['forbidden', 'job_not_found', 'job_open', 'job_finished', 'superseded', 'document_deleted'],
       handle: async ({ actor, params: { job_id } }) => jsonAnswer(202, toJobDto(await jobs.retry(actor, job_id))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/jobs/:job_id/skip',
       operationId: 'skipJob',
@@ -115,7 +115,7 @@ export function jobsRoutes(jobs: JobRequestsService, { watch }: JobWatch, cursor
       errors: ['forbidden', 'job_not_found', 'job_not_parked', 'deletion_is_final'],
       handle: async ({ actor, params: { job_id } }) => jsonAnswer(202, toJobDto(await jobs.skip(actor, job_id))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/jobs/:job_id/cancel',
       operationId: 'cancelJob',

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
-import { idField } from '#src/http/request/fields.ts';
+import { uuidField } from '#src/http/request/fields.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
-import { isJobOver, type JobView } from './job-requests.service.ts';
+import { isJobFinished, type JobView } from './job-requests.service.ts';
 import type { JobFilters } from './jobs.model.ts';
 
 const kinds = [
@@ -25,9 +25,9 @@ export const jobFiltersQuery = {
   kind: z.enum(kinds).optional(),
   status: z.enum(statuses).optional(),
   error_code: z.string().min(1).max(100).optional(),
-  document_id: idField.optional(),
-  folder_id: idField.optional().describe('Jobs of the documents in this folder.'),
-  connection_id: idField.optional(),
+  document_id: uuidField.optional(),
+  folder_id: uuidField.optional().describe('Jobs of the documents in this folder.'),
+  connection_id: uuidField.optional(),
 };
 
 export function toJobFilters(fields: z.output<z.ZodObject<typeof jobFiltersQuery>>): JobFilters {
@@ -125,7 +125,7 @@ export function toJobDto(job: JobView): JobDto {
 export function toJobEvent(job: JobView): ServerSentEvent {
   const data = toJobDto(job);
   if (job.status === 'succeeded') return { event: 'done', data };
-  if (!isJobOver(job)) return { event: 'progress', data };
+  if (!isJobFinished(job)) return { event: 'progress', data };
   const { code, message } = data.last_error ?? { code: job.status, message: 'The job was cancelled.' };
   return { event: 'error', data: { detail: message, code, job: data } };
 }

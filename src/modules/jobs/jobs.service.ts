@@ -5,7 +5,7 @@ import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
 import { AppError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Tracing } from '#src/ports/telemetry.ts';
-import type { EndedJob, Job, JobError, JobUpdate, NewJob, OpenJobsFilter, WatchedJob } from './jobs.model.ts';
+import type { EndedJob, Job, JobError, JobUpdate, NewJob, UnfinishedJobsFilter, WatchedJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
 /**
@@ -164,7 +164,7 @@ export function createJobsService(deps: {
       }
     },
 
-    async openRunsOf(trx: Knex, of: OpenJobsFilter): Promise<string[]> {
+    async openRunsOf(trx: Knex, of: UnfinishedJobsFilter): Promise<string[]> {
       return createJobsRepository(trx).listOpenIds(of);
     },
 

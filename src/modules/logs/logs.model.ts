@@ -1,82 +1,82 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
-  bigint,
-  date,
-  double,
-  integer,
-  json,
-  numeric,
-  pick,
-  type Row,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  tsvector,
-  uuid,
+  bigintColumn,
+  dateColumn,
+  defineRowShape,
+  doubleColumn,
+  integerColumn,
+  jsonColumn,
+  numericColumn,
+  pickColumns,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  tsvectorColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { EchoState } from '#src/domain/alignment/chat-state.ts';
 import type { ReportPeriod } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
 const totals = {
-  rounds: bigint(),
-  completedRounds: bigint(),
-  stableRounds: bigint(),
-  driftRounds: bigint(),
-  refusalRounds: bigint(),
-  ewmaSum: numeric(),
-  inputTokens: bigint(),
-  completionTokens: bigint(),
-  costUsd: numeric(),
-  latencyMs: bigint(),
+  rounds: bigintColumn(),
+  completedRounds: bigintColumn(),
+  stableRounds: bigintColumn(),
+  driftRounds: bigintColumn(),
+  refusalRounds: bigintColumn(),
+  ewmaSum: numericColumn(),
+  inputTokens: bigintColumn(),
+  completionTokens: bigintColumn(),
+  costUsd: numericColumn(),
+  latencyMs: bigintColumn(),
 };
 
-export class ChatLogModel extends model(
+export class ChatLogModel extends tableModel(
   'chat_logs',
   {
-    orgId: uuid(),
-    chatId: uuid(),
-    agentId: uuid(),
-    createdBy: uuid(),
-    audience: textArray(),
-    audienceHash: bigint(),
-    startedAt: timestamp(),
-    updatedAt: timestamp(),
-    state: text<EchoState>(),
+    orgId: uuidColumn(),
+    chatId: uuidColumn(),
+    agentId: uuidColumn(),
+    createdBy: uuidColumn(),
+    audience: textArrayColumn(),
+    audienceHash: bigintColumn(),
+    startedAt: timestampColumn(),
+    updatedAt: timestampColumn(),
+    state: textColumn<EchoState>(),
     ...totals,
   },
   'chatId',
 ) {}
 
-export class LogTextModel extends model(
+export class LogTextModel extends tableModel(
   'log_texts',
   {
-    orgId: uuid(),
-    chatId: uuid(),
-    round: integer(),
-    words: tsvector(),
+    orgId: uuidColumn(),
+    chatId: uuidColumn(),
+    round: integerColumn(),
+    words: tsvectorColumn(),
   },
   ['chatId', 'round'],
 ) {}
 
-export class LogTotalModel extends model('log_totals', {
-  id: bigint(),
-  orgId: uuid(),
-  audience: textArray(),
-  audienceHash: bigint(),
-  agentId: uuid(),
-  span: text<'ever' | 'month' | 'day'>(),
-  startsOn: date(),
-  ofWhat: uuid(),
-  stableChats: bigint(),
-  watchChats: bigint(),
-  driftUserChats: bigint(),
-  driftAgentChats: bigint(),
-  driftRecoveringChats: bigint(),
-  refusalChats: bigint(),
+export class LogTotalModel extends tableModel('log_totals', {
+  id: bigintColumn(),
+  orgId: uuidColumn(),
+  audience: textArrayColumn(),
+  audienceHash: bigintColumn(),
+  agentId: uuidColumn(),
+  span: textColumn<'ever' | 'month' | 'day'>(),
+  startsOn: dateColumn(),
+  ofWhat: uuidColumn(),
+  stableChats: bigintColumn(),
+  watchChats: bigintColumn(),
+  driftUserChats: bigintColumn(),
+  driftAgentChats: bigintColumn(),
+  driftRecoveringChats: bigintColumn(),
+  refusalChats: bigintColumn(),
   ...totals,
-  chats: bigint(),
+  chats: bigintColumn(),
 }) {}
 
 export const echoStates = [
@@ -98,82 +98,89 @@ export type LogFilter = LogStatsFilter & { state: EchoState | undefined; words: 
  * Totals over rounds. Each scored round counts as stable, drift or refusal; `latencyMs` sums complete rounds. `chats`
  * counts the chats by state.
  */
-export const logStats = shape({
-  chats: json<{ [state in EchoState]: number }>(),
-  rounds: numeric(),
-  completedRounds: numeric(),
-  stableRounds: numeric(),
-  driftRounds: numeric(),
-  refusalRounds: numeric(),
-  ewmaSum: numeric(),
-  inputTokens: numeric(),
-  completionTokens: numeric(),
-  costUsd: numeric(),
-  latencyMs: numeric(),
+export const logStatsRowShape = defineRowShape({
+  chats: jsonColumn<{ [state in EchoState]: number }>(),
+  rounds: numericColumn(),
+  completedRounds: numericColumn(),
+  stableRounds: numericColumn(),
+  driftRounds: numericColumn(),
+  refusalRounds: numericColumn(),
+  ewmaSum: numericColumn(),
+  inputTokens: numericColumn(),
+  completionTokens: numericColumn(),
+  costUsd: numericColumn(),
+  latencyMs: numericColumn(),
 });
-export type LogStats = Row<typeof logStats>;
+export type LogStats = SqlRow<typeof logStatsRowShape>;
 
 /**
  * A chat in the logs. `model` is the model of its newest round, `firstWords` is the beginning of its first message.
  */
-export const loggedSession = shape({
-  id: uuid(),
-  title: text(),
-  firstWords: text(),
-  agentId: uuid(),
-  agentName: text(),
-  model: text(),
-  startedAt: timestamp(),
-  ...pick(ChatLogModel, 'rounds', 'completedRounds', 'stableRounds', 'driftRounds', 'refusalRounds', 'ewmaSum').columns,
-  ...pick(ChatLogModel, 'inputTokens', 'completionTokens', 'costUsd', 'latencyMs').columns,
+export const loggedSessionRowShape = defineRowShape({
+  id: uuidColumn(),
+  title: textColumn(),
+  firstWords: textColumn(),
+  agentId: uuidColumn(),
+  agentName: textColumn(),
+  model: textColumn(),
+  startedAt: timestampColumn(),
+  ...pickColumns(ChatLogModel, 'rounds', 'completedRounds', 'stableRounds', 'driftRounds', 'refusalRounds', 'ewmaSum')
+    .columns,
+  ...pickColumns(ChatLogModel, 'inputTokens', 'completionTokens', 'costUsd', 'latencyMs').columns,
 });
-export type LoggedSession = Row<typeof loggedSession>;
+export type LoggedChatWithTotals = SqlRow<typeof loggedSessionRowShape>;
 
-export type LoggedChat = Omit<LoggedSession, 'model'>;
+export type LoggedChat = Omit<LoggedChatWithTotals, 'model'>;
 
-export const recentChat = pick(ChatModel, 'id', 'title', 'updatedAt');
-export type RecentChat = Row<typeof recentChat>;
+export const recentChatRowShape = pickColumns(ChatModel, 'id', 'title', 'updatedAt');
+export type RecentChat = SqlRow<typeof recentChatRowShape>;
 
-export const loggedAgent = shape({ id: uuid(), name: text() });
-export type LoggedAgent = Row<typeof loggedAgent>;
+export const loggedAgentRowShape = defineRowShape({ id: uuidColumn(), name: textColumn() });
+export type LoggedAgent = SqlRow<typeof loggedAgentRowShape>;
 
-export const loggedRound = shape({
-  ...pick(RoundModel, 'round', 'status', 'errorCode', 'model', 'userContent', 'assistantReply', 'startedAt').columns,
-  ...pick(RoundModel, 'latencyMs', 'inputTokens', 'completionTokens', 'costUsd', 'scoredAt', 'echoState').columns,
-  ...pick(RoundModel, 'ewma', 'alignmentScore', 'foldState', 'answerEvents', 'events').columns,
+export const loggedRoundRowShape = defineRowShape({
+  ...pickColumns(RoundModel, 'round', 'status', 'errorCode', 'model', 'userContent', 'assistantReply', 'startedAt')
+    .columns,
+  ...pickColumns(RoundModel, 'latencyMs', 'inputTokens', 'completionTokens', 'costUsd', 'scoredAt', 'echoState')
+    .columns,
+  ...pickColumns(RoundModel, 'ewma', 'alignmentScore', 'foldState', 'answerEvents', 'events').columns,
 });
-export type LoggedRound = Row<typeof loggedRound>;
+export type LoggedRound = SqlRow<typeof loggedRoundRowShape>;
 
-export const trendPoint = shape({ round: integer(), ewma: double(), state: text<EchoState>() });
-export type TrendPoint = Row<typeof trendPoint>;
+export const trendPointRowShape = defineRowShape({
+  round: integerColumn(),
+  ewma: doubleColumn(),
+  state: textColumn<EchoState>(),
+});
+export type TrendPoint = SqlRow<typeof trendPointRowShape>;
 
 /** `last` is the number of the last round of the page; null if no rounds follow. */
-export type RoundPage = { items: LoggedRound[]; last: number | null };
+export type LoggedRoundPage = { items: LoggedRound[]; last: number | null };
 
 type RoundType = 'exchange' | 'refusal' | 'error';
 
-export function roundTypeOf({ status, echoState }: Pick<LoggedRound, 'status' | 'echoState'>): RoundType {
+export function logTypeOfRound({ status, echoState }: Pick<LoggedRound, 'status' | 'echoState'>): RoundType {
   if (status === 'error') return 'error';
   return echoState === 'refusal' ? 'refusal' : 'exchange';
 }
 
-export const isScoringPending = ({ status, scoredAt }: Pick<LoggedRound, 'status' | 'scoredAt'>): boolean =>
+export const isScoringOfRoundPending = ({ status, scoredAt }: Pick<LoggedRound, 'status' | 'scoredAt'>): boolean =>
   status === 'complete' && scoredAt === null;
 
 /**
  * Returns the number of consecutive on-topic or off-topic messages up to this round; neutral messages do not count.
  */
-export function topicStreakOf({ foldState }: Pick<LoggedRound, 'foldState'>): number | null {
+export function topicStreakOfRound({ foldState }: Pick<LoggedRound, 'foldState'>): number | null {
   if (foldState === null) return null;
   return foldState.userLabel === 'off' ? foldState.offStreak : foldState.onStreak;
 }
 
-export const meanOf = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
+export const meanOrNull = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
-export const scoredRoundCount = (stats: Pick<LogStats, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
+export const countScoredRounds = (stats: Pick<LogStats, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
   stats.stableRounds + stats.driftRounds + stats.refusalRounds;
 
-export function describeChat({ firstWords }: Pick<LoggedChat, 'firstWords'>): string {
+export function describeLoggedChat({ firstWords }: Pick<LoggedChat, 'firstWords'>): string {
   const characters = Array.from(firstWords.replaceAll(/\s+/g, ' ').trim());
   if (characters.length <= maxDescription) return characters.join('');
   return `${characters

@@ -1,12 +1,21 @@
 import type { Knex } from 'knex';
-import { sortKeySql, toListPage } from '#src/adapters/postgres/keyset.ts';
-import { bigint, firstRow, integer, oneRow, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import { listSortKeySql, toListPage } from '#src/adapters/postgres/keyset.ts';
+import {
+  bigintColumn,
+  defineRowShape,
+  integerColumn,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  type SqlRow,
+  textColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import {
+  namesOfRoundTotals,
   type ReportPeriod,
   type ReportPeriodPart,
-  roundTotalNames,
   splitReportPeriod,
 } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
@@ -15,19 +24,19 @@ import {
   type LogFilter,
   type LoggedAgent,
   type LoggedChat,
+  type LoggedChatWithTotals,
   type LoggedRound,
-  type LoggedSession,
+  type LoggedRoundPage,
   type LogStats,
   type LogStatsFilter,
-  loggedAgent,
-  loggedRound,
-  loggedSession,
-  logStats,
+  loggedAgentRowShape,
+  loggedRoundRowShape,
+  loggedSessionRowShape,
+  logStatsRowShape,
   type RecentChat,
-  type RoundPage,
-  recentChat,
+  recentChatRowShape,
   type TrendPoint,
-  trendPoint,
+  trendPointRowShape,
 } from './logs.model.ts';
 
 /**
@@ -62,8 +71,8 @@ const reachValues = (actor: Actor) => ({ orgId: actor.orgId, userId: actor.userI
 type Page = { limit: number; after: ListPosition | null };
 type LoggedPage = { items: LoggedChat[]; last: ListPosition | null };
 
-const listedSession = shape({ ...loggedSession.columns, sortKey: text() });
-const counted = shape({ total: bigint() });
+const listedSession = defineRowShape({ ...loggedSessionRowShape.columns, sortKey: textColumn() });
+const counted = defineRowShape({ total: bigintColumn() });
 
 /** Number of newest chats that are checked for the search words before the full-text index is used. */
 const walkedChats = 200;
@@ -75,7 +84,7 @@ const asked = 'wanted_words(:orgId, :words)';
 const shown = `
   select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words,
          c.agent_id, a.agent_name, coalesce(newest.model, a.chat_model) as model,
-         l.started_at, ${roundTotalNames.map((column) => `l.${column}`).join(', ')}
+         l.started_at, ${namesOfRoundTotals.map((column) => `l.${column}`).join(', ')}
   from page
   join chat_logs l using (chat_id)
   join chats c on c.id = l.chat_id
@@ -84,25 +93,25 @@ const shown = `
   left join rounds newest on newest.chat_id = c.id and newest.round = c.round_count
   where c.org_id = :orgId and c.acl && :acl::text[]`;
 
-const statColumns = [...echoStates.map((state) => `${state}_chats`), ...roundTotalNames];
+const statColumns = [...echoStates.map((state) => `${state}_chats`), ...namesOfRoundTotals];
 const ofTotals = statColumns.map((column) => `t.${column}`).join(', ');
 const ofOneChat = [
   ...echoStates.map((state) => `(l.state = '${state}')::integer as ${state}_chats`),
-  ...roundTotalNames.map((column) => `l.${column}`),
+  ...namesOfRoundTotals.map((column) => `l.${column}`),
 ].join(', ');
 const totalOf = (column: string) => `coalesce(sum(${column}), 0)`;
 const ofAll = [
   `jsonb_build_object(${echoStates.map((state) => `'${state}', ${totalOf(`${state}_chats`)}`).join(', ')}) as chats`,
-  ...roundTotalNames.map((column) => `${totalOf(column)} as ${column}`),
+  ...namesOfRoundTotals.map((column) => `${totalOf(column)} as ${column}`),
 ].join(', ');
 
-const sized = shape({ round: integer(), bytes: integer() });
-const roundColumns = Object.keys(loggedRound.columns);
+const sized = defineRowShape({ round: integerColumn(), bytes: integerColumn() });
+const roundColumns = Object.keys(loggedRoundRowShape.columns);
 
 /** Maximum size in bytes of the texts on a page of rounds; a single round may exceed it. */
 const pageBytes = 4 * 1024 * 1024;
 
-function endOfPage(sizes: readonly Row<typeof sized>[]): number | undefined {
+function endOfPage(sizes: readonly SqlRow<typeof sized>[]): number | undefined {
   let bytes = 0;
   const full = sizes.find((size) => {
     bytes += size.bytes;
@@ -160,11 +169,11 @@ export function createLogsRepository(db: Knex) {
     where (select count(*) from (${walk(where, String(walkedChats))}) walked) = ${walkedChats}`;
 
   async function read(actor: Actor, filter: LogFilter, { limit, after }: Page, page: string): Promise<LoggedPage> {
-    const listed = await rows(
+    const listed = await queryRows(
       db,
       listedSession,
       `with recursive ${reach}, page as (${page})
-       select shown.*, ${sortKeySql('started_at')}
+       select shown.*, ${listSortKeySql('started_at')}
        from (${shown}) shown order by started_at desc, id desc`,
       { ...valuesOf(actor, filter), ...after, limit: limit + 1 },
     );
@@ -185,7 +194,7 @@ export function createLogsRepository(db: Knex) {
 
     /** Counts the chats that match a word search; `stats` gives the counts without a word search. */
     async countWithWords(actor: Actor, filter: LogFilter): Promise<number> {
-      const { total } = await oneRow(
+      const { total } = await queryOneRow(
         db,
         counted,
         `with recursive ${reach} select count(*) as total from (${allWithWords(conditions(filter))}) found`,
@@ -194,10 +203,10 @@ export function createLogsRepository(db: Knex) {
       return total;
     },
 
-    async find(actor: Actor, chatId: string): Promise<LoggedSession | undefined> {
-      return firstRow(
+    async find(actor: Actor, chatId: string): Promise<LoggedChatWithTotals | undefined> {
+      return queryFirstRow(
         db,
-        loggedSession,
+        loggedSessionRowShape,
         `with page as (select chat_id from chat_logs where org_id = :orgId and chat_id = :chatId) ${shown}`,
         { ...reachValues(actor), chatId },
       );
@@ -210,9 +219,9 @@ export function createLogsRepository(db: Knex) {
         ? `select ${columns} from chat_logs l where l.org_id = :orgId and l.created_by = :userId ${order}`
         : `select newest.* from reach r
            cross join lateral (select ${columns} from chat_logs l where ${isWithin} ${order}) newest ${order}`;
-      return rows(
+      return queryRows(
         db,
-        recentChat,
+        recentChatRowShape,
         `with recursive ${reach}, page as (${page})
          select c.id, c.title, c.updated_at from page join chats c on c.id = page.chat_id
          where c.org_id = :orgId and c.acl && :acl::text[] order by c.updated_at desc, c.id desc`,
@@ -221,9 +230,9 @@ export function createLogsRepository(db: Knex) {
     },
 
     async listAgents(actor: Actor): Promise<LoggedAgent[]> {
-      return rows(
+      return queryRows(
         db,
-        loggedAgent,
+        loggedAgentRowShape,
         `with recursive ${reach}
          select a.id, a.agent_name as name from agents a
          where a.org_id = :orgId and a.id in (
@@ -271,9 +280,9 @@ export function createLogsRepository(db: Knex) {
       const parts = splitReportPeriod(period).map((part) =>
         part.span === 'moment' ? chats('author is null', part) : totals(part),
       );
-      return oneRow(
+      return queryOneRow(
         db,
-        logStats,
+        logStatsRowShape,
         `with recursive ${reach}
          select ${ofAll} from (${[...parts, chats('author is not null', period)].join(' union all ')}) part`,
         values,
@@ -288,22 +297,22 @@ export function createLogsRepository(db: Knex) {
       actor: Actor,
       chatId: string,
       { after, limit }: { after: number; limit: number },
-    ): Promise<RoundPage> {
+    ): Promise<LoggedRoundPage> {
       const chat = ChatModel.table(db)
         .where({ orgId: actor.orgId, id: chatId })
         .whereRaw('acl && ?::text[]', [accessKeysOfActor(actor)]);
       const following = roundsOf(chatId).whereExists(chat).where('round', '>', after).orderBy('round');
       const bytes = db.raw('octet_length(user_content) + coalesce(octet_length(assistant_reply), 0) as bytes');
       const first = following.clone().limit(limit + 1);
-      const sizes = await rows(db, sized, first.select('round', bytes));
+      const sizes = await queryRows(db, sized, first.select('round', bytes));
       const last = endOfPage(sizes.slice(0, limit));
       if (last === undefined) return { items: [], last: null };
-      const items = await rows(db, loggedRound, following.where('round', '<=', last).select(roundColumns));
+      const items = await queryRows(db, loggedRoundRowShape, following.where('round', '<=', last).select(roundColumns));
       return { items, last: last === sizes.at(-1)?.round ? null : last };
     },
 
     async findRound(chatId: string, round: number): Promise<LoggedRound | undefined> {
-      return firstRow(db, loggedRound, roundsOf(chatId).where({ round }).select(roundColumns));
+      return queryFirstRow(db, loggedRoundRowShape, roundsOf(chatId).where({ round }).select(roundColumns));
     },
 
     /** Returns the newest `limit` scored rounds, oldest first. */
@@ -313,7 +322,7 @@ export function createLogsRepository(db: Knex) {
         .orderBy('round', 'desc')
         .limit(limit)
         .select('round', 'ewma', 'echoState as state');
-      return (await rows(db, trendPoint, newest)).reverse();
+      return (await queryRows(db, trendPointRowShape, newest)).reverse();
     },
   };
 }

@@ -4,32 +4,32 @@ import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { booleanTextField } from '#src/http/request/fields.ts';
 import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { downloadAnswer, fileAnswer, ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { downloadAnswer, fileAnswer, okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import { logExportFormats, logExportMediaType } from './log-export.ts';
 import {
   loggedAgentsSchema,
+  loggedChatWithTotalsSchema,
   loggedConversationListSchema,
   loggedRoundSchema,
   loggedRoundsQuery,
-  loggedSessionSchema,
   logQuery,
   logStatsQuery,
   logStatsSchema,
   recentChatsQuery,
   recentChatsSchema,
   toLogFilter,
+  toLoggedChatWithTotalsDto,
   toLoggedConversationDto,
   toLoggedRoundDto,
-  toLoggedSessionDto,
   toLogStatsDto,
   toLogStatsFilter,
   toRecentChatDto,
 } from './logs.schema.ts';
 import type { LogsService } from './logs.service.ts';
 
-const params = z.strictObject({ chat_id: idParam('chat_not_found') });
+const params = z.strictObject({ chat_id: uuidPathParam('chat_not_found') });
 const roundParams = params.extend({
   round_index: z
     .string()
@@ -37,9 +37,9 @@ const roundParams = params.extend({
     .transform(Number),
 });
 
-export function logsRoutes(logs: LogsService, cursors: CursorCodec): Route[] {
+export function logsRoutes(logs: LogsService, cursors: CursorCodec): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/logs/conversations',
       operationId: 'listConversations',
@@ -61,10 +61,10 @@ export function logsRoutes(logs: LogsService, cursors: CursorCodec): Route[] {
           includeTotal: query.include_total,
         };
         const { items, last, total } = await logs.list(actor, filter, page);
-        return ok({ items: items.map(toLoggedConversationDto), next_cursor: cursors.encode(last, list), total });
+        return okAnswer({ items: items.map(toLoggedConversationDto), next_cursor: cursors.encode(last, list), total });
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/logs/stats',
       operationId: 'getLogStats',
@@ -73,9 +73,9 @@ export function logsRoutes(logs: LogsService, cursors: CursorCodec): Route[] {
       access: 'user',
       query: z.strictObject(logStatsQuery),
       responses: { 200: { description: 'The statistics', schema: logStatsSchema } },
-      handle: async ({ actor, query }) => ok(toLogStatsDto(await logs.stats(actor, toLogStatsFilter(query)))),
+      handle: async ({ actor, query }) => okAnswer(toLogStatsDto(await logs.stats(actor, toLogStatsFilter(query)))),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/logs/export',
       operationId: 'exportLogs',
@@ -100,7 +100,7 @@ export function logsRoutes(logs: LogsService, cursors: CursorCodec): Route[] {
         return downloadAnswer({ fileName: `conversations.${format}`, mediaType: logExportMediaType(format), content });
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/logs/recent',
       operationId: 'listRecentConversations',
@@ -109,9 +109,9 @@ export function logsRoutes(logs: LogsService, cursors: CursorCodec): Route[] {
       access: 'user',
       query: z.strictObject(recentChatsQuery),
       responses: { 200: { description: 'Newest change first', schema: recentChatsSchema } },
-      handle: async ({ actor, query }) => ok((await logs.recent(actor, query)).map(toRecentChatDto)),
+      handle: async ({ actor, query }) => okAnswer((await logs.recent(actor, query)).map(toRecentChatDto)),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/logs/agents',
       operationId: 'listLoggedAgents',
@@ -119,9 +119,9 @@ export function logsRoutes(logs: LogsService, cursors: CursorCodec): Route[] {
       summary: 'List the agents of the conversations that you may read',
       access: 'user',
       responses: { 200: { description: 'By name, including deleted ones', schema: loggedAgentsSchema } },
-      handle: async ({ actor }) => ok(await logs.agents(actor)),
+      handle: async ({ actor }) => okAnswer(await logs.agents(actor)),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/logs/conversations/:chat_id',
       operationId: 'getConversation',
@@ -130,17 +130,19 @@ export function logsRoutes(logs: LogsService, cursors: CursorCodec): Route[] {
       access: 'chat:read',
       params,
       query: z.strictObject(loggedRoundsQuery),
-      responses: { 200: { description: 'The conversation and a page of its rounds', schema: loggedSessionSchema } },
+      responses: {
+        200: { description: 'The conversation and a page of its rounds', schema: loggedChatWithTotalsSchema },
+      },
       errors: ['chat_not_found'],
       handle: async ({ actor, params: { chat_id }, query: { limit, cursor } }) => {
         const list = { list: 'rounds', of: chat_id };
         const after = Number(cursors.decode(cursor, list)?.sortKey ?? 0);
         const { session, rounds } = await logs.session(actor, chat_id, { limit, after });
         const last = rounds.last === null ? null : { sortKey: String(rounds.last), id: chat_id };
-        return ok(toLoggedSessionDto(session, rounds.items, cursors.encode(last, list)));
+        return okAnswer(toLoggedChatWithTotalsDto(session, rounds.items, cursors.encode(last, list)));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/logs/conversations/:chat_id/rounds/:round_index',
       operationId: 'getRound',
@@ -152,10 +154,10 @@ export function logsRoutes(logs: LogsService, cursors: CursorCodec): Route[] {
       errors: ['chat_not_found', 'round_not_found'],
       handle: async ({ actor, params: { chat_id, round_index } }) => {
         const { session, round } = await logs.round(actor, chat_id, round_index);
-        return ok(toLoggedRoundDto(session, round));
+        return okAnswer(toLoggedRoundDto(session, round));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/logs/conversations/:chat_id/trend.svg',
       operationId: 'drawTrend',

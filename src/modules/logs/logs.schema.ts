@@ -1,21 +1,21 @@
 import { z } from 'zod';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { booleanTextField, idField, integerField } from '#src/http/request/fields.ts';
+import { booleanTextField, integerField, uuidField } from '#src/http/request/fields.ts';
 import {
-  describeChat,
+  countScoredRounds,
+  describeLoggedChat,
   echoStates,
-  isScoringPending,
+  isScoringOfRoundPending,
   type LogFilter,
   type LoggedChat,
+  type LoggedChatWithTotals,
   type LoggedRound,
-  type LoggedSession,
   type LogStats,
   type LogStatsFilter,
-  meanOf,
+  logTypeOfRound,
+  meanOrNull,
   type RecentChat,
-  roundTypeOf,
-  scoredRoundCount,
-  topicStreakOf,
+  topicStreakOfRound,
 } from './logs.model.ts';
 
 const moment = z
@@ -36,7 +36,7 @@ const dateQuery = {
     .describe('Chats that started at this time or earlier. A date includes the whole day, in UTC.'),
 };
 
-export const logStatsQuery = { agent_id: idField.optional(), ...dateQuery };
+export const logStatsQuery = { agent_id: uuidField.optional(), ...dateQuery };
 
 export const logQuery = {
   ...logStatsQuery,
@@ -62,10 +62,10 @@ const mean = z.number().nullable();
 
 const conversationSchema = z
   .strictObject({
-    id: idField,
+    id: uuidField,
     title: z.string(),
     description: z.string().describe('The beginning of the first message, on one line.'),
-    agent_id: idField,
+    agent_id: uuidField,
     agent: z.string(),
     total_rounds: z.int(),
     avg_ewma: mean.describe('Over its scored rounds; null without any.'),
@@ -112,7 +112,7 @@ const session = z.strictObject({
 
 const state = z.enum(echoStates).nullable().describe('Null until the round is scored, like its scores.');
 
-export const loggedSessionSchema = z
+export const loggedChatWithTotalsSchema = z
   .strictObject({
     session,
     round_summaries: z.array(
@@ -136,7 +136,7 @@ export const loggedSessionSchema = z
 
 export const loggedRoundSchema = z
   .strictObject({
-    chat_id: idField,
+    chat_id: uuidField,
     round_index: z.int(),
     session,
     round: z.strictObject({
@@ -162,10 +162,10 @@ export const loggedRoundSchema = z
   .meta({ id: 'LoggedRound' });
 
 export const recentChatsSchema = z.array(
-  z.strictObject({ id: idField, title: z.string(), updated_at: z.iso.datetime() }),
+  z.strictObject({ id: uuidField, title: z.string(), updated_at: z.iso.datetime() }),
 );
 
-export const loggedAgentsSchema = z.array(z.strictObject({ id: idField, name: z.string() }));
+export const loggedAgentsSchema = z.array(z.strictObject({ id: uuidField, name: z.string() }));
 
 type StatsQuery = z.output<z.ZodObject<typeof logStatsQuery>>;
 type LogQuery = z.output<z.ZodObject<typeof logQuery>>;
@@ -196,34 +196,34 @@ export function toLoggedConversationDto(chat: LoggedChat): z.input<typeof conver
   return {
     id: chat.id,
     title: chat.title,
-    description: describeChat(chat),
+    description: describeLoggedChat(chat),
     agent_id: chat.agentId,
     agent: chat.agentName,
     total_rounds: chat.rounds,
-    avg_ewma: meanOf(chat.ewmaSum, scoredRoundCount(chat)),
+    avg_ewma: meanOrNull(chat.ewmaSum, countScoredRounds(chat)),
     started_at: chat.startedAt.toISOString(),
   };
 }
 
 export function toLogStatsDto(stats: LogStats): z.input<typeof logStatsSchema> {
-  const scored = scoredRoundCount(stats);
+  const scored = countScoredRounds(stats);
   return {
     total_chats: Object.values(stats.chats).reduce((sum, count) => sum + count),
     total_rounds: stats.rounds,
-    avg_ewma: meanOf(stats.ewmaSum, scored),
+    avg_ewma: meanOrNull(stats.ewmaSum, scored),
     total_input_tokens: stats.inputTokens,
     total_completion_tokens: stats.completionTokens,
     total_tokens: stats.inputTokens + stats.completionTokens,
     total_cost_usd: stats.costUsd,
-    avg_latency_ms: meanOf(stats.latencyMs, stats.completedRounds),
+    avg_latency_ms: meanOrNull(stats.latencyMs, stats.completedRounds),
     drift_rounds: stats.driftRounds,
     stable_rounds: stats.stableRounds,
     refusal_rounds: stats.refusalRounds,
-    drift_rate: meanOf(stats.driftRounds, scored),
+    drift_rate: meanOrNull(stats.driftRounds, scored),
   };
 }
 
-function toSessionPart(of: LoggedSession): z.input<typeof session> {
+function toSessionPart(of: LoggedChatWithTotals): z.input<typeof session> {
   return {
     run_id: alignmentWorkflowId(of.id),
     agent: of.agentName,
@@ -231,7 +231,7 @@ function toSessionPart(of: LoggedSession): z.input<typeof session> {
     started_at: of.startedAt.toISOString(),
     summary: {
       total_rounds: of.rounds,
-      avg_ewma: meanOf(of.ewmaSum, scoredRoundCount(of)),
+      avg_ewma: meanOrNull(of.ewmaSum, countScoredRounds(of)),
       stable_rounds: of.stableRounds,
       drift_rounds: of.driftRounds,
       refusal_rounds: of.refusalRounds,
@@ -239,31 +239,31 @@ function toSessionPart(of: LoggedSession): z.input<typeof session> {
   };
 }
 
-export function toLoggedSessionDto(
-  of: LoggedSession,
+export function toLoggedChatWithTotalsDto(
+  of: LoggedChatWithTotals,
   rounds: readonly LoggedRound[],
   nextCursor: string | null,
-): z.input<typeof loggedSessionSchema> {
+): z.input<typeof loggedChatWithTotalsSchema> {
   return {
     session: toSessionPart(of),
     round_summaries: rounds.map((round) => ({
       round: round.round,
-      type: roundTypeOf(round),
+      type: logTypeOfRound(round),
       user_content: round.userContent,
       assistant_reply: round.assistantReply,
-      scoring_pending: isScoringPending(round),
+      scoring_pending: isScoringOfRoundPending(round),
       state: round.echoState,
       ewma: round.ewma,
       latency_ms: round.latencyMs,
     })),
     next_cursor: nextCursor,
-    avg_latency_ms: meanOf(of.latencyMs, of.completedRounds),
+    avg_latency_ms: meanOrNull(of.latencyMs, of.completedRounds),
     chat_title: of.title,
-    chat_description: describeChat(of),
+    chat_description: describeLoggedChat(of),
   };
 }
 
-export function toLoggedRoundDto(of: LoggedSession, round: LoggedRound): z.input<typeof loggedRoundSchema> {
+export function toLoggedRoundDto(of: LoggedChatWithTotals, round: LoggedRound): z.input<typeof loggedRoundSchema> {
   return {
     chat_id: of.id,
     round_index: round.round,
@@ -276,10 +276,10 @@ export function toLoggedRoundDto(of: LoggedSession, round: LoggedRound): z.input
       input_tokens: round.inputTokens,
       completion_tokens: round.completionTokens,
       latency_ms: round.latencyMs,
-      user_on_or_off_topic_streak: topicStreakOf(round),
+      user_on_or_off_topic_streak: topicStreakOfRound(round),
       events: [...round.answerEvents, ...round.events],
     },
-    scoring_pending: isScoringPending(round),
+    scoring_pending: isScoringOfRoundPending(round),
   };
 }
 

@@ -7,12 +7,12 @@ import type {
   LogFilter,
   LoggedAgent,
   LoggedChat,
+  LoggedChatWithTotals,
   LoggedRound,
-  LoggedSession,
+  LoggedRoundPage,
   LogStats,
   LogStatsFilter,
   RecentChat,
-  RoundPage,
 } from './logs.model.ts';
 import { createLogsRepository } from './logs.repository.ts';
 import { drawTrendChart } from './trend-chart.ts';
@@ -40,7 +40,7 @@ export function createLogsService({ db }: { db: Knex }) {
     return Object.values(chats).reduce((sum, count) => sum + count);
   }
 
-  async function session(actor: Actor, chatId: string): Promise<LoggedSession> {
+  async function session(actor: Actor, chatId: string): Promise<LoggedChatWithTotals> {
     const found = await repository.find(actor, chatId);
     if (found === undefined) throw appError('chat_not_found');
     return found;
@@ -71,7 +71,7 @@ export function createLogsService({ db }: { db: Knex }) {
       actor: Actor,
       chatId: string,
       { limit, after }: { limit: number; after: number },
-    ): Promise<{ session: LoggedSession; rounds: RoundPage }> {
+    ): Promise<{ session: LoggedChatWithTotals; rounds: LoggedRoundPage }> {
       const [found, page] = await Promise.all([
         session(actor, chatId),
         repository.listRounds(actor, chatId, { after, limit }),
@@ -80,7 +80,11 @@ export function createLogsService({ db }: { db: Knex }) {
     },
 
     /** Returns one round of a chat. Throws `chat_not_found` and `round_not_found`. */
-    async round(actor: Actor, chatId: string, index: number): Promise<{ session: LoggedSession; round: LoggedRound }> {
+    async round(
+      actor: Actor,
+      chatId: string,
+      index: number,
+    ): Promise<{ session: LoggedChatWithTotals; round: LoggedRound }> {
       const [found, round] = await Promise.all([session(actor, chatId), repository.findRound(chatId, index)]);
       if (round === undefined) throw appError('round_not_found');
       return { session: found, round };
@@ -130,7 +134,7 @@ export function createLogsService({ db }: { db: Knex }) {
   ): AsyncGenerator<string> {
     for (let after: number | null = 0; after !== null; ) {
       const reader = await actorNow();
-      const page: RoundPage = await repository.listRounds(reader, chat.id, { after, limit: roundsPerPage });
+      const page: LoggedRoundPage = await repository.listRounds(reader, chat.id, { after, limit: roundsPerPage });
       for (const round of page.items) yield logExportLine(format, chat, round);
       after = page.last;
     }

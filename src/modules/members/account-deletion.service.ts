@@ -7,8 +7,8 @@ import type { PasswordsService } from '#src/modules/auth/passwords.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
 import type { ErasureService } from '#src/modules/erasure/erasure.service.ts';
 import type { Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Operator } from '#src/modules/operator/operator.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
+import type { OperatorIdentity } from '#src/modules/operator/operator.service.ts';
+import type { AccessRightsChangesService } from '#src/modules/organization/organization.service.ts';
 import {
   createAccountDeletionRepository,
   createMembersRepository,
@@ -27,7 +27,7 @@ export function createAccountDeletionService(deps: {
   passwords: Pick<PasswordsService, 'confirmOwner' | 'lock'>;
   members: Pick<MembersService, 'get' | 'requireAnotherAdmin'>;
   sessions: Pick<SessionsService, 'endAll'>;
-  accessChanges: Pick<AccessChangesService, 'change' | 'administer' | 'operate'>;
+  accessChanges: Pick<AccessRightsChangesService, 'change' | 'administer' | 'operate'>;
   erasure: Pick<ErasureService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch' | 'find'>;
   audit: AuditService;
@@ -62,7 +62,7 @@ export function createAccountDeletionService(deps: {
   }
 
   /** Makes the erasure of a deleted organization due now. Returns the job to dispatch; null if it was already due. */
-  async function eraseNow(trx: Knex, operator: Operator, orgId: string): Promise<string | null> {
+  async function eraseNow(trx: Knex, operator: OperatorIdentity, orgId: string): Promise<string | null> {
     const waiting = await createAccountDeletionRepository(trx).makeErasureDue(orgId);
     if (waiting === undefined) return null;
     const { name, requestId } = operator;
@@ -103,7 +103,11 @@ export function createAccountDeletionService(deps: {
      * Erases an organization for an operator. `isNow` skips the grace period (`ERASE_AFTER_DAYS`), also if the
      * organization was deleted before. Returns false if there was nothing to do. Throws `not_found`.
      */
-    async eraseOrganization(operator: Operator, orgId: string, { isNow }: { isNow: boolean }): Promise<boolean> {
+    async eraseOrganization(
+      operator: OperatorIdentity,
+      orgId: string,
+      { isNow }: { isNow: boolean },
+    ): Promise<boolean> {
       const found = await createAccountDeletionRepository(db).findOrganization(orgId);
       if (found === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });
       const by = { orgId, userId: null, operator: operator.name, requestId: operator.requestId };

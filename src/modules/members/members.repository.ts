@@ -1,40 +1,40 @@
 import type { Knex } from 'knex';
 import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
 import {
-  boolean,
-  firstRow,
-  json,
-  pick,
-  type Row,
-  rows,
-  shape,
-  text,
-  timestamp,
-  uuid,
+  booleanColumn,
+  defineRowShape,
+  jsonColumn,
+  pickColumns,
+  queryFirstRow,
+  queryRows,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel, UserIdentityModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
 
-export type MemberTeam = { teamId: string; isTeamAdmin: boolean; isEntrusted: boolean };
+export type TeamOfMember = { teamId: string; isTeamAdmin: boolean; isEntrusted: boolean };
 
-const member = shape({
-  userId: uuid(),
-  orgId: uuid(),
-  email: text(),
-  firstName: text().nullable(),
-  lastName: text().nullable(),
-  displayName: text(),
-  isOrgAdmin: boolean(),
-  isDisabled: boolean(),
-  addedBy: uuid().nullable(),
-  addedAt: timestamp(),
-  createdAt: timestamp(),
-  teams: json<MemberTeam[]>(),
+const member = defineRowShape({
+  userId: uuidColumn(),
+  orgId: uuidColumn(),
+  email: textColumn(),
+  firstName: textColumn().nullable(),
+  lastName: textColumn().nullable(),
+  displayName: textColumn(),
+  isOrgAdmin: booleanColumn(),
+  isDisabled: booleanColumn(),
+  addedBy: uuidColumn().nullable(),
+  addedAt: timestampColumn(),
+  createdAt: timestampColumn(),
+  teams: jsonColumn<TeamOfMember[]>(),
 });
 
-export type Member = Row<typeof member>;
+export type Member = SqlRow<typeof member>;
 
 const memberColumns = `
   u.id as user_id, u.email, u.first_name, u.last_name, u.display_name, u.disabled_at is not null as is_disabled,
@@ -60,15 +60,15 @@ export function createMembersRepository(db: Knex) {
 
   return {
     async list(orgId: string): Promise<Member[]> {
-      return rows(db, member, members(orgId).orderBy(['m.addedAt', 'u.id']).select(db.raw(memberColumns)));
+      return queryRows(db, member, members(orgId).orderBy(['m.addedAt', 'u.id']).select(db.raw(memberColumns)));
     },
 
     async listIds(orgId: string): Promise<string[]> {
-      return (await rows(db, pick(UserModel, 'id'), members(orgId).select('u.id'))).map(({ id }) => id);
+      return (await queryRows(db, pickColumns(UserModel, 'id'), members(orgId).select('u.id'))).map(({ id }) => id);
     },
 
     async find(orgId: string, userId: string): Promise<Member | undefined> {
-      return firstRow(db, member, members(orgId).where('u.id', userId).select(db.raw(memberColumns)));
+      return queryFirstRow(db, member, members(orgId).where('u.id', userId).select(db.raw(memberColumns)));
     },
 
     /** Returns whether a user was ever created with this id, even if the user was deleted later. */
@@ -106,10 +106,10 @@ export function createMembersRepository(db: Knex) {
   };
 }
 
-const due = shape({ eraseDueAt: timestamp() });
+const due = defineRowShape({ eraseDueAt: timestampColumn() });
 
 /** A deleted organization; its name is empty once its data was erased. */
-export type DeletedOrganization = Pick<Row<typeof OrganizationModel>, 'name' | 'deletedAt' | 'eraseDueAt'>;
+export type DeletedOrganization = Pick<SqlRow<typeof OrganizationModel>, 'name' | 'deletedAt' | 'eraseDueAt'>;
 
 export function createAccountDeletionRepository(db: Knex) {
   const deletion = (eraseAfterDays: number) => ({
@@ -129,7 +129,7 @@ export function createAccountDeletionRepository(db: Knex) {
         .whereNull('deletedAt')
         .update(deletion(eraseAfterDays))
         .returning('eraseDueAt');
-      const row = await firstRow(db, due, marked);
+      const row = await queryFirstRow(db, due, marked);
       if (row === undefined) throw new Error('none of the users could be marked as deleted');
       // Identities are deleted after the users were updated: linking an identity locks the user's row, so that no
       // request can add an identity in between.
@@ -161,7 +161,7 @@ export function createAccountDeletionRepository(db: Knex) {
         .where('eraseDueAt', '>', db.fn.now())
         .update({ eraseDueAt: db.fn.now() })
         .returning('eraseDueAt');
-      const row = await firstRow(db, due, updated);
+      const row = await queryFirstRow(db, due, updated);
       return row && { dueAt: row.eraseDueAt, createdBy: job.createdBy };
     },
   };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { createdAnswer, noContentAnswer, okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { AccountDeletionService } from './account-deletion.service.ts';
 import {
   createMemberBody,
@@ -17,17 +17,17 @@ import {
 } from './members.schema.ts';
 import type { MembersService } from './members.service.ts';
 
-const memberParams = z.strictObject({ user_id: idParam('member_not_found') });
-const teamParams = z.strictObject({ team_id: idParam('team_not_found') });
+const memberParams = z.strictObject({ user_id: uuidPathParam('member_not_found') });
+const teamParams = z.strictObject({ team_id: uuidPathParam('team_not_found') });
 const users = {
   tag: 'users',
   access: 'user:manage',
-  params: z.strictObject({ user_id: idParam('user_not_found') }),
+  params: z.strictObject({ user_id: uuidPathParam('user_not_found') }),
 } as const;
 
-export function membersRoutes(members: MembersService, accountDeletion: AccountDeletionService): Route[] {
+export function membersRoutes(members: MembersService, accountDeletion: AccountDeletionService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/entity/members',
       operationId: 'listMembers',
@@ -35,9 +35,9 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       summary: 'List the members of your organization, including disabled ones',
       access: 'organization:read',
       responses: { 200: { description: 'The members, longest-standing first', schema: memberListSchema } },
-      handle: async ({ actor }) => ok(toMemberListDto(await members.list(actor))),
+      handle: async ({ actor }) => okAnswer(toMemberListDto(await members.list(actor))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/entity/members',
       operationId: 'createMember',
@@ -48,9 +48,9 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       body: createMemberBody,
       responses: { 201: { description: 'The new user', schema: userSchema } },
       errors: ['email_taken', 'member_limit_reached', 'member_not_found', 'team_not_found'],
-      handle: async ({ actor, body, newId }) => created(toUserDto(await members.add(actor, newId, body))),
+      handle: async ({ actor, body, newId }) => createdAnswer(toUserDto(await members.add(actor, newId, body))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/entity/teams/:team_id/members',
       operationId: 'createTeamMember',
@@ -64,10 +64,10 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       errors: ['email_taken', 'member_limit_reached', 'member_not_found', 'team_not_found'],
       handle: async ({ actor, params: { team_id: teamId }, body: { isTeamAdmin, ...person }, newId }) => {
         const user = await members.add(actor, newId, { ...person, isOrgAdmin: false, team: { teamId, isTeamAdmin } });
-        return created(toUserDto(user));
+        return createdAnswer(toUserDto(user));
       },
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/entity/members/:user_id/org-admin',
       operationId: 'setOrgAdmin',
@@ -79,9 +79,9 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       responses: { 200: { description: 'The changed user', schema: userSchema } },
       errors: ['member_not_found', 'last_org_admin'],
       handle: async ({ actor, params: { user_id }, body: { is_org_admin } }) =>
-        ok(toUserDto(await members.setOrgAdmin(actor, user_id, is_org_admin))),
+        okAnswer(toUserDto(await members.setOrgAdmin(actor, user_id, is_org_admin))),
     }),
-    route({
+    defineRoute({
       ...users,
       method: 'patch',
       path: '/entity/users/:user_id',
@@ -90,9 +90,10 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       body: updateUserBody,
       responses: { 200: { description: 'The changed user', schema: userSchema } },
       errors: ['user_not_found', 'forbidden', 'email_taken'],
-      handle: async ({ actor, params: { user_id }, body }) => ok(toUserDto(await members.update(actor, user_id, body))),
+      handle: async ({ actor, params: { user_id }, body }) =>
+        okAnswer(toUserDto(await members.update(actor, user_id, body))),
     }),
-    route({
+    defineRoute({
       ...users,
       method: 'post',
       path: '/entity/users/:user_id/disable',
@@ -102,10 +103,10 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       errors: ['user_not_found', 'forbidden', 'last_org_admin'],
       handle: async ({ actor, params: { user_id } }) => {
         await members.disable(actor, user_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       ...users,
       method: 'post',
       path: '/entity/users/:user_id/enable',
@@ -115,10 +116,10 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       errors: ['user_not_found', 'forbidden'],
       handle: async ({ actor, params: { user_id } }) => {
         await members.enable(actor, user_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       ...users,
       method: 'post',
       path: '/entity/users/:user_id/reset-password',
@@ -129,10 +130,10 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       errors: ['user_not_found', 'forbidden'],
       handle: async ({ actor, params: { user_id }, body }) => {
         await members.resetPassword(actor, user_id, body.newPassword);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/entity/members/:user_id',
       operationId: 'removeMember',
@@ -144,10 +145,10 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       errors: ['member_not_found', 'last_org_admin', 'forbidden'],
       handle: async ({ actor, params: { user_id } }) => {
         await accountDeletion.removeMember(actor, user_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/auth/account',
       operationId: 'deleteAccount',
@@ -160,10 +161,10 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       errors: ['wrong_password', 'last_org_admin'],
       handle: async ({ actor, body }) => {
         await accountDeletion.deleteAccount(actor, body.password);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/entity/org',
       operationId: 'deleteOrganization',
@@ -173,7 +174,7 @@ export function membersRoutes(members: MembersService, accountDeletion: AccountD
       responses: { 204: { description: 'The organization is deleted' } },
       handle: async ({ actor }) => {
         await accountDeletion.deleteOrganization(actor);
-        return noContent();
+        return noContentAnswer();
       },
     }),
   ];

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import {
   emailField,
-  idField,
   nameField,
   newPasswordField,
   optionalNameField,
   tierField,
+  uuidField,
 } from '#src/http/request/fields.ts';
-import type { Member, MemberTeam } from './members.repository.ts';
+import type { Member, TeamOfMember } from './members.repository.ts';
 import type { MemberList } from './members.service.ts';
 
 const isTeamAdminField = z.boolean().default(false);
@@ -18,7 +18,7 @@ export const createMemberBody = z
     password: newPasswordField,
     display_name: optionalNameField,
     is_admin: z.boolean().default(false),
-    team_id: idField.optional(),
+    team_id: uuidField.optional(),
     is_team_admin: isTeamAdminField,
   })
   .refine((body) => body.team_id !== undefined || !body.is_team_admin, {
@@ -70,10 +70,10 @@ export const deleteAccountBody = z.strictObject({
     .meta({ description: 'Required if the account has a password.', writeOnly: true }),
 });
 
-const memberTeamsSchema = z.array(z.strictObject({ team_id: idField, is_team_admin: z.boolean() }));
+const memberTeamsSchema = z.array(z.strictObject({ team_id: uuidField, is_team_admin: z.boolean() }));
 
 const personFields = {
-  user_id: idField,
+  user_id: uuidField,
   email: z.string(),
   first_name: z.string().nullable(),
   last_name: z.string().nullable(),
@@ -82,7 +82,7 @@ const personFields = {
 
 export const memberListSchema = z
   .strictObject({
-    org_id: idField,
+    org_id: uuidField,
     tier: tierField,
     member_limit: z.int(),
     items: z.array(
@@ -90,7 +90,7 @@ export const memberListSchema = z
         ...personFields,
         is_admin: z.boolean(),
         disabled: z.boolean(),
-        added_by: idField.nullable().describe('Null for the founder of the organization'),
+        added_by: uuidField.nullable().describe('Null for the founder of the organization'),
         added_at: z.iso.datetime(),
         teams: memberTeamsSchema,
       }),
@@ -101,7 +101,7 @@ export const memberListSchema = z
 export const userSchema = z
   .strictObject({
     ...personFields,
-    org_id: idField,
+    org_id: uuidField,
     is_org_admin: z.boolean(),
     disabled: z.boolean(),
     teams: memberTeamsSchema,
@@ -119,7 +119,7 @@ const toPersonDto = (member: Member) => ({
   display_name: member.displayName,
 });
 
-const toMemberTeamDto = (team: MemberTeam) => ({ team_id: team.teamId, is_team_admin: team.isTeamAdmin });
+const toMemberTeamDto = (team: TeamOfMember) => ({ team_id: team.teamId, is_team_admin: team.isTeamAdmin });
 
 export function toMemberListDto(list: MemberList): z.infer<typeof memberListSchema> {
   return {

@@ -1,14 +1,17 @@
 import type { Knex } from 'knex';
-import { createIdempotently } from '#src/domain/access/idempotency.ts';
+import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
 import type { OrganizationTier } from '#src/domain/access/limits.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
 import type { SignInDelay } from '#src/modules/auth/sign-in-delay.service.ts';
-import type { AccessChangesService, OrganizationService } from '#src/modules/organization/organization.service.ts';
+import type {
+  AccessRightsChangesService,
+  OrganizationService,
+} from '#src/modules/organization/organization.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { PasswordHasher } from '#src/ports/identity.ts';
@@ -35,7 +38,7 @@ export function createMembersService(deps: {
   organizations: Pick<OrganizationService, 'get'>;
   limits: Pick<TierLimitsService, 'of'>;
   teams: Pick<TeamsService, 'get' | 'addMember'>;
-  accessChanges: Pick<AccessChangesService, 'change' | 'administer'>;
+  accessChanges: Pick<AccessRightsChangesService, 'change' | 'administer'>;
   audit: AuditService;
 }) {
   const { db, accounts, passwords, sessions, signInDelay, organizations, limits, teams, accessChanges, audit } = deps;
@@ -55,7 +58,7 @@ export function createMembersService(deps: {
   async function getManaged(trx: Knex, actor: RequestActor, userId: string): Promise<Member> {
     const user = await createMembersRepository(trx).find(actor.orgId, userId);
     if (user === undefined) throw appError('user_not_found');
-    if (!mayPerform(actor, 'user:manage', user)) {
+    if (!mayPerformAction(actor, 'user:manage', user)) {
       throw appError('forbidden', {
         detail: 'Only an admin of the organization, or of all teams of the user, may change the user.',
       });
@@ -114,7 +117,7 @@ export function createMembersService(deps: {
           return get(trx, orgId, userId);
         });
       };
-      return createIdempotently(create, async () =>
+      return createOrFindExisting(create, async () =>
         (await createMembersRepository(db).wasCreated(userId)) ? get(db, orgId, userId) : undefined,
       );
     },
@@ -189,8 +192,8 @@ export function createMembersService(deps: {
 }
 
 function requireMayAdd(actor: Actor, { team, isOrgAdmin }: Pick<NewMember, 'team' | 'isOrgAdmin'>): void {
-  if (mayPerform(actor, 'organization:administer', actor)) return;
+  if (mayPerformAction(actor, 'organization:administer', actor)) return;
   const managesTeam =
-    team !== undefined && mayPerform(actor, 'team:manage_members', { orgId: actor.orgId, teamId: team.teamId });
+    team !== undefined && mayPerformAction(actor, 'team:manage_members', { orgId: actor.orgId, teamId: team.teamId });
   if (isOrgAdmin || !managesTeam) throw appError('forbidden');
 }

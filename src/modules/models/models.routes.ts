@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
-import type { ModelsService, OfferedModel } from './models.service.ts';
+import { okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
+import type { ModelsService, SelectableModel } from './models.service.ts';
 
 const price = z.number().describe('US dollars for a million tokens.');
 
@@ -29,7 +29,7 @@ const modelSchema = z
 
 export const modelListSchema = z.strictObject({ items: z.array(modelSchema) });
 
-function toModelDto(model: OfferedModel): z.input<typeof modelSchema> {
+function toModelDto(model: SelectableModel): z.input<typeof modelSchema> {
   const { price } = model;
   return {
     id: model.id,
@@ -43,9 +43,9 @@ function toModelDto(model: OfferedModel): z.input<typeof modelSchema> {
   };
 }
 
-export function modelsRoutes(models: Pick<ModelsService, 'list'>): Route[] {
+export function modelsRoutes(models: Pick<ModelsService, 'list'>): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/models',
       operationId: 'listModels',
@@ -53,7 +53,7 @@ export function modelsRoutes(models: Pick<ModelsService, 'list'>): Route[] {
       summary: 'The models that this deployment offers, the defaults first',
       access: 'user',
       responses: { 200: { description: 'The models', schema: modelListSchema } },
-      handle: async () => ok({ items: (await models.list()).map(toModelDto) }),
+      handle: async () => okAnswer({ items: (await models.list()).map(toModelDto) }),
     }),
   ];
 }

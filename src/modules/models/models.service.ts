@@ -5,7 +5,7 @@ import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
 import type { ListedModel, ModelCatalog } from '#src/ports/models.ts';
 
-export type OfferedModel = {
+export type SelectableModel = {
   id: string;
   kind: ModelKind;
   isDefault: boolean;
@@ -101,7 +101,7 @@ export function createModelsService(deps: {
     return listed.find(({ rerankingType }) => rerankingType === 'cross_encoder')?.id;
   }
 
-  function describe(id: string, kind: ModelKind, known: ListedModel | undefined, isDefault: boolean): OfferedModel {
+  function describe(id: string, kind: ModelKind, known: ListedModel | undefined, isDefault: boolean): SelectableModel {
     const isLocal = known?.isLocal ?? false;
     const isOurEmbedder = kind === 'embedding' && isDefault;
     return {
@@ -116,7 +116,7 @@ export function createModelsService(deps: {
     };
   }
 
-  async function list(): Promise<OfferedModel[]> {
+  async function list(): Promise<SelectableModel[]> {
     const all = await listed();
     return kindOrder.flatMap((kind) => {
       const ofKind = all.filter((model) => model.kind === kind);
@@ -166,7 +166,7 @@ export function createModelsService(deps: {
 
     chatModels,
 
-    async find(id: string): Promise<OfferedModel | undefined> {
+    async find(id: string): Promise<SelectableModel | undefined> {
       return (await list()).find((model) => model.id === id);
     },
 

@@ -5,11 +5,14 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
-import type { AccessChangesService, OrganizationService } from '#src/modules/organization/organization.service.ts';
+import type {
+  AccessRightsChangesService,
+  OrganizationService,
+} from '#src/modules/organization/organization.service.ts';
 
 /** The operator who runs a command: name of their user account on the machine, and a request id of the command. */
-export type Operator = { name: string; requestId: string };
-export type UserReference = { email: string } | { userId: string };
+export type OperatorIdentity = { name: string; requestId: string };
+export type EmailOrUserId = { email: string } | { userId: string };
 
 /** Audit entries of operator commands have no `actorId`; `detail.operator` is the operator's name. */
 export function createOperatorService(deps: {
@@ -18,24 +21,24 @@ export function createOperatorService(deps: {
   organizations: Pick<OrganizationService, 'setTier'>;
   members: Pick<MembersService, 'get' | 'requireAnotherAdmin' | 'setDisabled'>;
   sessions: Pick<SessionsService, 'list' | 'end'>;
-  accessChanges: Pick<AccessChangesService, 'operate'>;
+  accessChanges: Pick<AccessRightsChangesService, 'operate'>;
   audit: AuditService;
 }) {
   const { db, accounts, organizations, members, sessions, accessChanges, audit } = deps;
 
   async function record(
     trx: Knex,
-    { name, requestId }: Operator,
+    { name, requestId }: OperatorIdentity,
     { detail, ...entry }: { orgId: string; action: string; target: string; detail?: Record<string, string> },
   ): Promise<void> {
     await audit.record(trx, { ...entry, actorId: null, detail: { ...detail, operator: name }, requestId });
   }
 
   return {
-    find: (user: UserReference) => accounts.find(user),
+    find: (user: EmailOrUserId) => accounts.find(user),
 
     async createOrganization(
-      operator: Operator,
+      operator: OperatorIdentity,
       { name, ...founder }: { name: string; email: string; password: string },
     ): Promise<{ orgId: string; userId: string }> {
       const user = await accounts.prepare(founder, 'operator');
@@ -48,7 +51,7 @@ export function createOperatorService(deps: {
     },
 
     /** Sets the tier of an organization and returns the previous one. Data that exceeds the new limits stays. */
-    async setTier(operator: Operator, orgId: string, tier: OrganizationTier): Promise<OrganizationTier> {
+    async setTier(operator: OperatorIdentity, orgId: string, tier: OrganizationTier): Promise<OrganizationTier> {
       return db.transaction(async (trx) => {
         const before = await organizations.setTier(trx, orgId, tier);
         const entry = { orgId, action: 'organization.tier_changed', target: orgId, detail: { from: before, to: tier } };
@@ -57,7 +60,7 @@ export function createOperatorService(deps: {
       });
     },
 
-    async setDisabled(operator: Operator, account: UserReference, isDisabled: boolean): Promise<boolean> {
+    async setDisabled(operator: OperatorIdentity, account: EmailOrUserId, isDisabled: boolean): Promise<boolean> {
       const { orgId, userId } = await accounts.find(account);
       return accessChanges.operate(orgId, async (trx) => {
         const user = await members.get(trx, orgId, userId);
@@ -70,12 +73,12 @@ export function createOperatorService(deps: {
       });
     },
 
-    async listSessions(account: UserReference) {
+    async listSessions(account: EmailOrUserId) {
       return sessions.list((await accounts.find(account)).userId);
     },
 
     /** Ends one session of a user, or all if `sessionId` is null; returns the ids of the ended sessions. */
-    async endSessions(operator: Operator, account: UserReference, sessionId: string | null): Promise<string[]> {
+    async endSessions(operator: OperatorIdentity, account: EmailOrUserId, sessionId: string | null): Promise<string[]> {
       const { orgId, userId } = await accounts.find(account);
       return db.transaction(async (trx) => {
         const ended = await sessions.end(trx, userId, { sessionId });

@@ -1,15 +1,15 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { type Row, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import { type SqlRow, textColumn, timestampColumn, uuidColumn } from '#src/adapters/postgres/shapes.ts';
 import type { OrganizationTier } from '#src/domain/access/limits.ts';
 
-export class OrganizationModel extends model('organizations', {
-  id: uuid(),
-  name: text(),
-  tier: text<OrganizationTier>(),
-  createdAt: timestamp(),
-  updatedAt: timestamp(),
-  deletedAt: timestamp().nullable(),
-  eraseDueAt: timestamp().nullable(),
+export class OrganizationModel extends tableModel('organizations', {
+  id: uuidColumn(),
+  name: textColumn(),
+  tier: textColumn<OrganizationTier>(),
+  createdAt: timestampColumn(),
+  updatedAt: timestampColumn(),
+  deletedAt: timestampColumn().nullable(),
+  eraseDueAt: timestampColumn().nullable(),
 }) {}
 
-export type Organization = Pick<Row<typeof OrganizationModel>, 'id' | 'name' | 'tier'>;
+export type Organization = Pick<SqlRow<typeof OrganizationModel>, 'id' | 'name' | 'tier'>;

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { idField, nameField, tierField } from '#src/http/request/fields.ts';
-import { ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { nameField, tierField, uuidField } from '#src/http/request/fields.ts';
+import { okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { Organization } from './organization.model.ts';
 import type { OrganizationService } from './organization.service.ts';
 
 const renameOrganizationBody = z.strictObject({ name: nameField });
 
 export const organizationSchema = z
-  .strictObject({ org_id: idField, name: z.string(), tier: tierField, is_org_admin: z.boolean() })
+  .strictObject({ org_id: uuidField, name: z.string(), tier: tierField, is_org_admin: z.boolean() })
   .meta({ id: 'Organization' });
 
 type OrganizationDto = z.infer<typeof organizationSchema>;
@@ -22,9 +22,9 @@ function toOrganizationDto(actor: { isOrgAdmin: boolean }, organization: Organiz
   };
 }
 
-export function organizationRoutes(organizations: OrganizationService): Route[] {
+export function organizationRoutes(organizations: OrganizationService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'patch',
       path: '/entity/org',
       operationId: 'renameOrganization',
@@ -33,7 +33,8 @@ export function organizationRoutes(organizations: OrganizationService): Route[] 
       access: 'organization:administer',
       body: renameOrganizationBody,
       responses: { 200: { description: 'The renamed organization', schema: organizationSchema } },
-      handle: async ({ actor, body }) => ok(toOrganizationDto(actor, await organizations.rename(actor, body.name))),
+      handle: async ({ actor, body }) =>
+        okAnswer(toOrganizationDto(actor, await organizations.rename(actor, body.name))),
     }),
   ];
 }

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { OrganizationTier } from '#src/domain/access/limits.ts';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -8,12 +8,12 @@ import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { Organization } from './organization.model.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
-import type { TierLimitsService, TierQuota } from './tier-limits.service.ts';
+import type { RemainingTierQuota, TierLimitsService } from './tier-limits.service.ts';
 
 export function createOrganizationService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'renameOrganizationRoot'>;
-  accessChanges: Pick<AccessChangesService, 'administer'>;
+  accessChanges: Pick<AccessRightsChangesService, 'administer'>;
   audit: AuditService;
 }) {
   const { db, folders, accessChanges, audit } = deps;
@@ -49,9 +49,9 @@ export type OrganizationService = ReturnType<typeof createOrganizationService>;
  * Runs in the transaction of the change. `caller` has the user's rights at the time of the change, which may have
  * waited for other changes.
  */
-type Change<Result> = (trx: Knex, caller: RequestActor, quota: TierQuota) => Promise<Result>;
+type Change<Result> = (trx: Knex, caller: RequestActor, quota: RemainingTierQuota) => Promise<Result>;
 
-export function createAccessChangesService(deps: {
+export function createAccessRightsChangesService(deps: {
   accounts: Pick<AccountsService, 'findActor'>;
   limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
 }) {
@@ -75,7 +75,7 @@ export function createAccessChangesService(deps: {
   /** Runs a change that an operator makes, without a caller who is a member of the organization. */
   async function operate<Result>(
     orgId: string,
-    work: (trx: Knex, quota: TierQuota) => Promise<Result>,
+    work: (trx: Knex, quota: RemainingTierQuota) => Promise<Result>,
   ): Promise<Result> {
     const result = await deps.limits.transaction(orgId, async (trx) => work(trx, await deps.limits.lock(trx, orgId)));
     for (const listener of listeners) listener(orgId);
@@ -93,7 +93,7 @@ export function createAccessChangesService(deps: {
       work: Change<Result>,
     ): Promise<Result> {
       return change(actor, (trx, caller, quota) => {
-        if (mayPerform(caller, 'organization:administer', caller)) return work(trx, caller, quota);
+        if (mayPerformAction(caller, 'organization:administer', caller)) return work(trx, caller, quota);
         throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
       });
     },
@@ -105,4 +105,4 @@ export function createAccessChangesService(deps: {
   };
 }
 
-export type AccessChangesService = ReturnType<typeof createAccessChangesService>;
+export type AccessRightsChangesService = ReturnType<typeof createAccessRightsChangesService>;

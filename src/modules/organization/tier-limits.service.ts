@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { OrganizationTier, TierLimits } from '#src/domain/access/limits.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
-import type { FairQueue } from '#src/ports/load-control.ts';
+import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
 
 const errorOfLimit = {
@@ -16,7 +16,7 @@ const errorOfLimit = {
 } as const satisfies Partial<Record<keyof TierLimits, ErrorCode>>;
 
 /** Remaining quota of an organization, whose row is locked: no other transaction can use it until this one ends. */
-export type TierQuota = {
+export type RemainingTierQuota = {
   /** Throws the error code of the limit if `used` plus `added` (1 by default) exceeds it. */
   take(limit: keyof typeof errorOfLimit, used: number, added?: number): void;
 };
@@ -24,7 +24,7 @@ export type TierQuota = {
 export function createTierLimitsService(deps: {
   db: Knex;
   tierLimits: Readonly<Record<OrganizationTier, TierLimits>>;
-  inTurn: FairQueue;
+  inTurn: FairWorkQueue;
 }) {
   return {
     async of(orgId: string): Promise<TierLimits> {
@@ -45,7 +45,7 @@ export function createTierLimitsService(deps: {
      * before counting rows for a limit, so that two concurrent inserts cannot both use the last free place. Throws
      * `invalid_token` if the organization was deleted meanwhile.
      */
-    async lock(trx: Knex, orgId: string): Promise<TierQuota> {
+    async lock(trx: Knex, orgId: string): Promise<RemainingTierQuota> {
       const tier = await createOrganizationRepository(trx).lockTier(orgId);
       if (tier === undefined) throw appError('invalid_token', { detail: 'The organization was deleted.' });
       const limits = deps.tierLimits[tier];

@@ -1,27 +1,35 @@
 import type { Knex } from 'knex';
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, oneRow, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  booleanColumn,
+  defineRowShape,
+  queryOneRow,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import { PreviewModel } from '#src/modules/previews/previews.model.ts';
 
-export class BlobClaimModel extends model('blob_claims', {
-  id: uuid(),
-  orgId: uuid(),
-  blobKey: text(),
-  expiresAt: timestamp(),
+export class BlobClaimModel extends tableModel('blob_claims', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  blobKey: textColumn(),
+  expiresAt: timestampColumn(),
 }) {}
 
-const blobNeed = shape({ isNeeded: boolean() });
+const blobNeed = defineRowShape({ isNeeded: booleanColumn() });
 
-export type OriginalKey = Pick<Row<typeof BlobClaimModel>, 'orgId' | 'blobKey'>;
+export type OriginalFileKey = Pick<SqlRow<typeof BlobClaimModel>, 'orgId' | 'blobKey'>;
 
-export function createOriginalsRepository(db: Knex) {
+export function createOriginalFilesRepository(db: Knex) {
   return {
     /** Locks an original until the end of the transaction; others that claim or delete it wait. */
     async lock(blobKey: string): Promise<void> {
       await db.raw('select pg_advisory_xact_lock(hashtextextended(:blobKey, 0))', { blobKey });
     },
 
-    async insertClaim(claim: OriginalKey & { id: string; seconds: number }): Promise<void> {
+    async insertClaim(claim: OriginalFileKey & { id: string; seconds: number }): Promise<void> {
       await db.raw(
         `insert into blob_claims (id, org_id, blob_key, expires_at)
          values (:id, :orgId, :blobKey, clock_timestamp() + make_interval(secs => :seconds))`,
@@ -34,7 +42,7 @@ export function createOriginalsRepository(db: Knex) {
       return (await BlobClaimModel.query(db).deleteById(id)) > 0;
     },
 
-    async expireClaim(id: string): Promise<OriginalKey | undefined> {
+    async expireClaim(id: string): Promise<OriginalFileKey | undefined> {
       const [claimed] = await BlobClaimModel.table(db)
         .where({ id })
         .update({ expiresAt: db.raw('clock_timestamp()') })
@@ -42,11 +50,11 @@ export function createOriginalsRepository(db: Knex) {
       return claimed;
     },
 
-    async deleteExpired({ orgId, blobKey }: OriginalKey): Promise<void> {
+    async deleteExpired({ orgId, blobKey }: OriginalFileKey): Promise<void> {
       await BlobClaimModel.query(db).where({ orgId, blobKey }).whereRaw('expires_at <= clock_timestamp()').delete();
     },
 
-    async listExpired(limit: number): Promise<OriginalKey[]> {
+    async listExpired(limit: number): Promise<OriginalFileKey[]> {
       return BlobClaimModel.table(db)
         .whereRaw('expires_at <= clock_timestamp()')
         .groupBy('orgId', 'blobKey')
@@ -55,7 +63,7 @@ export function createOriginalsRepository(db: Knex) {
         .select('orgId', 'blobKey');
     },
 
-    async deletePreviews({ orgId, blobKey }: OriginalKey): Promise<string[]> {
+    async deletePreviews({ orgId, blobKey }: OriginalFileKey): Promise<string[]> {
       const deleted = await PreviewModel.table(db).where({ orgId, originalKey: blobKey }).delete().returning('blobKey');
       return deleted.map((preview) => preview.blobKey);
     },
@@ -65,8 +73,8 @@ export function createOriginalsRepository(db: Knex) {
      * generation, a preview, or a volume of an export. One statement, because two could miss a claim that becomes a
      * document in between.
      */
-    async isNeeded({ orgId, blobKey }: OriginalKey): Promise<boolean> {
-      const { isNeeded } = await oneRow(
+    async isNeeded({ orgId, blobKey }: OriginalFileKey): Promise<boolean> {
+      const { isNeeded } = await queryOneRow(
         db,
         blobNeed,
         `select exists (select from blob_claims where org_id = :orgId and blob_key = :blobKey)

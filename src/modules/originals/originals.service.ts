@@ -6,7 +6,7 @@ import type { StoredUpload } from '#src/contracts/request-data.ts';
 import { originalBlobKey } from '#src/domain/documents/blob-keys.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import { createOriginalsRepository, type OriginalKey } from './originals.model.ts';
+import { createOriginalFilesRepository, type OriginalFileKey } from './originals.model.ts';
 
 /**
  * Lifetime of an upload's claim on its blob: enough for the rest of the form and the transaction that creates the
@@ -21,14 +21,14 @@ const DELETE_TIMEOUT_MS = 15_000;
 /** Maximum time that a request waits for a blob deletion; the sweeper completes slower ones. */
 const RELEASE_TIMEOUT_MS = 2_000;
 
-export type OriginalsService = ReturnType<typeof createOriginalsService>;
+export type OriginalFilesService = ReturnType<typeof createOriginalFilesService>;
 
 /**
  * Stores the original files of documents. Documents of an organization with the same content share one blob, which is
  * deleted when no row refers to it. An upload claims its blob until its document exists, so that deleting another
  * document with the same content meanwhile does not delete the blob.
  */
-export function createOriginalsService(deps: {
+export function createOriginalFilesService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'stage' | 'promote' | 'unstage' | 'delete'>;
   logger: Pick<Logger, 'warn'>;
@@ -37,20 +37,20 @@ export function createOriginalsService(deps: {
   deleteTimeoutMs?: number;
 }) {
   const { db, blobs, logger, limit, deleteTimeoutMs = DELETE_TIMEOUT_MS } = deps;
-  const originals = createOriginalsRepository(db);
+  const originals = createOriginalFilesRepository(db);
 
-  async function claim(of: OriginalKey): Promise<string> {
+  async function claim(of: OriginalFileKey): Promise<string> {
     const id = uuidv7();
     await db.transaction(async (trx) => {
-      const claims = createOriginalsRepository(trx);
+      const claims = createOriginalFilesRepository(trx);
       await claims.lock(of.blobKey);
       await claims.insertClaim({ ...of, id, seconds: CLAIM_SECONDS });
     });
     return id;
   }
 
-  async function scheduleRelease(trx: Knex, { orgId, blobKey }: OriginalKey): Promise<void> {
-    await createOriginalsRepository(trx).insertClaim({ orgId, blobKey, id: uuidv7(), seconds: 0 });
+  async function scheduleRelease(trx: Knex, { orgId, blobKey }: OriginalFileKey): Promise<void> {
+    await createOriginalFilesRepository(trx).insertClaim({ orgId, blobKey, id: uuidv7(), seconds: 0 });
   }
 
   /** Deletes a blob; rejects at the timeout even if the blob store ignores the signal. */
@@ -62,10 +62,10 @@ export function createOriginalsService(deps: {
   }
 
   /** Deletes a blob that no row or claim needs, and its previews. Idempotent. */
-  async function release({ orgId, blobKey }: OriginalKey): Promise<void> {
+  async function release({ orgId, blobKey }: OriginalFileKey): Promise<void> {
     const previews = await limit(() =>
       db.transaction(async (trx) => {
-        const claims = createOriginalsRepository(trx);
+        const claims = createOriginalFilesRepository(trx);
         await claims.lock(blobKey);
         await claims.deleteExpired({ orgId, blobKey });
         if (await claims.isNeeded({ orgId, blobKey })) return [];
@@ -121,7 +121,7 @@ export function createOriginalsService(deps: {
 
     /** Ends the claim of an upload; call it in the transaction that inserts the row which refers to the blob. */
     async settle(trx: Knex, { claimId }: Pick<StoredUpload, 'claimId'>): Promise<void> {
-      if (await createOriginalsRepository(trx).deleteClaim(claimId)) return;
+      if (await createOriginalFilesRepository(trx).deleteClaim(claimId)) return;
       throw appError('service_unavailable', {
         detail: 'The upload took longer than an hour. Upload the file again.',
         retryAfterSeconds: 1,
@@ -135,8 +135,8 @@ export function createOriginalsService(deps: {
     scheduleRelease,
 
     /** Locks an original until the end of the transaction. Returns false if no row or claim needs it any more. */
-    async hold(trx: Knex, { orgId, blobKey }: OriginalKey): Promise<boolean> {
-      const claims = createOriginalsRepository(trx);
+    async hold(trx: Knex, { orgId, blobKey }: OriginalFileKey): Promise<boolean> {
+      const claims = createOriginalFilesRepository(trx);
       await claims.lock(blobKey);
       return claims.isNeeded({ orgId, blobKey });
     },
@@ -144,7 +144,7 @@ export function createOriginalsService(deps: {
     release,
 
     /** Deletes a blob after the commit of `scheduleRelease`. Never throws; the sweeper retries a failed deletion. */
-    releaseNow: (of: OriginalKey): Promise<void> => attempt(of.blobKey, () => release(of)),
+    releaseNow: (of: OriginalFileKey): Promise<void> => attempt(of.blobKey, () => release(of)),
 
     /** Expires the claim of an upload that failed, and deletes its blob if nothing else needs it. Never throws. */
     async discard({ claimId, blobKey }: Pick<StoredUpload, 'claimId' | 'blobKey'>): Promise<void> {

@@ -1,46 +1,50 @@
 import type { Knex } from 'knex';
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import { assignPageNumbers } from '#src/adapters/postgres/chunks.ts';
 import {
-  bigint,
-  firstRow,
-  oneRow,
-  pick,
-  type Row,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
+  bigintColumn,
+  defineRowShape,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { PreviewDocumentInput } from '#src/contracts/ingestion.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { ConversionModel, GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
-export class PreviewModel extends model(
+export class PreviewModel extends tableModel(
   'previews',
   {
-    orgId: uuid(),
-    originalKey: text(),
-    rendererVersion: text(),
-    blobKey: text(),
-    sha256: text(),
-    sizeBytes: bigint(),
-    createdAt: timestamp(),
+    orgId: uuidColumn(),
+    originalKey: textColumn(),
+    rendererVersion: textColumn(),
+    blobKey: textColumn(),
+    sha256: textColumn(),
+    sizeBytes: bigintColumn(),
+    createdAt: timestampColumn(),
   },
   ['orgId', 'originalKey'],
 ) {}
 
-export type Preview = Omit<Row<typeof PreviewModel>, 'createdAt'>;
+export type Preview = Omit<SqlRow<typeof PreviewModel>, 'createdAt'>;
 
-const previewTarget = pick(GenerationModel, 'blobKey', 'sourceFormat', 'conversionId');
+const previewTarget = pickColumns(GenerationModel, 'blobKey', 'sourceFormat', 'conversionId');
 
-const previewRequest = shape({ createdBy: uuid(), acl: textArray(), requestId: text().nullable() });
+const previewRequest = defineRowShape({
+  createdBy: uuidColumn(),
+  acl: textArrayColumn(),
+  requestId: textColumn().nullable(),
+});
 
-const previewBytes = shape({ bytes: bigint() });
+const previewBytes = defineRowShape({ bytes: bigintColumn() });
 
-const ingestionOutcome = shape({ status: text().nullable(), errorMessage: text().nullable() });
+const ingestionOutcome = defineRowShape({ status: textColumn().nullable(), errorMessage: textColumn().nullable() });
 
 type OriginalKey = Pick<Preview, 'orgId' | 'originalKey'>;
 
@@ -52,7 +56,7 @@ export function createPreviewsRepository(db: Knex) {
         .where({ 'g.orgId': orgId, 'g.documentId': documentId, 'g.generation': generation })
         .whereNull('d.deletedAt')
         .first('g.blobKey', 'g.sourceFormat', 'g.conversionId');
-      return firstRow(db, previewTarget, query);
+      return queryFirstRow(db, previewTarget, query);
     },
 
     /**
@@ -65,7 +69,7 @@ export function createPreviewsRepository(db: Knex) {
         .where({ 'd.orgId': orgId, 'd.id': documentId, 'g.generation': generation })
         .whereNull('d.deletedAt')
         .first('d.acl', 'j.requestId', db.raw('coalesce(j.created_by, d.updated_by) as created_by'));
-      return firstRow(db, previewRequest, query);
+      return queryFirstRow(db, previewRequest, query);
     },
 
     async find({ orgId, originalKey }: OriginalKey): Promise<Preview | undefined> {
@@ -74,8 +78,9 @@ export function createPreviewsRepository(db: Knex) {
 
     async bytesOfOthers({ orgId, originalKey }: OriginalKey): Promise<number> {
       const others = PreviewModel.table(db).where({ orgId }).whereNot({ originalKey });
-      return (await oneRow(db, previewBytes, others.select(db.raw('coalesce(sum(size_bytes), 0)::bigint as bytes'))))
-        .bytes;
+      return (
+        await queryOneRow(db, previewBytes, others.select(db.raw('coalesce(sum(size_bytes), 0)::bigint as bytes')))
+      ).bytes;
     },
 
     async upsert(preview: Preview): Promise<Preview | undefined> {
@@ -108,7 +113,7 @@ export function createPreviewsRepository(db: Knex) {
         .where({ 'g.orgId': orgId, 'g.documentId': documentId, 'g.blobKey': originalKey })
         .orderBy('g.generation', 'desc')
         .first('j.status', 'j.errorMessage');
-      const newest = await firstRow(db, ingestionOutcome, query);
+      const newest = await queryFirstRow(db, ingestionOutcome, query);
       return newest?.status === 'failed' ? (newest.errorMessage ?? '') : undefined;
     },
 

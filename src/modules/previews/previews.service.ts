@@ -16,7 +16,7 @@ import { alignPages } from '#src/domain/documents/pages.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { DocumentConverter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
@@ -36,7 +36,7 @@ export type PreviewsService = ReturnType<typeof createPreviewsService>;
 export function createPreviewsService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'withLocalFile' | 'exists'>;
-  originals: Pick<OriginalsService, 'store' | 'settle' | 'discard' | 'hold' | 'scheduleRelease' | 'releaseNow'>;
+  originals: Pick<OriginalFilesService, 'store' | 'settle' | 'discard' | 'hold' | 'scheduleRelease' | 'releaseNow'>;
   renderer: PdfRenderer | null;
   converter: Pick<DocumentConverter, 'readPages'>;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;

@@ -1,21 +1,30 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, bytea, integer, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  booleanColumn,
+  byteaColumn,
+  defineRowShape,
+  integerColumn,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { OrganizationTier } from '#src/domain/access/limits.ts';
 
-export const profileShape = shape({
-  userId: uuid(),
-  email: text(),
-  firstName: text().nullable(),
-  lastName: text().nullable(),
-  displayName: text(),
-  hasPassword: boolean(),
-  hasAvatar: boolean(),
+export const profileRowShape = defineRowShape({
+  userId: uuidColumn(),
+  email: textColumn(),
+  firstName: textColumn().nullable(),
+  lastName: textColumn().nullable(),
+  displayName: textColumn(),
+  hasPassword: booleanColumn(),
+  hasAvatar: booleanColumn(),
   /** URL of the user's picture at the identity provider. */
-  avatarUrl: text().nullable(),
-  version: integer(),
+  avatarUrl: textColumn().nullable(),
+  version: integerColumn(),
 });
 
-export type Profile = Row<typeof profileShape>;
+export type Profile = SqlRow<typeof profileRowShape>;
 
 /** Changed names: undefined keeps a name, null removes it. */
 export type ProfileChange = {
@@ -24,32 +33,37 @@ export type ProfileChange = {
   displayName?: string | undefined;
 };
 
-export const membershipShape = shape({
-  orgId: uuid(),
-  orgName: text(),
-  tier: text<OrganizationTier>(),
-  userId: uuid(),
-  isOrgAdmin: boolean(),
+export const membershipRowShape = defineRowShape({
+  orgId: uuidColumn(),
+  orgName: textColumn(),
+  tier: textColumn<OrganizationTier>(),
+  userId: uuidColumn(),
+  isOrgAdmin: booleanColumn(),
 });
 
-export const userTeamShape = shape({ teamId: uuid(), name: text(), isTeamAdmin: boolean(), addedAt: timestamp() });
+export const userTeamRowShape = defineRowShape({
+  teamId: uuidColumn(),
+  name: textColumn(),
+  isTeamAdmin: booleanColumn(),
+  addedAt: timestampColumn(),
+});
 
-export type Membership = Row<typeof membershipShape> & { teams: Row<typeof userTeamShape>[] };
+export type Membership = SqlRow<typeof membershipRowShape> & { teams: SqlRow<typeof userTeamRowShape>[] };
 
-export class AvatarModel extends model(
+export class AvatarModel extends tableModel(
   'avatars',
   {
-    orgId: uuid(),
-    userId: uuid(),
-    content: bytea(),
-    sha256: text(),
-    updatedAt: timestamp(),
+    orgId: uuidColumn(),
+    userId: uuidColumn(),
+    content: byteaColumn(),
+    sha256: textColumn(),
+    updatedAt: timestampColumn(),
   },
   'userId',
 ) {}
 
 /** An avatar is a square WebP of at most 512 pixels per side. */
-export type Avatar = Pick<Row<typeof AvatarModel>, 'content' | 'sha256'>;
+export type Avatar = Pick<SqlRow<typeof AvatarModel>, 'content' | 'sha256'>;
 
 /** The avatar that other members see: the uploaded one, else the picture at the identity provider. */
 export type VisibleAvatar = ({ kind: 'stored' } & Avatar) | { kind: 'external'; url: string };

@@ -1,17 +1,24 @@
 import type { Knex } from 'knex';
-import { withoutUndefined } from '#src/adapters/postgres/base-model.ts';
-import { bytea, firstRow, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import { withoutUndefinedFields } from '#src/adapters/postgres/base-model.ts';
+import {
+  byteaColumn,
+  defineRowShape,
+  queryFirstRow,
+  queryRows,
+  type SqlRow,
+  textColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
 import {
   type Avatar,
   AvatarModel,
   type Membership,
-  membershipShape,
+  membershipRowShape,
   type Profile,
   type ProfileChange,
-  profileShape,
-  userTeamShape,
+  profileRowShape,
+  userTeamRowShape,
 } from './profile.model.ts';
 
 export function createProfileRepository(db: Knex) {
@@ -19,9 +26,9 @@ export function createProfileRepository(db: Knex) {
 
   return {
     async find(userId: string): Promise<Profile | undefined> {
-      return firstRow(
+      return queryFirstRow(
         db,
-        profileShape,
+        profileRowShape,
         `select id as user_id, email, first_name, last_name, display_name, avatar_url, version,
                 password_hash is not null as has_password,
                 exists (select from avatars where user_id = users.id) as has_avatar
@@ -35,7 +42,10 @@ export function createProfileRepository(db: Knex) {
     },
 
     async update(userId: string, { firstName, lastName, displayName }: ProfileChange): Promise<void> {
-      await user(userId).patch({ ...withoutUndefined({ firstName, lastName, displayName }), updatedAt: db.fn.now() });
+      await user(userId).patch({
+        ...withoutUndefinedFields({ firstName, lastName, displayName }),
+        updatedAt: db.fn.now(),
+      });
     },
 
     /** Finds the user's organization and teams; excludes disabled teams, and sorts by when the user joined. */
@@ -53,15 +63,19 @@ export function createProfileRepository(db: Knex) {
         .orderBy(['tm.addedAt', 't.id'])
         .select('t.id as teamId', 't.name', 'tm.isTeamAdmin', 'tm.addedAt');
       const [found, teams] = await Promise.all([
-        firstRow(db, membershipShape, memberships),
-        rows(db, userTeamShape, live),
+        queryFirstRow(db, membershipRowShape, memberships),
+        queryRows(db, userTeamRowShape, live),
       ]);
       return found && { ...found, teams };
     },
   };
 }
 
-const stored = shape({ content: bytea().nullable(), sha256: text().nullable(), externalUrl: text().nullable() });
+const stored = defineRowShape({
+  content: byteaColumn().nullable(),
+  sha256: textColumn().nullable(),
+  externalUrl: textColumn().nullable(),
+});
 
 type Owner = { orgId: string; userId: string };
 
@@ -89,7 +103,7 @@ export function createAvatarsRepository(db: Knex) {
     },
 
     /** Returns no avatar for disabled and deleted members. */
-    async find({ orgId, userId }: Owner): Promise<Row<typeof stored> | undefined> {
+    async find({ orgId, userId }: Owner): Promise<SqlRow<typeof stored> | undefined> {
       const member = UserModel.query(db)
         .alias('u')
         .join('memberships as m', 'm.userId', 'u.id')
@@ -99,7 +113,7 @@ export function createAvatarsRepository(db: Knex) {
         .whereNull('u.deletedAt')
         .whereNull('u.disabledAt')
         .select('a.content', 'a.sha256', 'u.avatarUrl as externalUrl');
-      return firstRow(db, stored, member);
+      return queryFirstRow(db, stored, member);
     },
   };
 }

@@ -1,15 +1,15 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { idParam } from '#src/http/request/validation.ts';
-import { fileAnswer, foundRedirect, ok, okWithVersion } from '#src/http/response/answers.ts';
-import { multipart, type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { fileAnswer, foundRedirectAnswer, okAnswer, okAnswerWithVersion } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute, multipartBody } from '#src/http/routing/route.ts';
 import type { Avatar } from './profile.model.ts';
 import { membershipSchema, profileSchema, toMembershipDto, toProfileDto, updateProfileBody } from './profile.schema.ts';
 import type { AvatarsService, ProfileService } from './profile.service.ts';
 
-export function profileRoutes(profiles: ProfileService): Route[] {
+export function profileRoutes(profiles: ProfileService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/entity/me/profile',
       operationId: 'getProfile',
@@ -19,10 +19,10 @@ export function profileRoutes(profiles: ProfileService): Route[] {
       responses: { 200: { description: 'The profile', schema: profileSchema } },
       handle: async ({ actor }) => {
         const profile = await profiles.get(actor);
-        return okWithVersion(toProfileDto(profile), profile);
+        return okAnswerWithVersion(toProfileDto(profile), profile);
       },
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/entity/me/profile',
       operationId: 'updateProfile',
@@ -33,9 +33,9 @@ export function profileRoutes(profiles: ProfileService): Route[] {
       body: updateProfileBody,
       responses: { 200: { description: 'The updated profile', schema: profileSchema } },
       handle: async ({ actor, body, expectedVersions }) =>
-        ok(toProfileDto(await profiles.update(actor, body, expectedVersions))),
+        okAnswer(toProfileDto(await profiles.update(actor, body, expectedVersions))),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/entity/me/membership',
       operationId: 'getMembership',
@@ -43,7 +43,7 @@ export function profileRoutes(profiles: ProfileService): Route[] {
       summary: 'Get your organization, your role in it and your teams',
       access: 'user',
       responses: { 200: { description: 'The membership', schema: membershipSchema } },
-      handle: async ({ actor }) => ok(toMembershipDto(await profiles.membership(actor))),
+      handle: async ({ actor }) => okAnswer(toMembershipDto(await profiles.membership(actor))),
     }),
   ];
 }
@@ -57,9 +57,9 @@ const avatarResponses = {
 } as const;
 const avatarErrors = ['avatar_not_found', 'range_not_satisfiable'] as const;
 
-export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService): Route[] {
+export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'post',
       path,
       operationId: 'uploadAvatar',
@@ -67,7 +67,7 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       summary: 'Upload an avatar: the centre of an image (PNG, JPEG, WebP or GIF of at most 5 MB)',
       access: 'user',
       limits: [{ limit: 'upload', by: 'user' }],
-      body: multipart({
+      body: multipartBody({
         fields: z.strictObject({}),
         store: (actor, upload) => avatars.receive(actor, upload),
         discard: (upload) => avatars.discard(upload),
@@ -76,10 +76,10 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       errors: ['unsupported_format', 'corrupt_document', 'too_large', 'conversion_timeout'],
       handle: async ({ actor, body, signal }) => {
         await avatars.put(actor, body.file, signal);
-        return ok(toProfileDto(await profiles.get(actor)));
+        return okAnswer(toProfileDto(await profiles.get(actor)));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path,
       operationId: 'getAvatar',
@@ -90,7 +90,7 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       errors: avatarErrors,
       handle: async ({ actor }) => avatarFile(await avatars.getOwn(actor)),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path,
       operationId: 'deleteAvatar',
@@ -100,17 +100,17 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       responses: profileResponse,
       handle: async ({ actor }) => {
         await avatars.remove(actor);
-        return ok(toProfileDto(await profiles.get(actor)));
+        return okAnswer(toProfileDto(await profiles.get(actor)));
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/entity/users/:user_id/avatar',
       operationId: 'getUserAvatar',
       tag: 'users',
       summary: 'Get the avatar of a member of your organization',
       access: 'organization:read',
-      params: z.strictObject({ user_id: idParam('avatar_not_found') }),
+      params: z.strictObject({ user_id: uuidPathParam('avatar_not_found') }),
       responses: {
         ...avatarResponses,
         302: { description: 'The member has uploaded no avatar; redirects to their picture at the identity provider' },
@@ -118,7 +118,7 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       errors: avatarErrors,
       handle: async ({ actor, params: { user_id } }) => {
         const avatar = await avatars.get(actor, user_id);
-        return avatar.kind === 'stored' ? avatarFile(avatar) : foundRedirect(avatar.url);
+        return avatar.kind === 'stored' ? avatarFile(avatar) : foundRedirectAnswer(avatar.url);
       },
     }),
   ];

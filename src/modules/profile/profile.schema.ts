@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, nameField, nullableNameField, tierField } from '#src/http/request/fields.ts';
+import { nameField, nullableNameField, tierField, uuidField } from '#src/http/request/fields.ts';
 import type { Membership, Profile } from './profile.model.ts';
 
 export const updateProfileBody = z
@@ -21,7 +21,7 @@ export const updateProfileBody = z
 
 export const profileSchema = z
   .strictObject({
-    user_id: idField,
+    user_id: uuidField,
     email: z.string(),
     first_name: z.string().nullable(),
     last_name: z.string().nullable(),
@@ -34,14 +34,14 @@ export const profileSchema = z
 
 export const membershipSchema = z
   .strictObject({
-    org_id: idField,
+    org_id: uuidField,
     org_name: z.string(),
     tier: tierField,
-    user_id: idField,
+    user_id: uuidField,
     is_org_admin: z.boolean(),
     teams: z.array(
       z.strictObject({
-        team_id: idField,
+        team_id: uuidField,
         name: z.string(),
         is_team_admin: z.boolean(),
         added_at: z.iso.datetime(),

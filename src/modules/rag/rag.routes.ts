@@ -1,32 +1,32 @@
 import { z } from 'zod';
-import { idParam } from '#src/http/request/validation.ts';
-import { ok, okWithVersion } from '#src/http/response/answers.ts';
-import { formOrJson, type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { okAnswer, okAnswerWithVersion } from '#src/http/response/answers.ts';
+import { defineRoute, formOrJsonBody, type HttpRoute } from '#src/http/routing/route.ts';
 import {
   chunkPreviewsSchema,
   fromPreviewDocumentFields,
   fromPreviewTextBody,
   fromRagConfigDto,
-  ingestAnswerSchema,
-  ingestBody,
+  ingestRequestBody,
+  ingestRequestResultSchema,
   previewDocumentFields,
   previewTextBody,
-  ragConfigAnswerSchema,
+  ragConfigResultSchema,
   ragConfigSchema,
   toChunkPreviewsDto,
-  toIngestAnswerDto,
+  toIngestRequestResultDto,
   toRagConfigDto,
 } from './rag.schema.ts';
 import type { RagService } from './rag.service.ts';
 
-const params = z.strictObject({ document_id: idParam('document_not_found') });
+const params = z.strictObject({ document_id: uuidPathParam('document_not_found') });
 
 /** Maximum size of a preview request: a million characters, of which some take six bytes in JSON. */
 const previewLimitBytes = 8 * 1024 ** 2;
 
-export function ragRoutes(rag: RagService): Route[] {
+export function ragRoutes(rag: RagService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/rag/config/:document_id',
       operationId: 'getRagConfig',
@@ -34,14 +34,14 @@ export function ragRoutes(rag: RagService): Route[] {
       summary: 'How a document is cut and found',
       access: 'document:read',
       params,
-      responses: { 200: { description: 'The configuration', schema: ragConfigAnswerSchema } },
+      responses: { 200: { description: 'The configuration', schema: ragConfigResultSchema } },
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) => {
         const { config, version } = await rag.getConfig(actor, document_id);
-        return okWithVersion({ config: toRagConfigDto(config) }, { version });
+        return okAnswerWithVersion({ config: toRagConfigDto(config) }, { version });
       },
     }),
-    route({
+    defineRoute({
       method: 'put',
       path: '/rag/config/:document_id',
       operationId: 'setRagConfig',
@@ -51,14 +51,14 @@ export function ragRoutes(rag: RagService): Route[] {
       takesIfMatch: true,
       params,
       body: ragConfigSchema,
-      responses: { 200: { description: 'The configuration as it is now', schema: ragConfigAnswerSchema } },
+      responses: { 200: { description: 'The configuration as it is now', schema: ragConfigResultSchema } },
       errors: ['document_not_found', 'forbidden', 'unknown_model', 'model_unavailable'],
       handle: async ({ actor, params: { document_id }, body, expectedVersions }) => {
         const config = await rag.setConfig(actor, document_id, fromRagConfigDto(body), expectedVersions);
-        return ok({ config: toRagConfigDto(config) });
+        return okAnswer({ config: toRagConfigDto(config) });
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/rag/ingest/:document_id',
       operationId: 'ingestDocument',
@@ -66,14 +66,14 @@ export function ragRoutes(rag: RagService): Route[] {
       summary: 'Chunk and embed a document where that is needed, or once more from its original',
       access: 'document:write',
       params,
-      body: ingestBody,
+      body: ingestRequestBody,
       idempotent: true,
-      responses: { 200: { description: 'The jobs that do it, or have done it', schema: ingestAnswerSchema } },
+      responses: { 200: { description: 'The jobs that do it, or have done it', schema: ingestRequestResultSchema } },
       errors: ['document_not_found', 'forbidden'],
       handle: async ({ actor, params: { document_id }, body, newId }) =>
-        ok(toIngestAnswerDto(await rag.ingest(actor, document_id, { ...body, reservedId: newId }))),
+        okAnswer(toIngestRequestResultDto(await rag.ingest(actor, document_id, { ...body, reservedId: newId }))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/rag/chunks/preview',
       operationId: 'previewChunks',
@@ -86,9 +86,9 @@ export function ragRoutes(rag: RagService): Route[] {
       responses: { 200: { description: 'The chunks, in order', schema: chunkPreviewsSchema } },
       errors: ['preview_too_large', 'too_large', 'unknown_model', 'model_unavailable'],
       handle: async ({ actor, body, signal }) =>
-        ok(toChunkPreviewsDto(await rag.previewText(actor, fromPreviewTextBody(body), signal))),
+        okAnswer(toChunkPreviewsDto(await rag.previewText(actor, fromPreviewTextBody(body), signal))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/rag/documents/:document_id/chunks/preview',
       operationId: 'previewDocumentChunks',
@@ -97,12 +97,12 @@ export function ragRoutes(rag: RagService): Route[] {
       access: 'document:read',
       limits: [{ limit: 'preview', by: 'user' }],
       params,
-      body: formOrJson(previewDocumentFields),
+      body: formOrJsonBody(previewDocumentFields),
       responses: { 200: { description: 'The chunks, in order', schema: chunkPreviewsSchema } },
       errors: ['document_not_found', 'document_not_converted', 'preview_too_large', 'too_large', 'model_unavailable'],
       handle: async ({ actor, params: { document_id }, body, signal }) => {
         const chunking = fromPreviewDocumentFields(body);
-        return ok(toChunkPreviewsDto(await rag.previewDocument(actor, document_id, chunking, signal)));
+        return okAnswer(toChunkPreviewsDto(await rag.previewDocument(actor, document_id, chunking, signal)));
       },
     }),
   ];

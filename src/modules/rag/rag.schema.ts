@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { jobPartId } from '#src/contracts/workflow-ids.ts';
+import { workflowPartJobId } from '#src/contracts/workflow-ids.ts';
 import {
   type ChunkingOptions,
-  isOverlapBelowTarget,
+  isChunkOverlapBelowTarget,
   maxChunkTargetTokens,
   type RagConfig,
 } from '#src/domain/documents/rag-config.ts';
-import { idField, integerField, notBlankPattern } from '#src/http/request/fields.ts';
-import type { ChunkPreview, IngestAnswer, TextToPreview } from './rag.service.ts';
+import { integerField, notBlankPattern, uuidField } from '#src/http/request/fields.ts';
+import type { ChunkPreview, ChunkPreviewText, IngestRequestResult } from './rag.service.ts';
 
 /** Maximum number of hits of one search (BM25 or vector). The fusion uses fewer, so more hits would only cost time. */
 const maxLegLimit = 1_000;
@@ -22,7 +22,8 @@ const chunkingFields = {
 };
 
 const chunkingSchema = z.strictObject(chunkingFields).superRefine((chunking, context) => {
-  if (isOverlapBelowTarget({ targetTokens: chunking.target_tokens, overlapTokens: chunking.overlap_tokens })) return;
+  if (isChunkOverlapBelowTarget({ targetTokens: chunking.target_tokens, overlapTokens: chunking.overlap_tokens }))
+    return;
   context.addIssue({ code: 'custom', path: ['overlap_tokens'], message: 'must be less than target_tokens' });
 });
 
@@ -44,14 +45,14 @@ export const ragConfigSchema = z.strictObject({
   embedding: z.strictObject({ model: z.string().min(1).max(200) }),
 });
 
-export const ragConfigAnswerSchema = z.strictObject({ config: ragConfigSchema });
+export const ragConfigResultSchema = z.strictObject({ config: ragConfigSchema });
 
-export const ingestBody = z.strictObject({
+export const ingestRequestBody = z.strictObject({
   redo: z.boolean().default(false).describe('Delete the existing chunks first.'),
 });
 
-export const ingestAnswerSchema = z.strictObject({
-  document_id: idField,
+export const ingestRequestResultSchema = z.strictObject({
+  document_id: uuidField,
   parse_job_id: z.string(),
   converter_job_id: z.string(),
   chunking_job_id: z.string(),
@@ -159,8 +160,8 @@ export function fromRagConfigDto({ chunking, retrieval, reranking, embedding }: 
   };
 }
 
-export function toIngestAnswerDto(answer: IngestAnswer): z.infer<typeof ingestAnswerSchema> {
-  const part = (stage: string) => jobPartId(answer.jobId, stage);
+export function toIngestRequestResultDto(answer: IngestRequestResult): z.infer<typeof ingestRequestResultSchema> {
+  const part = (stage: string) => workflowPartJobId(answer.jobId, stage);
   return {
     document_id: answer.documentId,
     parse_job_id: part('parse'),
@@ -175,7 +176,7 @@ export function toIngestAnswerDto(answer: IngestAnswer): z.infer<typeof ingestAn
   };
 }
 
-export function fromPreviewTextBody({ content, config = {} }: z.infer<typeof previewTextBody>): TextToPreview {
+export function fromPreviewTextBody({ content, config = {} }: z.infer<typeof previewTextBody>): ChunkPreviewText {
   const { method, target_tokens, overlap_tokens } = config.chunking ?? config;
   return {
     content,

@@ -4,19 +4,19 @@ import type { Chunk } from '#src/domain/documents/chunking.ts';
 import {
   applyChunkingOptions,
   type ChunkingOptions,
-  isOverlapBelowTarget,
+  isChunkOverlapBelowTarget,
   type RagConfig,
 } from '#src/domain/documents/rag-config.ts';
-import { appError, type ExpectedVersions, fieldError, requireExpectedVersion } from '#src/errors.ts';
+import { appError, fieldError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type {
   ChunkContextsService,
-  ChunkingCallOptions,
   DocumentChunkerService,
+  DocumentChunkingOptions,
 } from '#src/modules/ingestion/chunking.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { FairQueue } from '#src/ports/load-control.ts';
+import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
 
 /** Maximum number of sentences that a preview embeds: some seconds on two cores, while the user waits. */
@@ -37,9 +37,9 @@ export type ChunkPreview = Pick<Chunk, 'index' | 'content' | 'tokenCount' | 'chu
  * A text to preview that is not a document. `embeddingModel` is for semantic chunking; undefined for the deployment's
  * default model.
  */
-export type TextToPreview = { content: string; chunking: ChunkingOptions; embeddingModel: string | undefined };
+export type ChunkPreviewText = { content: string; chunking: ChunkingOptions; embeddingModel: string | undefined };
 
-export type IngestAnswer = {
+export type IngestRequestResult = {
   documentId: string;
   jobId: string;
   queued: boolean;
@@ -61,7 +61,7 @@ export function createRagService(deps: {
   /** Embeds previewed texts without the embedding cache, which is only for texts of stored documents. */
   embedders: EmbedderFactory;
   defaultConfig: () => Promise<RagConfig>;
-  previewQueue: FairQueue;
+  previewQueue: FairWorkQueue;
 }) {
   const { db, documents, generations, models, documentChunker, chunkContexts, embedders, defaultConfig, previewQueue } =
     deps;
@@ -79,8 +79,8 @@ export function createRagService(deps: {
       return generations.openIfNeeded(trx, actor, document, { reservedId });
     });
 
-  function chunkingStep(orgId: string, model: string, signal: AbortSignal): ChunkingCallOptions {
-    const embed: ChunkingCallOptions['embed'] = (windows, windowsTotal) => {
+  function chunkingStep(orgId: string, model: string, signal: AbortSignal): DocumentChunkingOptions {
+    const embed: DocumentChunkingOptions['embed'] = (windows, windowsTotal) => {
       if (windowsTotal > maxPreviewWindows) {
         throw appError('preview_too_large', {
           detail: `A preview of semantic chunking takes at most ${maxPreviewWindows} sentences; this text has ${windowsTotal}.`,
@@ -106,7 +106,7 @@ export function createRagService(deps: {
       actor: Actor,
       documentId: string,
       config: RagConfig,
-      expected: ExpectedVersions,
+      expected: VersionsOfIfMatch,
     ): Promise<RagConfig> {
       const { model } = config.embedding;
       // Checks the model before the document is locked, because this may call the provider.
@@ -121,7 +121,7 @@ export function createRagService(deps: {
       return config;
     },
 
-    async ingest(actor: RequestActor, documentId: string, request: IngestRequest): Promise<IngestAnswer> {
+    async ingest(actor: RequestActor, documentId: string, request: IngestRequest): Promise<IngestRequestResult> {
       const plan = await openGeneration(actor, documentId, request);
       // Reads the state before the job starts, so that a new ingestion is always reported as incomplete.
       const { chunkingComplete, embeddingComplete } = await documents.getView(actor, documentId);
@@ -134,7 +134,7 @@ export function createRagService(deps: {
      */
     async previewText(
       { orgId }: Actor,
-      { content, chunking, embeddingModel }: TextToPreview,
+      { content, chunking, embeddingModel }: ChunkPreviewText,
       signal: AbortSignal,
     ): Promise<ChunkPreview[]> {
       const config = applyChunkingOptions(await defaultConfig(), chunking);
@@ -177,7 +177,7 @@ export function createRagService(deps: {
 }
 
 function requireOverlapBelowTarget({ chunking }: RagConfig, path: string): void {
-  if (!isOverlapBelowTarget(chunking)) throw fieldError(path, 'must be less than target_tokens');
+  if (!isChunkOverlapBelowTarget(chunking)) throw fieldError(path, 'must be less than target_tokens');
 }
 
 function requireFewChunks(body: string, { chunking: { targetTokens, overlapTokens } }: RagConfig): void {

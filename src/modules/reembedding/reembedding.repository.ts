@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
-import { bigint, oneRow, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigintColumn, defineRowShape, queryOneRow } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel } from '#src/modules/auth/auth.model.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 
-const counted = shape({ count: bigint() });
+const counted = defineRowShape({ count: bigintColumn() });
 
 export function createReembeddingRepository(db: Knex) {
   /** Selects documents whose vectors, or whose next ingestion, use another embedding model. */
@@ -33,11 +33,11 @@ export function createReembeddingRepository(db: Knex) {
         .where({ orgId })
         .whereNull('deletedAt')
         .whereRaw(`rag_config #>> '{embedding,model}' <> ?`, [model]);
-      return (await oneRow(db, counted, ofAnotherModel.count())).count;
+      return (await queryOneRow(db, counted, ofAnotherModel.count())).count;
     },
 
     async countOutdated(of: { orgId: string; model: string }): Promise<number> {
-      return (await oneRow(db, counted, outdated(of).count())).count;
+      return (await queryOneRow(db, counted, outdated(of).count())).count;
     },
 
     async listOutdatedIds(

@@ -2,18 +2,18 @@ import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts'
 import {
   compareByScoreThenId,
   mergeRetrievalGroups,
-  type RetrievalGroup,
   type RetrievalHit,
+  type RetrievalHitsOfGroup,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
-  chooseSearchesByOwnSettings,
-  createSearchLegRunner,
-  type PlannedSearch,
+  type ChunkSearch,
+  type ChunkSearchDeps,
+  chooseGroupsSearchedByOwnSettings,
+  createChunkSearchRunner,
+  type PlannedGroupSearch,
   planGroupSearches,
-  type SearchLeg,
-  type SearchLegDeps,
 } from './leg-search.ts';
 import type { RetrievalCandidate, RetrievalDegradation } from './retrieval.model.ts';
 import type { RetrievalRepository } from './retrieval.repository.ts';
@@ -33,7 +33,7 @@ const changeSeconds = 1;
  * `found` holds the hits of a BM25 or vector search. `confirmed` holds those that Postgres confirms: readable, in the
  * active generation, and with the settings that the search used.
  */
-type Answer = SearchLeg & { found: readonly RetrievalHit[]; confirmed: readonly ConfirmedHit[] };
+type Answer = ChunkSearch & { found: readonly RetrievalHit[]; confirmed: readonly ConfirmedHit[] };
 
 type ConfirmedHit = RetrievalHit & { rrfK: number };
 
@@ -44,9 +44,9 @@ export type GroupSearchQuery = {
   signal: AbortSignal;
 };
 
-export function createGroupSearch(deps: SearchLegDeps & { repository: RetrievalRepository }) {
+export function createGroupSearch(deps: ChunkSearchDeps & { repository: RetrievalRepository }) {
   const { repository } = deps;
-  const startLegs = createSearchLegRunner(deps);
+  const startLegs = createChunkSearchRunner(deps);
 
   /**
    * @returns the best hits of all groups, best first. A BM25 or vector search that fails is skipped and reported as a
@@ -60,7 +60,7 @@ export function createGroupSearch(deps: SearchLegDeps & { repository: RetrievalR
     const documents = readableDocuments(actor, query);
     const legs = startLegs(documents, query);
 
-    async function ask(asked: readonly SearchLeg[]): Promise<Answer[]> {
+    async function ask(asked: readonly ChunkSearch[]): Promise<Answer[]> {
       const found = await Promise.all(asked.map((leg) => legs.search(leg)));
       const isSilent = asked.length > 0 && found.every((hits) => hits === null);
       if (isSilent && asked[0]?.onlyDocumentIds === undefined) throw noLegAnswered(legs.degradations());
@@ -84,7 +84,7 @@ export function createGroupSearch(deps: SearchLegDeps & { repository: RetrievalR
     async function search(depth: number): Promise<{ candidates: RetrievalCandidate[]; isIncomplete: boolean }> {
       const beganMs = performance.now();
       const groups = await repository.listGroups(documents);
-      const own = await chooseSearchesByOwnSettings(groups, () => repository.countReadable(documents));
+      const own = await chooseGroupsSearchedByOwnSettings(groups, () => repository.countReadable(documents));
       const answers = await ask(legsOf(planGroupSearches(groups, own), depth));
       const again = await askChanged(own, depth, beganMs);
       const isFirstSearch = depth === 1 && again.length === 0;
@@ -122,15 +122,15 @@ function readableDocuments(
 }
 
 /** Lists the BM25 and vector searches to run. BM25 searches come first, because they need no embedding. */
-function legsOf(searches: readonly PlannedSearch[], depth: number): SearchLeg[] {
+function legsOf(searches: readonly PlannedGroupSearch[], depth: number): ChunkSearch[] {
   const words = searches.filter(({ settings }) => settings.mode !== 'vector');
   const semantic = searches.filter(({ settings }) => settings.mode !== 'word_match');
   return [
-    ...words.map((search): SearchLeg => {
+    ...words.map((search): ChunkSearch => {
       const limit = search.settings.wordMatchLimit;
       return { search, kind: 'words', limit, asked: limit };
     }),
-    ...semantic.map((search): SearchLeg => {
+    ...semantic.map((search): ChunkSearch => {
       const limit = search.settings.vectorLimit;
       return { search, kind: 'vectors', limit, asked: Math.min(depth * limit, deepestSearch) };
     }),
@@ -154,7 +154,7 @@ function noLegAnswered(degradations: readonly RetrievalDegradation[]) {
   return appError('service_unavailable', { detail: `${cause} Try again in a moment.` });
 }
 
-function confirm(leg: SearchLeg, found: readonly RetrievalHit[], signatures: ReadonlyMap<string, string>): Answer {
+function confirm(leg: ChunkSearch, found: readonly RetrievalHit[], signatures: ReadonlyMap<string, string>): Answer {
   const rrfKs = new Map(leg.search.groups.map(({ signature, settings }) => [signature, settings.rrfK]));
   const confirmed = found.flatMap((hit): ConfirmedHit[] => {
     const rrfK = rrfKs.get(signatures.get(hit.id) ?? '');
@@ -172,7 +172,7 @@ function join(answers: readonly Answer[]): Answer[] {
   });
 }
 
-function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {
+function groupsOf(answers: readonly Answer[]): RetrievalHitsOfGroup[] {
   const bySearch = Map.groupBy(answers, ({ search }) => search.key);
   return Array.from(bySearch.values()).flatMap((legs) => {
     const rrfKs = new Set(legs.flatMap(({ confirmed }) => confirmed.map(({ rrfK }) => rrfK)));
@@ -187,6 +187,6 @@ function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {
  * Key under which hits of several groups are merged: one BM25 list, since all share an index, and one list per
  * embedding model, since scores are comparable only within a model.
  */
-function nameOf({ search, kind }: SearchLeg): string {
+function nameOf({ search, kind }: ChunkSearch): string {
   return kind === 'words' ? kind : `${kind} of ${search.embeddingModel}`;
 }

@@ -5,7 +5,7 @@ import type { RetrievalHit } from '#src/domain/retrieval/fusion-and-reranking.ts
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { FairQueue } from '#src/ports/load-control.ts';
+import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { ReadableDocumentsFilter, VectorStore } from '#src/ports/vector-store.ts';
 import type { DocumentGroup, RetrievalDegradation } from './retrieval.model.ts';
@@ -15,7 +15,7 @@ import { createWordSearchRepository } from './word-search.repository.ts';
  * Document groups that are searched together, because their settings differ only in `rrf_k`, which does not affect
  * searching. Limits and minimum similarity apply to all of them together.
  */
-export type PlannedSearch = {
+export type PlannedGroupSearch = {
   key: string;
   groups: readonly DocumentGroup[];
   settings: Omit<RagConfig['retrieval'], 'rrfK'>;
@@ -26,25 +26,27 @@ export type PlannedSearch = {
  * Maximum number of searches by document groups' own settings per question, to bound its cost. Three or four different
  * configurations are usual.
  */
-export const maxSearchesByOwnSettings = 16;
+export const maxGroupsSearchedByOwnSettings = 16;
 
 /**
  * Chooses the groups that are searched by their own settings: all, or those with the most documents if there are too
  * many.
  * @param count returns the number of readable documents by group signature
  */
-export async function chooseSearchesByOwnSettings(
+export async function chooseGroupsSearchedByOwnSettings(
   groups: readonly DocumentGroup[],
   count: () => Promise<ReadonlyMap<string, number>>,
 ): Promise<ReadonlySet<string>> {
   const alike = Map.groupBy(groups, keyOf);
-  if (alike.size <= maxSearchesByOwnSettings) return new Set(alike.keys());
+  if (alike.size <= maxGroupsSearchedByOwnSettings) return new Set(alike.keys());
   const counts = await count();
   const sizes = Array.from(alike, ([key, members]) => {
     return { key, size: members.reduce((sum, { signature }) => sum + (counts.get(signature) ?? 0), 0) };
   });
   // Sorts groups of equal size by key, so that a repeated question gets the same answer.
-  const largest = sizes.sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1)).slice(0, maxSearchesByOwnSettings);
+  const largest = sizes
+    .sort((a, b) => b.size - a.size || (a.key < b.key ? -1 : 1))
+    .slice(0, maxGroupsSearchedByOwnSettings);
   return new Set(largest.map(({ key }) => key));
 }
 
@@ -52,7 +54,7 @@ export async function chooseSearchesByOwnSettings(
  * Plans one search per distinct own settings. The groups that are not in `own` are searched by the default settings,
  * together per embedding model.
  */
-export function planGroupSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedSearch[] {
+export function planGroupSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedGroupSearch[] {
   const planned = groups.map((group) => {
     const key = keyOf(group);
     return own.has(key) ? { key, group } : { key: `others ${group.embeddingModel}`, group: asNew(group) };
@@ -79,15 +81,15 @@ function asNew(group: DocumentGroup): DocumentGroup {
  * A leg is one BM25 search or one vector search of a question, optionally restricted to some documents. It requests
  * `asked` hits, of which `limit` are used.
  */
-export type SearchLeg = {
-  search: PlannedSearch;
+export type ChunkSearch = {
+  search: PlannedGroupSearch;
   kind: 'words' | 'vectors';
   limit: number;
   asked: number;
   onlyDocumentIds?: readonly string[] | undefined;
 };
 
-export type SearchLegDeps = {
+export type ChunkSearchDeps = {
   db: Knex;
   vectors: Pick<VectorStore, 'search'>;
   embedders: EmbedderFactory;
@@ -98,7 +100,7 @@ export type SearchLegDeps = {
    * Queues that limit the concurrent searches of this process, fair among organizations, so that other requests get
    * database connections. BM25 and vector searches have separate queues, because the vector store may not answer.
    */
-  inTurn: Record<SearchLeg['kind'], FairQueue>;
+  inTurn: Record<ChunkSearch['kind'], FairWorkQueue>;
   /**
    * Timeout of each BM25 or vector search. A user is waiting, so a result without a slow one is better than a late
    * result.
@@ -106,7 +108,7 @@ export type SearchLegDeps = {
   timeoutMs?: number;
 };
 
-export function createSearchLegRunner(deps: SearchLegDeps) {
+export function createChunkSearchRunner(deps: ChunkSearchDeps) {
   const { db, vectors, embedders, analyze, models, logger, inTurn, timeoutMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);
 
@@ -143,13 +145,13 @@ export function createSearchLegRunner(deps: SearchLegDeps) {
       return vector;
     }
 
-    const readableOf = ({ search, onlyDocumentIds }: SearchLeg): ReadableDocumentsFilter => ({
+    const readableOf = ({ search, onlyDocumentIds }: ChunkSearch): ReadableDocumentsFilter => ({
       ...documents,
       retrievalSettings: search.groups.map(({ retrievalSettings }) => retrievalSettings),
       ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
     });
 
-    async function byWords(leg: SearchLeg): Promise<RetrievalHit[] | null> {
+    async function byWords(leg: ChunkSearch): Promise<RetrievalHit[] | null> {
       const { search, asked: limit } = leg;
       signal.throwIfAborted();
       // After a BM25 search has timed out, another one would time out too.
@@ -164,7 +166,7 @@ export function createSearchLegRunner(deps: SearchLegDeps) {
       }
     }
 
-    async function byVectors(leg: SearchLeg): Promise<RetrievalHit[] | null> {
+    async function byVectors(leg: ChunkSearch): Promise<RetrievalHit[] | null> {
       const { search, asked: limit } = leg;
       const { embeddingModel: model, settings } = search;
       const vector = await queryVector(model);
@@ -185,7 +187,7 @@ export function createSearchLegRunner(deps: SearchLegDeps) {
     }
 
     return {
-      search: (leg: SearchLeg): Promise<RetrievalHit[] | null> =>
+      search: (leg: ChunkSearch): Promise<RetrievalHit[] | null> =>
         leg.kind === 'words' ? inTurn.words(documents.orgId, () => byWords(leg)) : byVectors(leg),
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { formatPassageBlocks, passageBlockRules } from '#src/domain/chat/context-blocks.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
-import { orderByRanking, orderByScore, orderByScoreAndRank } from '#src/domain/retrieval/fusion-and-reranking.ts';
+import { orderByRankNumbers, orderByScore, orderByScoreAndRank } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, Reranker } from '#src/ports/models.ts';
@@ -88,7 +88,7 @@ export function createPassageRanker(deps: {
       responseSchema: { name: 'ranking', schema: z.toJSONSchema(rankingSchema) },
       signal,
     });
-    const ranked = orderByRanking(passages, readRanking(text));
+    const ranked = orderByRankNumbers(passages, readRanking(text));
     if (ranked === null) throw invalid('it does not name each passage exactly once');
     return ranked;
   }

@@ -1,62 +1,62 @@
 import {
-  bigint,
-  double,
-  integer,
-  json,
-  type Row,
-  shape,
-  text,
-  timestamp,
-  uuid,
+  bigintColumn,
+  defineRowShape,
+  doubleColumn,
+  integerColumn,
+  jsonColumn,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
 /** A chunk that a BM25 search found. Scores are comparable only within one search. */
-export const wordSearchHit = shape({ chunkId: uuid(), score: double() });
-export type WordSearchHit = Row<typeof wordSearchHit>;
+export const wordSearchHitRowShape = defineRowShape({ chunkId: uuidColumn(), score: doubleColumn() });
+export type WordSearchHit = SqlRow<typeof wordSearchHitRowShape>;
 
 /** A passage that a word search found. It contains `termCount` of the query's terms. */
-export const passageHit = shape({
-  documentId: uuid(),
-  generation: integer(),
-  chunkIndex: integer(),
-  score: double(),
-  termCount: bigint(),
-  updatedAt: timestamp(),
+export const passageHitRowShape = defineRowShape({
+  documentId: uuidColumn(),
+  generation: integerColumn(),
+  chunkIndex: integerColumn(),
+  score: doubleColumn(),
+  termCount: bigintColumn(),
+  updatedAt: timestampColumn(),
 });
-export type PassageHit = Row<typeof passageHit>;
+export type PassageHit = SqlRow<typeof passageHitRowShape>;
 
 /** A group of documents with the same retrieval settings and the same embedding model. */
-export const documentGroup = shape({
-  signature: text(),
-  settings: json<RagConfig['retrieval']>(),
-  retrievalSettings: text(),
-  embeddingModel: text(),
+export const documentGroupRowShape = defineRowShape({
+  signature: textColumn(),
+  settings: jsonColumn<RagConfig['retrieval']>(),
+  retrievalSettings: textColumn(),
+  embeddingModel: textColumn(),
 });
 
-export type DocumentGroup = Row<typeof documentGroup>;
+export type DocumentGroup = SqlRow<typeof documentGroupRowShape>;
 
 /** A chunk that is readable for the caller, with the fields that a prompt needs. */
-const retrievedChunk = shape({
-  chunkId: uuid(),
-  documentId: uuid(),
-  documentName: text(),
-  pageNumber: integer(),
-  content: text(),
-  tokenCount: integer(),
-  embeddingModel: text(),
+const retrievedChunk = defineRowShape({
+  chunkId: uuidColumn(),
+  documentId: uuidColumn(),
+  documentName: textColumn(),
+  pageNumber: integerColumn(),
+  content: textColumn(),
+  tokenCount: integerColumn(),
+  embeddingModel: textColumn(),
 });
-export type RetrievedChunk = Row<typeof retrievedChunk>;
+export type RetrievedChunk = SqlRow<typeof retrievedChunk>;
 
-export const retrievalCandidate = shape({
+export const retrievalCandidateRowShape = defineRowShape({
   ...retrievedChunk.columns,
-  signature: text(),
-  reranking: json<RagConfig['reranking']>(),
+  signature: textColumn(),
+  reranking: jsonColumn<RagConfig['reranking']>(),
 });
-export type RetrievalCandidate = Row<typeof retrievalCandidate>;
+export type RetrievalCandidate = SqlRow<typeof retrievalCandidateRowShape>;
 
-export const documentPartChunk = shape({ ...retrievedChunk.columns, chunkCount: integer() });
-export type DocumentPartChunk = Row<typeof documentPartChunk>;
+export const documentPartChunkRowShape = defineRowShape({ ...retrievedChunk.columns, chunkCount: integerColumn() });
+export type DocumentPartChunk = SqlRow<typeof documentPartChunkRowShape>;
 
 export type RetrievalDegradation = {
   reason: 'embedder_unavailable' | 'vector_store_unavailable' | 'word_search_unavailable' | 'reranker_unavailable';

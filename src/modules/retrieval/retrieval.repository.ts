@@ -1,16 +1,20 @@
 import type { Knex } from 'knex';
-import { isReadableSql, readableBindings, whereReadable } from '#src/adapters/postgres/readable.ts';
-import { integer, rows, shape, text, uuid } from '#src/adapters/postgres/shapes.ts';
+import {
+  readableDocumentBindings,
+  readableDocumentConditionSql,
+  whereReadableByActor,
+} from '#src/adapters/postgres/readable.ts';
+import { defineRowShape, integerColumn, queryRows, textColumn, uuidColumn } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
   type DocumentGroup,
   type DocumentPartChunk,
-  documentGroup,
-  documentPartChunk,
+  documentGroupRowShape,
+  documentPartChunkRowShape,
   type RetrievalCandidate,
-  retrievalCandidate,
+  retrievalCandidateRowShape,
 } from './retrieval.model.ts';
 
 /**
@@ -24,15 +28,15 @@ const maxChanged = 1_000;
 /** Number of documents of a group that are checked first; usually the caller may read one of them. */
 const documentsSampled = 500;
 
-const countOfGroup = shape({ signature: text(), documents: integer() });
-const signatureOfChunk = shape({ id: uuid(), signature: text() });
-const someId = shape({ id: uuid() });
+const countOfGroup = defineRowShape({ signature: textColumn(), documents: integerColumn() });
+const signatureOfChunk = defineRowShape({ id: uuidColumn(), signature: textColumn() });
+const someId = defineRowShape({ id: uuidColumn() });
 
 export type RetrievalRepository = ReturnType<typeof createRetrievalRepository>;
 
 export function createRetrievalRepository(db: Knex) {
   const readableChunks = (actor: Actor, chunkIds: readonly string[]) =>
-    whereReadable(db('documents as d'), actor, 'd')
+    whereReadableByActor(db('documents as d'), actor, 'd')
       .join('chunks as c', (on) =>
         on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
       )
@@ -42,7 +46,7 @@ export function createRetrievalRepository(db: Knex) {
     db('documents as d')
       .whereNull('d.deletedAt')
       .whereNotNull('d.activeGeneration')
-      .whereRaw(isReadableSql, readableBindings(readable));
+      .whereRaw(readableDocumentConditionSql, readableDocumentBindings(readable));
 
   return {
     /**
@@ -55,9 +59,9 @@ export function createRetrievalRepository(db: Knex) {
       const ofGroup = `select * from documents
                where ${isActive} and retrieval_settings = s.retrieval_settings
                  and active_embedding_model = s.active_embedding_model`;
-      return rows(
+      return queryRows(
         db,
-        documentGroup,
+        documentGroupRowShape,
         `with recursive signatures as (
            (select retrieval_settings, active_embedding_model from documents
             where ${isActive}
@@ -75,10 +79,10 @@ export function createRetrievalRepository(db: Knex) {
          select retrieval_settings, retrieval_settings::jsonb as settings, active_embedding_model as embedding_model,
                 ${signatureOf('s')}
          from signatures s
-         where exists (select from (${ofGroup} limit ${documentsSampled}) d where ${isReadableSql})
+         where exists (select from (${ofGroup} limit ${documentsSampled}) d where ${readableDocumentConditionSql})
            -- A count, because the planner would scan for exists in the order of the group.
-           or (select count(*) from (${ofGroup}) d where ${isReadableSql}) > 0`,
-        readableBindings(readable),
+           or (select count(*) from (${ofGroup}) d where ${readableDocumentConditionSql}) > 0`,
+        readableDocumentBindings(readable),
       );
     },
 
@@ -86,7 +90,7 @@ export function createRetrievalRepository(db: Knex) {
       const counts = activeDocuments(readable)
         .select(db.raw(signatureOf('d')), db.raw('count(*)::integer as documents'))
         .groupBy('signature');
-      return new Map((await rows(db, countOfGroup, counts)).map((row) => [row.signature, row.documents]));
+      return new Map((await queryRows(db, countOfGroup, counts)).map((row) => [row.signature, row.documents]));
     },
 
     /**
@@ -99,14 +103,14 @@ export function createRetrievalRepository(db: Knex) {
         .orderBy('updatedAt', 'desc')
         .limit(maxChanged)
         .select('d.id');
-      return (await rows(db, someId, changed)).map(({ id }) => id);
+      return (await queryRows(db, someId, changed)).map(({ id }) => id);
     },
 
     /** @returns the group signatures by chunk id, only of chunks that are readable and in the active generation */
     async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, string>> {
       if (chunkIds.length === 0) return new Map();
       const found = readableChunks(actor, chunkIds).select('c.id', db.raw(signatureOf('d')));
-      return new Map((await rows(db, signatureOfChunk, found)).map((row) => [row.id, row.signature]));
+      return new Map((await queryRows(db, signatureOfChunk, found)).map((row) => [row.id, row.signature]));
     },
 
     async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<RetrievalCandidate[]> {
@@ -119,7 +123,7 @@ export function createRetrievalRepository(db: Knex) {
           db.raw("d.rag_config -> 'reranking' as reranking"),
         ],
       );
-      return rows(db, retrievalCandidate, found);
+      return queryRows(db, retrievalCandidateRowShape, found);
     },
 
     async loadRun(
@@ -129,7 +133,7 @@ export function createRetrievalRepository(db: Knex) {
     ): Promise<DocumentPartChunk[]> {
       const ofActive =
         'from chunks a where a.org_id = d.org_id and a.document_id = d.id and a.generation = d.active_generation';
-      const run = whereReadable(db('documents as d'), actor, 'd')
+      const run = whereReadableByActor(db('documents as d'), actor, 'd')
         .join('chunks as c', (on) =>
           on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
         )
@@ -142,17 +146,17 @@ export function createRetrievalRepository(db: Knex) {
           'd.activeEmbeddingModel as embeddingModel',
           db.raw(`(select count(*)::integer ${ofActive}) as chunk_count`),
         );
-      return rows(db, documentPartChunk, run);
+      return queryRows(db, documentPartChunkRowShape, run);
     },
 
     async readableChunkIds(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {
       const found = readableChunks(actor, chunkIds).select('c.id');
-      return new Set((await rows(db, someId, found)).map(({ id }) => id));
+      return new Set((await queryRows(db, someId, found)).map(({ id }) => id));
     },
 
     async readableDocumentIds(actor: Actor, documentIds: readonly string[]): Promise<Set<string>> {
       if (documentIds.length === 0) return new Set();
-      const found = await whereReadable(DocumentModel.table(db), actor, 'documents')
+      const found = await whereReadableByActor(DocumentModel.table(db), actor, 'documents')
         .whereIn('id', documentIds)
         .select('id');
       return new Set(found.map(({ id }) => id));

@@ -1,12 +1,16 @@
 import { validate as isUuid } from 'uuid';
 import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import { promptChunkLimits, selectChunksForPrompt } from '#src/domain/chat/context-window.ts';
-import { keepTopKOfGroups, planReranking, type RerankingOptions } from '#src/domain/retrieval/fusion-and-reranking.ts';
+import {
+  chooseRerankerType,
+  keepTopHitsOfGroups,
+  type RerankingOptions,
+} from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import { createGroupSearch, type GroupSearchQuery } from './group-search.ts';
-import type { SearchLegDeps } from './leg-search.ts';
+import type { ChunkSearchDeps } from './leg-search.ts';
 import type { PassageRanker } from './passage-ranker.ts';
 import type {
   PassageHit,
@@ -32,7 +36,7 @@ const enough = 50;
  */
 const passages = 600;
 
-export function createPassageSearch(deps: Pick<SearchLegDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
+export function createPassageSearch(deps: Pick<ChunkSearchDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
   const { searchPassages } = createWordSearchRepository(deps.db, effort);
 
   return (actor: Actor, query: string): Promise<PassageHit[]> => {
@@ -65,7 +69,7 @@ type Ranking = { ranked: RetrievalCandidate[]; degradations: RetrievalDegradatio
  * Finds passages that answer a question, in the documents that the actor may read and by their own retrieval settings.
  */
 export function createRetrievalService(
-  deps: SearchLegDeps & { rank: PassageRanker; models: Pick<ModelsService, 'reranker'> },
+  deps: ChunkSearchDeps & { rank: PassageRanker; models: Pick<ModelsService, 'reranker'> },
 ) {
   const { db, rank, models, logger } = deps;
   const repository = createRetrievalRepository(db);
@@ -78,7 +82,7 @@ export function createRetrievalService(
     { query, reranking: options, signal }: RetrieveInput,
   ): Promise<Ranking> {
     const unchanged = { ranked: candidates, degradations: [] };
-    const type = planReranking(candidates, options);
+    const type = chooseRerankerType(candidates, options);
     if (type === null) return unchanged;
     // Skips reranking if documents are configured for a reranker that the deployment no longer has. Only a chat that
     // itself asks for this reranker gets an error.
@@ -86,7 +90,7 @@ export function createRetrievalService(
       return unchanged;
     let { ranked, degradations }: Ranking = unchanged;
     try {
-      ranked = keepTopKOfGroups(await rank(type, { query, passages: candidates, signal }), options);
+      ranked = keepTopHitsOfGroups(await rank(type, { query, passages: candidates, signal }), options);
     } catch (error) {
       signal.throwIfAborted();
       logger.warn({ err: error }, 'reranking failed, passages keep their order');

@@ -1,36 +1,36 @@
 import type { Knex } from 'knex';
 import {
-  isNarrowAccess,
-  isReadableSql,
-  type ReadableCounts,
-  readableBindings,
-  readableCountsSql,
+  canReadOnlyFewDocuments,
+  type ReadableDocumentCounts,
+  readableDocumentBindings,
+  readableDocumentConditionSql,
+  readableDocumentCountsSql,
   readableDocumentIdsSql,
 } from '#src/adapters/postgres/readable.ts';
 import {
-  bigint,
-  integer,
-  type ResultShape,
-  type Row,
-  rowsWithTimeout,
-  shape,
-  text,
-  uuid,
+  bigintColumn,
+  defineRowShape,
+  integerColumn,
+  queryRowsWithTimeout,
+  type RowShape,
+  type SqlRow,
+  textColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, CHUNKS_PER_POSTING_BLOCK, inverseDocumentFrequency } from '#src/domain/retrieval/bm25.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
-import { type PassageHit, passageHit, type WordSearchHit, wordSearchHit } from './retrieval.model.ts';
+import { type PassageHit, passageHitRowShape, type WordSearchHit, wordSearchHitRowShape } from './retrieval.model.ts';
 
-const termCount = shape({
-  term: text(),
-  chunkCount: integer(),
-  collectionChunks: bigint(),
-  collectionTerms: bigint(),
-  opened: integer(),
-  stored: integer(),
+const termCount = defineRowShape({
+  term: textColumn(),
+  chunkCount: integerColumn(),
+  collectionChunks: bigintColumn(),
+  collectionTerms: bigintColumn(),
+  opened: integerColumn(),
+  stored: integerColumn(),
 });
-const readableDocument = shape({ id: uuid(), chunkCount: integer() });
-const readableTerm = shape({ term: text(), postings: bigint() });
+const readableDocument = defineRowShape({ id: uuidColumn(), chunkCount: integerColumn() });
+const readableTerm = defineRowShape({ term: textColumn(), postings: bigintColumn() });
 
 type WeightedTerm = { term: string; chunkCount: number; weight: number };
 
@@ -83,7 +83,7 @@ type Search = WordQuery & { endsAtMs: number; isNarrow: boolean };
  * Result columns, and the SQL that selects them from `ranked`: chunks with their `total` score and number of matched
  * terms.
  */
-type Output<S extends ResultShape> = { hit: S; select: string };
+type Output<S extends RowShape> = { hit: S; select: string };
 
 type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
 
@@ -94,7 +94,7 @@ const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
 /** SQL that unpacks postings; src/domain/retrieval/bm25.ts packs them. */
 const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
 
-const isSearchable = `${isReadableSql} and d.active_generation is not null
+const isSearchable = `${readableDocumentConditionSql} and d.active_generation is not null
   and (:model::text is null or d.active_embedding_model = :model)`;
 
 const searchableDocument = `
@@ -178,20 +178,20 @@ function isByKeysAlone({
 export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSearchLimits> = {}) {
   const effort = { ...defaultEffort, ...otherEffort };
 
-  function ask<S extends ResultShape>(search: Search, source: S, sql: string, values: Record<string, unknown>) {
+  function ask<S extends RowShape>(search: Search, source: S, sql: string, values: Record<string, unknown>) {
     const { readable, model = null, endsAtMs } = search;
-    const bindings = { ...readableBindings(readable), model, ...values };
-    return rowsWithTimeout(Math.max(1, endsAtMs - performance.now()), db, source, sql, bindings);
+    const bindings = { ...readableDocumentBindings(readable), model, ...values };
+    return queryRowsWithTimeout(Math.max(1, endsAtMs - performance.now()), db, source, sql, bindings);
   }
 
   async function weigh(
     query: Search,
-  ): Promise<{ weighted: WeightedTerm[]; averageLength: number; counts: ReadableCounts }> {
+  ): Promise<{ weighted: WeightedTerm[]; averageLength: number; counts: ReadableDocumentCounts }> {
     const rows = await ask(
       query,
       termCount,
       `select t.term, t.chunk_count, s.chunk_count as collection_chunks, s.term_count as collection_terms, counts.*
-       from chunk_statistics s join term_statistics t using (org_id) cross join (${readableCountsSql}) counts
+       from chunk_statistics s join term_statistics t using (org_id) cross join (${readableDocumentCountsSql}) counts
        where org_id = :orgId and t.term = any (:terms::text[]) and t.chunk_count > 0
        order by t.chunk_count, t.term`,
       { terms: [...query.terms] },
@@ -252,11 +252,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     return rare;
   }
 
-  function find<S extends ResultShape>(
-    query: Search,
-    { rare, common, averageLength }: Plan,
-    { hit, select }: Output<S>,
-  ) {
+  function find<S extends RowShape>(query: Search, { rare, common, averageLength }: Plan, { hit, select }: Output<S>) {
     const { limit } = query;
     return ask(
       query,
@@ -309,10 +305,10 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     );
   }
 
-  async function search<S extends ResultShape>(
+  async function search<S extends RowShape>(
     { timeoutMs = 10_000, ...asked }: WordQuery,
     output: Output<S>,
-  ): Promise<Row<S>[]> {
+  ): Promise<SqlRow<S>[]> {
     if (asked.terms.length === 0) return [];
     const terms = [...new Set(asked.terms)].slice(0, effort.terms);
     const query: Search = { ...asked, terms, endsAtMs: performance.now() + timeoutMs, isNarrow: false };
@@ -325,7 +321,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
     const few = await listFewReadable(query);
     const own: Search =
       few === null
-        ? { ...query, isNarrow: isNarrowAccess(counts) }
+        ? { ...query, isNarrow: canReadOnlyFewDocuments(counts) }
         : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
     // Multiplies by the number of terms in the question and not of terms that occur, because the choice must not reveal
     // which terms occur in unreadable documents.
@@ -346,7 +342,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
      * @param query.terms duplicates count once
      */
     searchWords: (query: WordQuery): Promise<WordSearchHit[]> =>
-      search(query, { hit: wordSearchHit, select: bestChunks }),
+      search(query, { hit: wordSearchHitRowShape, select: bestChunks }),
 
     /**
      * Searches like `searchWords`, and groups the passages by document: at most three of each, first the best passage
@@ -355,6 +351,6 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
      * @param hits number of returned passages
      */
     searchPassages: (query: WordQuery, hits: number): Promise<PassageHit[]> =>
-      search(query, { hit: passageHit, select: bestPassages(hits) }),
+      search(query, { hit: passageHitRowShape, select: bestPassages(hits) }),
   };
 }

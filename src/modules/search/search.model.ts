@@ -1,39 +1,47 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, pick, type Row, shape, text, uuid, uuidArray } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  defineRowShape,
+  integerColumn,
+  pickColumns,
+  type SqlRow,
+  textColumn,
+  uuidArrayColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import { ChunkModel, DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { PassageHit } from '#src/modules/retrieval/retrieval.service.ts';
 
-export class DocumentNameWordModel extends model(
+export class DocumentNameWordModel extends tableModel(
   'document_name_words',
   {
-    orgId: uuid(),
-    documentId: uuid(),
-    word: text(),
+    orgId: uuidColumn(),
+    documentId: uuidColumn(),
+    word: textColumn(),
   },
   ['orgId', 'documentId', 'word'],
 ) {}
 
-export const nameCandidate = shape({
-  documentId: uuid(),
-  ...pick(DocumentModel, 'name', 'nameKey', 'updatedAt').columns,
+export const nameCandidateRowShape = defineRowShape({
+  documentId: uuidColumn(),
+  ...pickColumns(DocumentModel, 'name', 'nameKey', 'updatedAt').columns,
 });
-export type NameCandidate = Row<typeof nameCandidate>;
+export type DocumentNameCandidate = SqlRow<typeof nameCandidateRowShape>;
 
-export type PassagePosition = Pick<PassageHit, 'documentId' | 'generation' | 'chunkIndex'>;
+export type PassagePositionInDocument = Pick<PassageHit, 'documentId' | 'generation' | 'chunkIndex'>;
 
-export const searchResultRow = shape({
-  ...pick(DocumentModel, 'id', 'name', 'sourceFormat', 'createdBy', 'createdAt', 'updatedAt').columns,
+export const searchResultRowShape = defineRowShape({
+  ...pickColumns(DocumentModel, 'id', 'name', 'sourceFormat', 'createdBy', 'createdAt', 'updatedAt').columns,
   /** Ids of the document's folders that the caller may read. */
-  folderIds: uuidArray(),
-  charCount: integer(),
-  pageCount: integer().nullable(),
+  folderIds: uuidArrayColumn(),
+  charCount: integerColumn(),
+  pageCount: integerColumn().nullable(),
   /** The first characters of the document's converted text; empty before the first ingestion. */
-  beginning: text(),
+  beginning: textColumn(),
 });
-export type SearchResultRow = Row<typeof searchResultRow>;
+export type SearchResultRow = SqlRow<typeof searchResultRowShape>;
 
-export const passageText = pick(ChunkModel, 'documentId', 'generation', 'chunkIndex', 'content');
-export type PassageText = Row<typeof passageText>;
+export const passageTextRowShape = pickColumns(ChunkModel, 'documentId', 'generation', 'chunkIndex', 'content');
+export type PassageText = SqlRow<typeof passageTextRowShape>;
 
 /** A search result. `preview` is sanitized HTML. */
-export type SearchHit = Omit<SearchResultRow, 'beginning'> & { preview: string; rank: number };
+export type DocumentSearchHit = Omit<SearchResultRow, 'beginning'> & { preview: string; rank: number };

@@ -1,25 +1,32 @@
 import type { Knex } from 'knex';
 import {
-  isNarrowAccess,
-  isReadableSql,
-  readableAclHashesSql,
-  readableBindings,
-  readableCountsSql,
+  canReadOnlyFewDocuments,
+  readableDocumentAclHashesSql,
+  readableDocumentBindings,
+  readableDocumentConditionSql,
+  readableDocumentCountsSql,
   readableDocumentIdsSql,
-  whereReadable,
+  whereReadableByActor,
 } from '#src/adapters/postgres/readable.ts';
-import { integer, type ResultShape, rows, rowsWithTimeout, shape, text } from '#src/adapters/postgres/shapes.ts';
+import {
+  defineRowShape,
+  integerColumn,
+  queryRows,
+  queryRowsWithTimeout,
+  type RowShape,
+  textColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import { type DocumentNameQuery, maxRankedDocuments } from '#src/domain/retrieval/document-search.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
-  type NameCandidate,
-  nameCandidate,
-  type PassagePosition,
+  type DocumentNameCandidate,
+  nameCandidateRowShape,
+  type PassagePositionInDocument,
   type PassageText,
-  passageText,
+  passageTextRowShape,
   type SearchResultRow,
-  searchResultRow,
+  searchResultRowShape,
 } from './search.model.ts';
 
 /**
@@ -34,7 +41,7 @@ const maxWithRarest = 1_000;
 
 const timeoutMs = 10_000;
 
-const prepared = shape({ key: text(), opened: integer(), stored: integer() });
+const prepared = defineRowShape({ key: textColumn(), opened: integerColumn(), stored: integerColumn() });
 
 const columns = 'd.id as document_id, d.name, d.name_key, d.updated_at';
 
@@ -49,7 +56,7 @@ const withWords = (condition: string, limit: number, isNarrow: boolean) => `
   (select readable.*
    from document_name_words w
    cross join lateral (
-     select ${columns} from documents d where d.id = w.document_id and ${isReadableSql} limit 1
+     select ${columns} from documents d where d.id = w.document_id and ${readableDocumentConditionSql} limit 1
    ) readable
    where w.org_id = :orgId and ${condition}
      ${isNarrow ? 'and (w.document_id in (select id from opened)) is true' : ''}
@@ -62,9 +69,9 @@ const beginsWith = (word: string) => `w.word >= ${word} and w.word < ${word} || 
 const beginningCharacters = 400;
 
 export function createSearchRepository(db: Knex) {
-  function ask<S extends ResultShape>(actor: Actor, source: S, sql: string, values: Record<string, unknown>) {
-    const readable = readableBindings({ orgId: actor.orgId, acl: accessKeysOfActor(actor) });
-    return rowsWithTimeout(timeoutMs, db, source, sql, { ...readable, last: endOf(''), ...values });
+  function ask<S extends RowShape>(actor: Actor, source: S, sql: string, values: Record<string, unknown>) {
+    const readable = readableDocumentBindings({ orgId: actor.orgId, acl: accessKeysOfActor(actor) });
+    return queryRowsWithTimeout(timeoutMs, db, source, sql, { ...readable, last: endOf(''), ...values });
   }
 
   return {
@@ -76,14 +83,19 @@ export function createSearchRepository(db: Knex) {
       const [row = { key: '', opened: 0, stored: 0 }] = await ask(
         actor,
         prepared,
-        `select name_key(:asked::text) as key, counts.* from (${readableCountsSql}) counts`,
+        `select name_key(:asked::text) as key, counts.* from (${readableDocumentCountsSql}) counts`,
         { asked },
       );
-      return { key: row.key, readsFew: row.opened <= maxComparedNames, readsPart: isNarrowAccess(row) };
+      return { key: row.key, readsFew: row.opened <= maxComparedNames, readsPart: canReadOnlyFewDocuments(row) };
     },
 
-    listReadableNames(actor: Actor): Promise<NameCandidate[]> {
-      return ask(actor, nameCandidate, `select ${columns} from documents d where ${isReadableSql}`, {});
+    listReadableNames(actor: Actor): Promise<DocumentNameCandidate[]> {
+      return ask(
+        actor,
+        nameCandidateRowShape,
+        `select ${columns} from documents d where ${readableDocumentConditionSql}`,
+        {},
+      );
     },
 
     /**
@@ -91,10 +103,14 @@ export function createSearchRepository(db: Knex) {
      * query word by a typo. For frequent words the list is limited to the alphabetically first words and their newest
      * documents.
      */
-    listNameCandidates(actor: Actor, { key, words }: DocumentNameQuery, readsPart: boolean): Promise<NameCandidate[]> {
+    listNameCandidates(
+      actor: Actor,
+      { key, words }: DocumentNameQuery,
+      readsPart: boolean,
+    ): Promise<DocumentNameCandidate[]> {
       return ask(
         actor,
-        nameCandidate,
+        nameCandidateRowShape,
         `with opened as materialized (${readableDocumentIdsSql}),
          rarest as materialized (
            select word from unnest(:words::text[]) as q (word)
@@ -109,11 +125,11 @@ export function createSearchRepository(db: Knex) {
            limit 1
          )
          (select ${columns} from documents d
-          where ${isReadableSql} and d.id = any (array(
+          where ${readableDocumentConditionSql} and d.id = any (array(
             select n.id from documents n
             where n.org_id = :orgId and n.name_key >= :key and n.name_key < :key || :last::text
               -- A hash lookup instead of a join, so that the index is read in order and only up to the limit.
-              and (n.acl_hash in (${readableAclHashesSql})) is true
+              and (n.acl_hash in (${readableDocumentAclHashesSql})) is true
             order by n.name_key
             limit ${maxOtherCandidates}
           )))
@@ -127,12 +143,12 @@ export function createSearchRepository(db: Knex) {
 
     /** @returns the documents that the caller may read, in no particular order */
     async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchResultRow[]> {
-      const readableFolders = whereReadable(FolderLinkModel.table(db), actor, 'folders')
+      const readableFolders = whereReadableByActor(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
         .whereRaw('folder_links.document_id = d.id')
         .orderBy('folderLinks.createdAt')
         .select('folders.id');
-      const found = whereReadable(db('documents as d'), actor, 'd')
+      const found = whereReadableByActor(db('documents as d'), actor, 'd')
         .leftJoin('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
         .leftJoin('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
         .whereRaw('d.id = any (?::uuid[])', [[...documentIds]])
@@ -142,13 +158,13 @@ export function createSearchRepository(db: Knex) {
           db.raw('coalesce(c.char_count, 0) as char_count'),
           db.raw(`coalesce(left(c.body, ${beginningCharacters}), '') as beginning`),
         );
-      return rows(db, searchResultRow, found);
+      return queryRows(db, searchResultRowShape, found);
     },
 
     /** @returns the passages that the caller may read and that belong to the active generation */
-    async loadPassages(actor: Actor, positions: readonly PassagePosition[]): Promise<PassageText[]> {
+    async loadPassages(actor: Actor, positions: readonly PassagePositionInDocument[]): Promise<PassageText[]> {
       if (positions.length === 0) return [];
-      const passages = whereReadable(db('documents as d'), actor, 'd')
+      const passages = whereReadableByActor(db('documents as d'), actor, 'd')
         .joinRaw(
           `join unnest(?::uuid[], ?::integer[], ?::integer[]) as wanted (document_id, generation, chunk_index)
              on wanted.document_id = d.id and wanted.generation = d.active_generation
@@ -160,7 +176,7 @@ export function createSearchRepository(db: Knex) {
           ],
         )
         .select('c.documentId', 'c.generation', 'c.chunkIndex', 'c.content');
-      return rows(db, passageText, passages);
+      return queryRows(db, passageTextRowShape, passages);
     },
   };
 }

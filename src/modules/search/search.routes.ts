@@ -1,11 +1,11 @@
-import { ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import { searchDocumentsQuery, searchResultSchema, toSearchResultDto } from './search.schema.ts';
 import type { SearchService } from './search.service.ts';
 
-export function searchRoutes(search: SearchService): Route[] {
+export function searchRoutes(search: SearchService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/documents/search',
       operationId: 'searchDocuments',
@@ -16,7 +16,8 @@ export function searchRoutes(search: SearchService): Route[] {
       query: searchDocumentsQuery,
       responses: { 200: { description: 'A page of matches', schema: searchResultSchema } },
       errors: ['service_unavailable'],
-      handle: async ({ actor, query: { q, ...page } }) => ok(toSearchResultDto(await search.search(actor, q, page), q)),
+      handle: async ({ actor, query: { q, ...page } }) =>
+        okAnswer(toSearchResultDto(await search.search(actor, q, page), q)),
     }),
   ];
 }

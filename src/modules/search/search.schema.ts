@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { estimatedPageCount } from '#src/domain/documents/pages.ts';
 import { maxRankedDocuments } from '#src/domain/retrieval/document-search.ts';
-import { idField, integerField } from '#src/http/request/fields.ts';
-import type { SearchHit } from './search.model.ts';
+import { integerField, uuidField } from '#src/http/request/fields.ts';
+import type { DocumentSearchHit } from './search.model.ts';
 
 export const searchDocumentsQuery = z.strictObject({
   q: z
@@ -15,9 +15,9 @@ export const searchDocumentsQuery = z.strictObject({
 
 const searchItemSchema = z
   .strictObject({
-    id: idField,
+    id: uuidField,
     name: z.string(),
-    folder_ids: z.array(idField).describe('Folders of the document that you may read.'),
+    folder_ids: z.array(uuidField).describe('Folders of the document that you may read.'),
     source_format: z.string().describe('As in the document.'),
     content_preview: z
       .string()
@@ -31,7 +31,7 @@ const searchItemSchema = z
       .describe(
         'Descending; comparable within one response. 5 and more: the name matches exactly. 2 to 4: the name matches by prefix or contains each word. Less: the text matches, or the name with a typo.',
       ),
-    created_by: idField,
+    created_by: uuidField,
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -46,13 +46,13 @@ export const searchResultSchema = z
   .meta({ id: 'SearchResult' });
 
 export function toSearchResultDto(
-  result: { items: SearchHit[]; total: number },
+  result: { items: DocumentSearchHit[]; total: number },
   query: string,
 ): z.infer<typeof searchResultSchema> {
   return { items: result.items.map(toSearchItemDto), total: result.total, query };
 }
 
-function toSearchItemDto(hit: SearchHit): z.infer<typeof searchItemSchema> {
+function toSearchItemDto(hit: DocumentSearchHit): z.infer<typeof searchItemSchema> {
   return {
     id: hit.id,
     name: hit.name,

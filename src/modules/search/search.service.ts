@@ -17,8 +17,8 @@ import {
   type StemmedTerm,
 } from '#src/domain/text/words.ts';
 import type { PassageHit, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
-import type { FairQueue } from '#src/ports/load-control.ts';
-import type { PassagePosition, SearchHit } from './search.model.ts';
+import type { FairWorkQueue } from '#src/ports/load-control.ts';
+import type { DocumentSearchHit, PassagePositionInDocument } from './search.model.ts';
 import { createSearchRepository } from './search.repository.ts';
 
 /**
@@ -36,7 +36,7 @@ type SearchQuery = {
 
 type NameHit = { updatedAt: Date; match: DocumentNameMatch };
 /** A document found by its text; `passages` contain query words, best first. */
-type TextHit = { updatedAt: Date; text: FoundPassage; passages: readonly PassagePosition[] };
+type TextHit = { updatedAt: Date; text: FoundPassage; passages: readonly PassagePositionInDocument[] };
 type RatedPassage = PassageHit & Pick<FoundPassage, 'coverage'>;
 
 export type SearchService = ReturnType<typeof createSearchService>;
@@ -46,7 +46,7 @@ export function createSearchService(deps: {
   retrieval: Pick<RetrievalService, 'searchPassages'>;
   analyze: AnalyzeText;
   /** Queue that limits concurrent searches, so that other requests get database connections. */
-  inTurn: FairQueue;
+  inTurn: FairWorkQueue;
 }) {
   const { db, retrieval, analyze, inTurn } = deps;
   const repository = createSearchRepository(db);
@@ -102,7 +102,7 @@ export function createSearchService(deps: {
     return new Set(matching.map(positionKey));
   }
 
-  async function previewsOf(actor: Actor, query: SearchQuery, positions: readonly PassagePosition[]) {
+  async function previewsOf(actor: Actor, query: SearchQuery, positions: readonly PassagePositionInDocument[]) {
     const matchedStem = stemMatcher(query, analyze);
     const passages = await repository.loadPassages(actor, positions);
     const contents = new Map(passages.map((passage) => [positionKey(passage), passage.content]));
@@ -121,7 +121,7 @@ export function createSearchService(deps: {
       actor: Actor,
       text: string,
       { limit, offset }: { limit: number; offset: number },
-    ): Promise<{ items: SearchHit[]; total: number }> {
+    ): Promise<{ items: DocumentSearchHit[]; total: number }> {
       if (text.trim() === '') return { items: [], total: 0 };
       const query = parseQuery(text, analyze);
       const [names, texts] = await Promise.all([
@@ -143,7 +143,7 @@ export function createSearchService(deps: {
         previewsOf(actor, query, positions),
       ]);
       const rowOf = new Map(rows.map((row) => [row.id, row]));
-      const items = page.flatMap(({ documentId, rank }): SearchHit[] => {
+      const items = page.flatMap(({ documentId, rank }): DocumentSearchHit[] => {
         const row = rowOf.get(documentId);
         if (row === undefined) return [];
         const { beginning, ...shown } = row;
@@ -174,7 +174,7 @@ function bestFirst(passages: readonly RatedPassage[]): RatedPassage[] {
   return passages.toSorted((a, b) => coverageOrder[b.coverage] - coverageOrder[a.coverage] || b.score - a.score);
 }
 
-function positionKey({ documentId, generation, chunkIndex }: PassagePosition): string {
+function positionKey({ documentId, generation, chunkIndex }: PassagePositionInDocument): string {
   return `${documentId} ${generation} ${chunkIndex}`;
 }
 

@@ -13,9 +13,15 @@ import {
   termCountsMatchChunks,
   uploadsReachAnEnd,
 } from './invariants/ingestion.ts';
-import type { GracePeriods, InvariantCheck, InvariantDeps, InvariantId, Violation } from './invariants/invariant.ts';
+import type {
+  InvariantCheck,
+  InvariantDeps,
+  InvariantGracePeriods,
+  InvariantId,
+  InvariantViolation,
+} from './invariants/invariant.ts';
 
-export type { Violation };
+export type { InvariantViolation };
 
 const invariantChecks: InvariantCheck[] = [
   uploadsReachAnEnd,
@@ -48,13 +54,13 @@ export const invariantsCoveredByTests = [
  * exhaust the memory.
  */
 export type InvariantReport = { invariant: InvariantId; title: string } & (
-  | { outcome: 'checked'; checked: number; violations: number; first: Violation[] }
+  | { outcome: 'checked'; checked: number; violations: number; first: InvariantViolation[] }
   | { outcome: 'failed'; error: unknown }
 );
 
 const VIOLATIONS_KEPT = 20;
 
-const defaultGrace: GracePeriods = {
+const defaultGrace: InvariantGracePeriods = {
   orphanSeconds: 60,
   reconcileSeconds: 60,
   dispatchSeconds: 3,
@@ -64,8 +70,11 @@ const defaultGrace: GracePeriods = {
 export type InvariantChecks = ReturnType<typeof createInvariantChecks>;
 
 export function createInvariantChecks(deps: InvariantDeps) {
-  async function runCheck({ invariant, title, run }: InvariantCheck, grace: GracePeriods): Promise<InvariantReport> {
-    const first: Violation[] = [];
+  async function runCheck(
+    { invariant, title, run }: InvariantCheck,
+    grace: InvariantGracePeriods,
+  ): Promise<InvariantReport> {
+    const first: InvariantViolation[] = [];
     let violations = 0;
     try {
       const checked = await run(deps, grace, (violation) => {
@@ -78,15 +87,15 @@ export function createInvariantChecks(deps: InvariantDeps) {
     }
   }
 
-  async function* reports(grace: Partial<GracePeriods> = {}): AsyncGenerator<InvariantReport> {
+  async function* reports(grace: Partial<InvariantGracePeriods> = {}): AsyncGenerator<InvariantReport> {
     for (const check of invariantChecks) yield await runCheck(check, { ...defaultGrace, ...grace });
   }
 
   return {
     reports,
 
-    async check(grace: Partial<GracePeriods> = {}): Promise<Violation[]> {
-      const found: Violation[] = [];
+    async check(grace: Partial<InvariantGracePeriods> = {}): Promise<InvariantViolation[]> {
+      const found: InvariantViolation[] = [];
       for await (const report of reports(grace)) {
         if (report.outcome === 'failed') throw report.error;
         found.push(...report.first);

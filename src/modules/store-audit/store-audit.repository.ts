@@ -1,46 +1,55 @@
 import type { Knex } from 'knex';
 import { deleteChunksOfGenerations } from '#src/adapters/postgres/chunks.ts';
 import {
-  bigint,
-  boolean,
-  firstRow,
-  integer,
-  integerArray,
-  pick,
-  type Row,
-  rows,
-  shape,
+  bigintColumn,
+  booleanColumn,
+  defineRowShape,
+  integerArrayColumn,
+  integerColumn,
+  pickColumns,
+  queryFirstRow,
+  queryRows,
+  type SqlRow,
 } from '#src/adapters/postgres/shapes.ts';
-import type { AuditFindingKind } from '#src/domain/documents/audit-report.ts';
+import type { StoreAuditFindingKind } from '#src/domain/documents/audit-report.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
 /** A difference between Postgres and another store. `id` is the id of a document or the blob key of an original. */
-export type StoreFinding = { kind: AuditFindingKind; orgId: string; id: string; generation?: number; detail: string };
+export type StoreAuditFinding = {
+  kind: StoreAuditFindingKind;
+  orgId: string;
+  id: string;
+  generation?: number;
+  detail: string;
+};
 
-export type InspectedStorePage = { checked: number; findings: StoreFinding[]; next: string | null };
+export type StoreInspectionPage = { checked: number; findings: StoreAuditFinding[]; next: string | null };
 
-const activeDocument = shape({
-  ...pick(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration', 'blobKey').columns,
-  chunksTotal: integer().nullable(),
-  chunks: bigint(),
-  firstIndex: integer().nullable(),
-  lastIndex: integer().nullable(),
-  orphanGenerations: integerArray(),
+const activeDocument = defineRowShape({
+  ...pickColumns(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration', 'blobKey').columns,
+  chunksTotal: integerColumn().nullable(),
+  chunks: bigintColumn(),
+  firstIndex: integerColumn().nullable(),
+  lastIndex: integerColumn().nullable(),
+  orphanGenerations: integerArrayColumn(),
 });
-export type AuditedDocument = Row<typeof activeDocument>;
+export type AuditedDocument = SqlRow<typeof activeDocument>;
 
-const keptGenerations = shape({
-  ...pick(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration').columns,
-  isSettled: boolean(),
+const keptGenerations = defineRowShape({
+  ...pickColumns(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration').columns,
+  isSettled: booleanColumn(),
 });
 
-const pendingDeletion = shape({ ...pick(DocumentModel, 'orgId', 'id').columns, isLost: boolean() });
+const pendingDeletion = defineRowShape({
+  ...pickColumns(DocumentModel, 'orgId', 'id').columns,
+  isLost: booleanColumn(),
+});
 
-const deletionRequest = pick(JobModel, 'createdBy', 'acl', 'requestId');
+const deletionRequest = pickColumns(JobModel, 'createdBy', 'acl', 'requestId');
 
-type DocumentKey = Pick<Row<typeof DocumentModel>, 'orgId' | 'id'>;
+type DocumentKey = Pick<SqlRow<typeof DocumentModel>, 'orgId' | 'id'>;
 
 /** SQL condition that a document, its newest and its active generation did not change within the grace period. */
 const settledFor = `greatest(d.created_at, newest.created_at, active.activated_at, d.deleted_at)
@@ -51,7 +60,7 @@ const withGenerations = `
 
 export function createStoreAuditRepository(db: Knex) {
   function documents(condition: string, values: Record<string, unknown>) {
-    return rows(
+    return queryRows(
       db,
       activeDocument,
       `select d.org_id, d.id, d.generation, d.active_generation, d.blob_key, active.chunks_total,
@@ -86,7 +95,7 @@ export function createStoreAuditRepository(db: Knex) {
     },
 
     async findKeptGenerations(ids: readonly string[], graceSeconds: number) {
-      const kept = await rows(
+      const kept = await queryRows(
         db,
         keptGenerations,
         `select d.org_id, d.id, d.generation, d.active_generation, ${settledFor} as is_settled
@@ -102,9 +111,9 @@ export function createStoreAuditRepository(db: Knex) {
      * claimed it
      */
     async findUsedBlobs(keys: readonly string[]): Promise<Set<string>> {
-      const used = await rows(
+      const used = await queryRows(
         db,
-        pick(DocumentModel, 'blobKey'),
+        pickColumns(DocumentModel, 'blobKey'),
         `select blob_key from documents where blob_key = any (:keys::text[])
          union select blob_key from document_generations where blob_key = any (:keys::text[])
          union select blob_key from previews where blob_key = any (:keys::text[])
@@ -120,7 +129,7 @@ export function createStoreAuditRepository(db: Knex) {
      * end of its job is older than the grace period.
      */
     listDeletions(page: { after: string; limit: number; graceSeconds: number }) {
-      return rows(
+      return queryRows(
         db,
         pendingDeletion,
         `select d.org_id, d.id,
@@ -139,7 +148,7 @@ export function createStoreAuditRepository(db: Knex) {
      * @returns undefined if it is deleted or being ingested
      */
     lockIngestible({ orgId, id }: DocumentKey) {
-      return firstRow(
+      return queryFirstRow(
         db,
         DocumentModel,
         `select d.* from documents d
@@ -153,7 +162,7 @@ export function createStoreAuditRepository(db: Knex) {
     },
 
     findDeletion({ orgId, id }: DocumentKey) {
-      return firstRow(
+      return queryFirstRow(
         db,
         deletionRequest,
         `select coalesce(j.created_by, d.updated_by) as created_by, coalesce(j.acl, '{}') as acl, j.request_id

@@ -1,27 +1,27 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { NIL } from 'uuid';
-import type { AuditPageInput } from '#src/contracts/deletion.ts';
+import type { AuditStorePageInput } from '#src/contracts/deletion.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import {
-  type AuditFindingKind,
-  type AuditPage,
-  addAuditFinding,
+  type AuditedStorePage,
+  addStoreAuditFinding,
   maxOrphanDeletions,
-  type StorageAuditPass,
+  type StoreAuditFindingKind,
+  type StoreAuditStage,
 } from '#src/domain/documents/audit-report.ts';
 import { organizationOfBlobKey } from '#src/domain/documents/blob-keys.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import {
   type AuditedDocument,
   createStoreAuditRepository,
-  type InspectedStorePage,
-  type StoreFinding,
+  type StoreAuditFinding,
+  type StoreInspectionPage,
 } from './store-audit.repository.ts';
 
 const GENERATIONS_PER_PAGE = 1_000;
@@ -40,13 +40,13 @@ const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTea
  * Kinds of findings that a repair deletes. `maxOrphanDeletions` limits the loss if the configured database is the wrong
  * one.
  */
-const orphanKinds: readonly AuditFindingKind[] = ['orphan_points', 'orphan_blob'];
+const orphanKinds: readonly StoreAuditFindingKind[] = ['orphan_points', 'orphan_blob'];
 
 export function createStoreAuditService(deps: {
   db: Knex;
   vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations' | 'deleteGenerations'>;
   blobs: Pick<BlobStore, 'list' | 'exists'>;
-  originals: Pick<OriginalsService, 'release'>;
+  originals: Pick<OriginalFilesService, 'release'>;
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
   generations: Pick<GenerationsService, 'open' | 'carryOut'>;
@@ -54,7 +54,7 @@ export function createStoreAuditService(deps: {
 }) {
   const { db, vectors, originals, deletion, jobs, generations, logger } = deps;
   const repository = createStoreAuditRepository(db);
-  const inspector = createStoreInspector(deps);
+  const inspector = createStoreAuditInspector(deps);
 
   /**
    * Starts a new generation of a document; the active generation stays readable.
@@ -79,7 +79,10 @@ export function createStoreAuditService(deps: {
     return true;
   }
 
-  async function repair({ kind, orgId, id, generation = 0 }: StoreFinding, hasOriginal: boolean): Promise<boolean> {
+  async function repair(
+    { kind, orgId, id, generation = 0 }: StoreAuditFinding,
+    hasOriginal: boolean,
+  ): Promise<boolean> {
     switch (kind) {
       case 'orphan_points':
         await vectors.deleteGenerations({ orgId, documentId: id, from: generation, before: generation + 1 });
@@ -105,20 +108,31 @@ export function createStoreAuditService(deps: {
      * Audits one page of a pass, and repairs the findings if requested. Safe to repeat: repaired differences are not
      * found again.
      */
-    async auditPage({ pass, after, graceSeconds, force = false, ...input }: AuditPageInput): Promise<AuditPage> {
+    async auditPage({
+      pass,
+      after,
+      graceSeconds,
+      force = false,
+      ...input
+    }: AuditStorePageInput): Promise<AuditedStorePage> {
       const { checked, findings, next } = await inspector.inspect(pass, after, graceSeconds);
       const withoutOriginal = new Set(findings.filter(({ kind }) => kind === 'missing_blob').map(({ id }) => id));
       const orphaned = findings.filter(({ kind }) => orphanKinds.includes(kind)).length;
       const isHeldBack = input.repair && !force && orphaned > maxOrphanDeletions(checked);
       if (isHeldBack)
         logger.error({ pass, checked, orphaned }, 'too many orphans, none deleted: the database may be the wrong one');
-      let summaries: AuditPage['findings'] = {};
+      let summaries: AuditedStorePage['findings'] = {};
       for (const finding of findings) {
         const { kind, orgId, id, detail } = finding;
         logger.warn({ kind, orgId, id, detail }, 'store difference found');
         const heldBack = isHeldBack && orphanKinds.includes(kind) ? 1 : 0;
         const isRepaired = input.repair && heldBack === 0 && (await repair(finding, !withoutOriginal.has(id)));
-        summaries = addAuditFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
+        summaries = addStoreAuditFinding(summaries, kind, {
+          found: 1,
+          repaired: isRepaired ? 1 : 0,
+          heldBack,
+          first: [id],
+        });
       }
       return { checked, findings: summaries, next };
     },
@@ -129,7 +143,7 @@ export function createStoreAuditService(deps: {
  * Compares Postgres with the vector and blob stores page by page while the service is running. Changes in progress are
  * not faults: the comparison skips recent changes, and reads documents with a fault a second time.
  */
-export function createStoreInspector(deps: {
+export function createStoreAuditInspector(deps: {
   db: Knex;
   vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations'>;
   blobs: Pick<BlobStore, 'list' | 'exists'>;
@@ -138,11 +152,11 @@ export function createStoreInspector(deps: {
   const repository = createStoreAuditRepository(db);
 
   /** Reads vectors before documents: a generation that is unused by then can never be used again. */
-  async function inspectPoints(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
+  async function inspectPoints(after: string | null, graceSeconds: number): Promise<StoreInspectionPage> {
     const { generations, next } = await vectors.listGenerations({ after, limit: GENERATIONS_PER_PAGE });
     const ids = [...new Set(generations.map((generation) => generation.documentId))];
     const kept = await repository.findKeptGenerations(ids, graceSeconds);
-    const findings = generations.flatMap(({ orgId, documentId, generation }): StoreFinding[] => {
+    const findings = generations.flatMap(({ orgId, documentId, generation }): StoreAuditFinding[] => {
       const document = kept.get(`${orgId}/${documentId}`);
       if (document !== undefined) {
         const { activeGeneration, generation: newest, isSettled } = document;
@@ -154,14 +168,14 @@ export function createStoreInspector(deps: {
     return { checked: generations.length, findings, next };
   }
 
-  async function inspectDocuments(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
+  async function inspectDocuments(after: string | null, graceSeconds: number): Promise<StoreInspectionPage> {
     const [orgId = NIL, id = NIL] = after?.split('/') ?? [];
     const documents = await repository.listDocuments({ after: { orgId, id }, limit: DOCUMENTS_PER_PAGE, graceSeconds });
     const [points, hasBlob] = await Promise.all([
       countPoints(documents),
       Promise.all(documents.map((document) => blobs.exists(document.blobKey))),
     ]);
-    const findings: StoreFinding[] = [];
+    const findings: StoreAuditFinding[] = [];
     for (const [index, document] of documents.entries()) {
       for (const generation of document.orphanGenerations) {
         const detail = `Generation ${generation} is neither the active nor the newest one.`;
@@ -188,7 +202,7 @@ export function createStoreInspector(deps: {
   /**
    * An activation, replacement or deletion between the two queries looks like a fault, so both stores are read again.
    */
-  async function confirmFaults({ orgId, id }: AuditedDocument): Promise<StoreFinding[]> {
+  async function confirmFaults({ orgId, id }: AuditedDocument): Promise<StoreAuditFinding[]> {
     const document = await repository.findDocument({ orgId, id });
     if (document === undefined) return [];
     const { activeGeneration, blobKey } = document;
@@ -198,14 +212,14 @@ export function createStoreInspector(deps: {
     return current?.activeGeneration === activeGeneration && current.blobKey === blobKey ? faults : [];
   }
 
-  async function inspectBlobs(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
+  async function inspectBlobs(after: string | null, graceSeconds: number): Promise<StoreInspectionPage> {
     const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
     const oldest = Date.now() - graceSeconds * 1_000;
     const settled = page.filter((blob) => blob.storedAt.getTime() <= oldest);
     const used = await repository.findUsedBlobs(settled.map((blob) => blob.key));
     const findings = settled
       .filter((blob) => !used.has(blob.key))
-      .flatMap(({ key, sizeBytes }): StoreFinding[] => {
+      .flatMap(({ key, sizeBytes }): StoreAuditFinding[] => {
         const orgId = organizationOfBlobKey(key);
         // A key without an organization belongs to another application that uses the bucket.
         if (orgId === null) return [];
@@ -214,11 +228,11 @@ export function createStoreInspector(deps: {
     return { checked: page.length, findings, next: page.length < BLOBS_PER_PAGE ? null : (page.at(-1)?.key ?? null) };
   }
 
-  async function inspectDeletions(after: string | null, graceSeconds: number): Promise<InspectedStorePage> {
+  async function inspectDeletions(after: string | null, graceSeconds: number): Promise<StoreInspectionPage> {
     const page = await repository.listDeletions({ after: after ?? NIL, limit: DOCUMENTS_PER_PAGE, graceSeconds });
     const findings = page
       .filter((deletion) => deletion.isLost)
-      .map(({ orgId, id }): StoreFinding => {
+      .map(({ orgId, id }): StoreAuditFinding => {
         return {
           kind: 'lost_deletion',
           orgId,
@@ -238,17 +252,17 @@ export function createStoreInspector(deps: {
     documents: inspectDocuments,
     blobs: inspectBlobs,
     deletions: inspectDeletions,
-  } satisfies Record<StorageAuditPass, unknown>;
+  } satisfies Record<StoreAuditStage, unknown>;
 
   return {
-    inspect: (pass: StorageAuditPass, after: string | null, graceSeconds: number): Promise<InspectedStorePage> =>
+    inspect: (pass: StoreAuditStage, after: string | null, graceSeconds: number): Promise<StoreInspectionPage> =>
       passes[pass](after, graceSeconds),
   };
 }
 
-function faultsOf(document: AuditedDocument, points: number, hasBlob: boolean): StoreFinding[] {
+function faultsOf(document: AuditedDocument, points: number, hasBlob: boolean): StoreAuditFinding[] {
   const { orgId, id, activeGeneration, chunksTotal, chunks, firstIndex, lastIndex, blobKey } = document;
-  const findings: StoreFinding[] = [];
+  const findings: StoreAuditFinding[] = [];
   if (!hasBlob) {
     findings.push({ kind: 'missing_blob', orgId, id, detail: `The original ${blobKey} is missing.` });
   }

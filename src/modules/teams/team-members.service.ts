@@ -1,10 +1,13 @@
 import type { Knex } from 'knex';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
-import type { AccessChangesService, OrganizationService } from '#src/modules/organization/organization.service.ts';
+import type {
+  AccessRightsChangesService,
+  OrganizationService,
+} from '#src/modules/organization/organization.service.ts';
 import type { TeamMember, TeamMemberList } from './teams.model.ts';
 import { createTeamMembersRepository } from './teams.repository.ts';
 import type { TeamsService } from './teams.service.ts';
@@ -14,7 +17,7 @@ export function createTeamMembersService(deps: {
   organizations: Pick<OrganizationService, 'get'>;
   teams: Pick<TeamsService, 'get' | 'addMember'>;
   members: Pick<MembersService, 'get'>;
-  accessChanges: Pick<AccessChangesService, 'change'>;
+  accessChanges: Pick<AccessRightsChangesService, 'change'>;
   audit: AuditService;
 }) {
   const { db, organizations, teams, members, accessChanges, audit } = deps;
@@ -37,7 +40,7 @@ export function createTeamMembersService(deps: {
     const { orgId, userId: actorId, requestId } = actor;
     return accessChanges.change(actor, async (trx, caller) => {
       await teams.get(trx, orgId, teamId);
-      if (!mayPerform(caller, 'team:manage_members', { orgId, teamId })) {
+      if (!mayPerformAction(caller, 'team:manage_members', { orgId, teamId })) {
         throw appError('forbidden', { detail: 'Only an admin of the team or of the organization may do this.' });
       }
       const record = async (action: string, target: string, isTeamAdmin?: boolean) => {
@@ -52,7 +55,7 @@ export function createTeamMembersService(deps: {
     async list(actor: Actor, teamId: string): Promise<TeamMemberList> {
       const { orgId } = actor;
       await teams.get(db, orgId, teamId);
-      if (!mayPerform(actor, 'team:list_members', { orgId, teamId })) {
+      if (!mayPerformAction(actor, 'team:list_members', { orgId, teamId })) {
         throw appError('forbidden', {
           detail: 'Only members of the team and admins of the organization may list its members.',
         });
@@ -71,7 +74,7 @@ export function createTeamMembersService(deps: {
     async add(actor: RequestActor, teamId: string, userId: string, isTeamAdmin: boolean): Promise<TeamMember> {
       const { orgId, userId: addedBy } = actor;
       return changeTeam(actor, teamId, async (trx, record, caller) => {
-        const isEntrusted = mayPerform(caller, 'user:manage', await members.get(trx, orgId, userId));
+        const isEntrusted = mayPerformAction(caller, 'user:manage', await members.get(trx, orgId, userId));
         const before = await createTeamMembersRepository(trx).find(teamId, userId);
         await teams.addMember(trx, { orgId, teamId, userId, isTeamAdmin, isEntrusted, addedBy });
         const after = await get(trx, teamId, userId);

@@ -1,47 +1,55 @@
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, pick, type Row, shape, text, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  booleanColumn,
+  defineRowShape,
+  pickColumns,
+  type SqlRow,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { OrganizationTier } from '#src/domain/access/limits.ts';
 
-export class TeamModel extends model('teams', {
-  id: uuid(),
-  orgId: uuid(),
-  name: text(),
-  disabledAt: timestamp().nullable(),
-  createdAt: timestamp(),
+export class TeamModel extends tableModel('teams', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  name: textColumn(),
+  disabledAt: timestampColumn().nullable(),
+  createdAt: timestampColumn(),
 }) {}
 
-export class TeamMembershipModel extends model(
+export class TeamMembershipModel extends tableModel(
   'team_memberships',
   {
-    orgId: uuid(),
-    teamId: uuid(),
-    userId: uuid(),
-    isTeamAdmin: boolean(),
-    addedBy: uuid().nullable(),
-    addedAt: timestamp(),
-    isEntrusted: boolean(),
+    orgId: uuidColumn(),
+    teamId: uuidColumn(),
+    userId: uuidColumn(),
+    isTeamAdmin: booleanColumn(),
+    addedBy: uuidColumn().nullable(),
+    addedAt: timestampColumn(),
+    isEntrusted: booleanColumn(),
   },
   ['teamId', 'userId'],
 ) {}
 
-const team = pick(TeamModel, 'id', 'orgId', 'name', 'createdAt');
+const team = pickColumns(TeamModel, 'id', 'orgId', 'name', 'createdAt');
 
-export type Team = Row<typeof team>;
+export type Team = SqlRow<typeof team>;
 
 export type TeamList = { orgId: string; tier: OrganizationTier; items: Team[] };
 
 /** A member of a team. `addedBy` and `addedAt` are about joining the team, not the organization. */
-export const teamMemberShape = shape({
-  userId: uuid(),
-  email: text(),
-  displayName: text(),
-  isTeamAdmin: boolean(),
-  isDisabled: boolean(),
-  addedBy: uuid().nullable(),
-  addedAt: timestamp(),
+export const teamMemberRowShape = defineRowShape({
+  userId: uuidColumn(),
+  email: textColumn(),
+  displayName: textColumn(),
+  isTeamAdmin: booleanColumn(),
+  isDisabled: booleanColumn(),
+  addedBy: uuidColumn().nullable(),
+  addedAt: timestampColumn(),
 });
 
-export type TeamMember = Row<typeof teamMemberShape>;
+export type TeamMember = SqlRow<typeof teamMemberRowShape>;
 
 export type TeamMemberList = { teamId: string; tier: OrganizationTier; items: TeamMember[] };
 

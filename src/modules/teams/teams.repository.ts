@@ -1,12 +1,12 @@
 import type { Knex } from 'knex';
-import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
+import { queryFirstRow, queryRows } from '#src/adapters/postgres/shapes.ts';
 import {
   type NewTeamMember,
   type Team,
   type TeamMember,
   TeamMembershipModel,
   TeamModel,
-  teamMemberShape,
+  teamMemberRowShape,
 } from './teams.model.ts';
 
 const columns = ['id', 'orgId', 'name', 'createdAt'] as const;
@@ -72,11 +72,11 @@ export function createTeamMembersRepository(db: Knex) {
 
   return {
     async list(teamId: string): Promise<TeamMember[]> {
-      return rows(db, teamMemberShape, members(teamId).orderBy(['tm.addedAt', 'u.id']));
+      return queryRows(db, teamMemberRowShape, members(teamId).orderBy(['tm.addedAt', 'u.id']));
     },
 
     async find(teamId: string, userId: string): Promise<TeamMember | undefined> {
-      return firstRow(db, teamMemberShape, members(teamId).where('u.id', userId));
+      return queryFirstRow(db, teamMemberRowShape, members(teamId).where('u.id', userId));
     },
 
     /** Adds a member. For an existing member, `isTeamAdmin` and `isEntrusted` may become true but never false. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, noContent, ok } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { createdAnswer, noContentAnswer, okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { TeamMembersService } from './team-members.service.ts';
 import {
   addTeamMemberBody,
@@ -18,13 +18,13 @@ import {
 } from './teams.schema.ts';
 import type { TeamsService } from './teams.service.ts';
 
-const teamParams = z.strictObject({ team_id: idParam('team_not_found') });
-const memberParams = z.strictObject({ ...teamParams.shape, user_id: idParam('member_not_found') });
+const teamParams = z.strictObject({ team_id: uuidPathParam('team_not_found') });
+const memberParams = z.strictObject({ ...teamParams.shape, user_id: uuidPathParam('member_not_found') });
 
 /** `POST /entity/teams/:team_id/members` is in `members.routes`, because it creates a user. */
-export function teamsRoutes(teams: TeamsService, members: TeamMembersService): Route[] {
+export function teamsRoutes(teams: TeamsService, members: TeamMembersService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/entity/teams',
       operationId: 'listTeams',
@@ -32,9 +32,9 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       summary: 'List the teams of your organization',
       access: 'organization:read',
       responses: { 200: { description: 'The teams, sorted by name', schema: teamListSchema } },
-      handle: async ({ actor }) => ok(toTeamListDto(await teams.list(actor))),
+      handle: async ({ actor }) => okAnswer(toTeamListDto(await teams.list(actor))),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/entity/teams',
       operationId: 'createTeam',
@@ -45,9 +45,9 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       body: createTeamBody,
       responses: { 201: { description: 'The new team', schema: teamSchema } },
       errors: ['name_taken', 'team_not_found'],
-      handle: async ({ actor, body, newId }) => created(toTeamDto(await teams.create(actor, newId, body.name))),
+      handle: async ({ actor, body, newId }) => createdAnswer(toTeamDto(await teams.create(actor, newId, body.name))),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/entity/teams/:team_id',
       operationId: 'disableTeam',
@@ -59,10 +59,10 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       errors: ['team_not_found'],
       handle: async ({ actor, params: { team_id } }) => {
         await teams.disable(actor, team_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/entity/teams/:team_id/members',
       operationId: 'listTeamMembers',
@@ -72,9 +72,10 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       params: teamParams,
       responses: { 200: { description: 'The members, longest-standing first', schema: teamMemberListSchema } },
       errors: ['team_not_found'],
-      handle: async ({ actor, params: { team_id } }) => ok(toTeamMemberListDto(await members.list(actor, team_id))),
+      handle: async ({ actor, params: { team_id } }) =>
+        okAnswer(toTeamMemberListDto(await members.list(actor, team_id))),
     }),
-    route({
+    defineRoute({
       method: 'put',
       path: '/entity/teams/:team_id/members/:user_id',
       operationId: 'addTeamMember',
@@ -86,9 +87,9 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       responses: { 200: { description: 'The member of the team', schema: teamMemberSchema } },
       errors: ['team_not_found', 'member_not_found'],
       handle: async ({ actor, params: { team_id, user_id }, body: { is_team_admin } }) =>
-        ok(toTeamMemberDto(await members.add(actor, team_id, user_id, is_team_admin))),
+        okAnswer(toTeamMemberDto(await members.add(actor, team_id, user_id, is_team_admin))),
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/entity/teams/:team_id/members/:user_id/team-admin',
       operationId: 'setTeamAdmin',
@@ -100,9 +101,9 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       responses: { 200: { description: 'The member of the team', schema: teamMemberSchema } },
       errors: ['team_not_found', 'member_not_found'],
       handle: async ({ actor, params: { team_id, user_id }, body: { is_team_admin } }) =>
-        ok(toTeamMemberDto(await members.setTeamAdmin(actor, team_id, user_id, is_team_admin))),
+        okAnswer(toTeamMemberDto(await members.setTeamAdmin(actor, team_id, user_id, is_team_admin))),
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/entity/teams/:team_id/members/:user_id',
       operationId: 'removeTeamMember',
@@ -114,7 +115,7 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       errors: ['team_not_found', 'member_not_found'],
       handle: async ({ actor, params: { team_id, user_id } }) => {
         await members.remove(actor, team_id, user_id);
-        return noContent();
+        return noContentAnswer();
       },
     }),
   ];

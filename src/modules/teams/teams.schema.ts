@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, nameField, tierField } from '#src/http/request/fields.ts';
+import { nameField, tierField, uuidField } from '#src/http/request/fields.ts';
 import type { Team, TeamList, TeamMember, TeamMemberList } from './teams.model.ts';
 
 export const createTeamBody = z.strictObject({ name: nameField });
@@ -7,27 +7,27 @@ export const addTeamMemberBody = z.strictObject({ is_team_admin: z.boolean().def
 export const teamAdminBody = z.strictObject({ is_team_admin: z.boolean() });
 
 export const teamSchema = z
-  .strictObject({ id: idField, org_id: idField, name: z.string(), created_at: z.iso.datetime() })
+  .strictObject({ id: uuidField, org_id: uuidField, name: z.string(), created_at: z.iso.datetime() })
   .meta({ id: 'Team' });
 
 export const teamListSchema = z
-  .strictObject({ org_id: idField, tier: tierField, items: z.array(teamSchema) })
+  .strictObject({ org_id: uuidField, tier: tierField, items: z.array(teamSchema) })
   .meta({ id: 'TeamList' });
 
 export const teamMemberSchema = z
   .strictObject({
-    user_id: idField,
+    user_id: uuidField,
     email: z.string(),
     display_name: z.string(),
     is_team_admin: z.boolean(),
     disabled: z.boolean(),
-    added_by: idField.nullable(),
+    added_by: uuidField.nullable(),
     added_at: z.iso.datetime(),
   })
   .meta({ id: 'TeamMember' });
 
 export const teamMemberListSchema = z
-  .strictObject({ team_id: idField, tier: tierField, items: z.array(teamMemberSchema) })
+  .strictObject({ team_id: uuidField, tier: tierField, items: z.array(teamMemberSchema) })
   .meta({ id: 'TeamMemberList' });
 
 export function toTeamDto(team: Team): z.infer<typeof teamSchema> {

@@ -1,10 +1,13 @@
 import type { Knex } from 'knex';
-import { createIdempotently } from '#src/domain/access/idempotency.ts';
+import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
 import { type Actor, accessKeysOfRow, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { AccessChangesService, OrganizationService } from '#src/modules/organization/organization.service.ts';
+import type {
+  AccessRightsChangesService,
+  OrganizationService,
+} from '#src/modules/organization/organization.service.ts';
 import type { NewTeamMember, Team, TeamList } from './teams.model.ts';
 import { createTeamMembersRepository, createTeamsRepository } from './teams.repository.ts';
 
@@ -16,7 +19,7 @@ export function createTeamsService(deps: {
   db: Knex;
   organizations: Pick<OrganizationService, 'get'>;
   folders: Pick<FoldersService, 'createTeamRoot'>;
-  accessChanges: Pick<AccessChangesService, 'administer'>;
+  accessChanges: Pick<AccessRightsChangesService, 'administer'>;
   audit: AuditService;
 }) {
   const { db, organizations, folders, accessChanges, audit } = deps;
@@ -53,7 +56,7 @@ export function createTeamsService(deps: {
         });
       const findCreated = async () =>
         (await createTeamsRepository(db).wasCreated(orgId, id)) ? get(db, orgId, id) : undefined;
-      return createIdempotently(create, findCreated);
+      return createOrFindExisting(create, findCreated);
     },
 
     /** Members of a disabled team immediately lose access to content that is shared with it. */

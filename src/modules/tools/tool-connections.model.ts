@@ -1,28 +1,35 @@
 import type { Knex } from 'knex';
-import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/shapes.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
+import {
+  integerColumn,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { NewCredentials, OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
 
-export class ToolConnectionModel extends model('tool_connections', {
-  id: uuid(),
-  orgId: uuid(),
-  provider: text(),
-  status: text<'active' | 'needs_reauth'>(),
-  credentials: text(),
-  scopes: textArray(),
-  expiresAt: timestamp().nullable(),
-  generation: integer(),
-  refreshUntil: timestamp().nullable(),
-  createdAt: timestamp(),
-  updatedAt: timestamp(),
+export class ToolConnectionModel extends tableModel('tool_connections', {
+  id: uuidColumn(),
+  orgId: uuidColumn(),
+  provider: textColumn(),
+  status: textColumn<'active' | 'needs_reauth'>(),
+  credentials: textColumn(),
+  scopes: textArrayColumn(),
+  expiresAt: timestampColumn().nullable(),
+  generation: integerColumn(),
+  refreshUntil: timestampColumn().nullable(),
+  createdAt: timestampColumn(),
+  updatedAt: timestampColumn(),
 }) {}
 
 /** The connection of an organization to a tool provider; at most one per provider. */
-export type ToolConnection = Row<typeof ToolConnectionModel>;
+export type ToolConnection = SqlRow<typeof ToolConnectionModel>;
 
 export type ApiKeyCredentials = { kind: 'api_key'; apiKey: string };
 
-export type ProviderCredentials = ApiKeyCredentials | OAuthGrant;
+export type ToolProviderCredentials = ApiKeyCredentials | OAuthGrant;
 
 export function createToolConnectionsRepository(db: Knex) {
   const next = { generation: db.raw('generation + 1'), refreshUntil: null, updatedAt: db.fn.now() };

@@ -6,21 +6,21 @@ import { allTools, type ToolProvider } from '#src/domain/agents/tools.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type {
-  Consent,
-  ConsentCallback,
-  ConsentCallbackResult,
-  ConsentsService,
+  FinishedOAuthConsent,
+  OAuthConsentCallback,
+  OAuthConsentCallbackResult,
+  OAuthConsentsService,
 } from '#src/modules/consents/consents.service.ts';
 import type { CredentialStore, CredentialsService, OAuthGrant } from '#src/modules/credentials/credentials.service.ts';
-import type { AccessChangesService } from '#src/modules/organization/organization.service.ts';
+import type { AccessRightsChangesService } from '#src/modules/organization/organization.service.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { ToolCredentials } from '#src/ports/tools.ts';
 import { requireToolProvider, type ToolProviderAccess } from './tool-catalog.service.ts';
 import {
   type ApiKeyCredentials,
   createToolConnectionsRepository,
-  type ProviderCredentials,
   type ToolConnection,
+  type ToolProviderCredentials,
 } from './tool-connections.model.ts';
 
 const purpose = 'tools';
@@ -33,17 +33,17 @@ type ToolConsentInput = {
   publicUrl: string;
 };
 
-type Granted = { credentials: ProviderCredentials; scopes: string[]; expiresAt: Date | null };
+type Granted = { credentials: ToolProviderCredentials; scopes: string[]; expiresAt: Date | null };
 
 export type ToolConnectionsService = ReturnType<typeof createToolConnectionsService>;
 
 export function createToolConnectionsService(deps: {
   db: Knex;
   access: ToolProviderAccess;
-  secrets: Pick<CredentialStore<ProviderCredentials>, 'decrypt' | 'encrypt'>;
+  secrets: Pick<CredentialStore<ToolProviderCredentials>, 'decrypt' | 'encrypt'>;
   oauth: Pick<OAuthClient, 'revoke'>;
-  consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
-  accessChanges: Pick<AccessChangesService, 'administer'>;
+  consents: Pick<OAuthConsentsService, 'begin' | 'comeBack' | 'finish'>;
+  accessChanges: Pick<AccessRightsChangesService, 'administer'>;
   audit: AuditService;
   logger: Logger;
 }) {
@@ -79,7 +79,7 @@ export function createToolConnectionsService(deps: {
    * Revokes a provider's grant; never throws. A grant that cannot be revoked expires, or the user revokes it at the
    * provider.
    */
-  async function revoke(provider: string, credentials: ProviderCredentials): Promise<void> {
+  async function revoke(provider: string, credentials: ToolProviderCredentials): Promise<void> {
     const how = access[provider];
     if (credentials.kind !== 'oauth' || how?.kind !== 'oauth' || how.settings === null) return;
     await revokeOrWarn({ oauth, logger }, provider, how.settings, credentials);
@@ -89,7 +89,7 @@ export function createToolConnectionsService(deps: {
    * Revokes a grant that could not be stored, unless the organization already has a connection: providers like Google
    * revoke all grants of an account together, and the stored grant may belong to the same account.
    */
-  async function revokeUnstored(orgId: string, provider: string, credentials: ProviderCredentials): Promise<void> {
+  async function revokeUnstored(orgId: string, provider: string, credentials: ToolProviderCredentials): Promise<void> {
     const isConnected = await createToolConnectionsRepository(db)
       .find(orgId, provider)
       .then(
@@ -105,7 +105,12 @@ export function createToolConnectionsService(deps: {
     if (credentials !== null) await revoke(connection.provider, credentials);
   }
 
-  async function complete(actor: RequestActor, provider: string, consent: Consent, tokens: OAuthTokens): Promise<void> {
+  async function complete(
+    actor: RequestActor,
+    provider: string,
+    consent: FinishedOAuthConsent,
+    tokens: OAuthTokens,
+  ): Promise<void> {
     const { accessToken, refreshToken, expiresAt } = tokens;
     const credentials = { kind: 'oauth', accessToken, refreshToken } as const;
     try {
@@ -138,7 +143,8 @@ export function createToolConnectionsService(deps: {
       return consents.begin(actor, { purpose, provider: provider.id, settings, redirectUri, scopes, returnTo });
     },
 
-    comeBack: (callback: ConsentCallback): Promise<ConsentCallbackResult> => consents.comeBack(callback, purpose),
+    comeBack: (callback: OAuthConsentCallback): Promise<OAuthConsentCallbackResult> =>
+      consents.comeBack(callback, purpose),
 
     async finishConsent(actor: RequestActor, answer: { provider: string; consentCode: string }): Promise<void> {
       const { provider, settings } = requireOAuth(answer.provider);

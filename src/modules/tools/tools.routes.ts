@@ -1,7 +1,7 @@
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import { consentCodeSchema, finishConsentBody, oauthCallbackQuery } from '#src/http/request/fields.ts';
-import { noContent, ok, seeOtherRedirect } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { noContentAnswer, okAnswer, seeOtherRedirectAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { ToolCatalogService } from './tool-catalog.service.ts';
 import type { ToolConnectionsService } from './tool-connections.service.ts';
 import {
@@ -18,9 +18,9 @@ import {
 
 const tag = 'tools';
 
-export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnectionsService): Route[] {
+export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnectionsService): HttpRoute[] {
   return [
-    route({
+    defineRoute({
       method: 'get',
       path: '/agents/tools',
       operationId: 'listTools',
@@ -28,9 +28,9 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       summary: 'The tools that agents can be given, and what your organization has of them',
       access: 'user',
       responses: { 200: { description: 'The tools', schema: toolListSchema } },
-      handle: async ({ actor }) => ok({ items: (await catalog.list(actor.orgId)).map(toToolDto) }),
+      handle: async ({ actor }) => okAnswer({ items: (await catalog.list(actor.orgId)).map(toToolDto) }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/agents/tools/connections',
       operationId: 'listToolConnections',
@@ -39,12 +39,12 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       access: 'user',
       responses: { 200: { description: 'The providers', schema: providerConnectionListSchema } },
       handle: async ({ actor }) => {
-        const isAdmin = mayPerform(actor, 'organization:administer', actor);
+        const isAdmin = mayPerformAction(actor, 'organization:administer', actor);
         const views = await catalog.listProviders(actor.orgId);
-        return ok({ items: views.map((view) => toProviderConnectionDto(isAdmin, view)), is_org_admin: isAdmin });
+        return okAnswer({ items: views.map((view) => toProviderConnectionDto(isAdmin, view)), is_org_admin: isAdmin });
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/agents/tools/:provider/authorize',
       operationId: 'authorizeTool',
@@ -59,10 +59,10 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       handle: async ({ actor, params: { provider }, query: { scopes, return_to }, publicUrl }) => {
         const consent = { provider, scopes, returnTo: return_to, publicUrl };
         const url = await connections.beginConsent(actor, consent);
-        return ok({ authorize_url: url }, { 'Cache-Control': 'no-store' });
+        return okAnswer({ authorize_url: url }, { 'Cache-Control': 'no-store' });
       },
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/agents/tools/:provider/callback',
       operationId: 'returnFromToolConsent',
@@ -79,11 +79,11 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       errors: ['provider_not_found', 'consent_invalid', 'consent_denied'],
       handle: async ({ params: { provider }, query: { state, code, error, iss } }) => {
         const back = await connections.comeBack({ provider, state, code, error, issuer: iss });
-        if (back.location !== null) return seeOtherRedirect(back.location);
-        return ok({ consent_code: back.consentCode }, { 'Cache-Control': 'no-store' });
+        if (back.location !== null) return seeOtherRedirectAnswer(back.location);
+        return okAnswer({ consent_code: back.consentCode }, { 'Cache-Control': 'no-store' });
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agents/tools/:provider/finish',
       operationId: 'finishToolConsent',
@@ -104,10 +104,12 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       ],
       handle: async ({ actor, params: { provider }, body: { consentCode } }) => {
         await connections.finishConsent(actor, { provider, consentCode });
-        return ok({ connection: toProviderConnectionDto(true, await catalog.getProvider(actor.orgId, provider)) });
+        return okAnswer({
+          connection: toProviderConnectionDto(true, await catalog.getProvider(actor.orgId, provider)),
+        });
       },
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/agents/tools/:provider/connection',
       operationId: 'connectTool',
@@ -121,10 +123,10 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       errors: ['provider_not_found', 'wrong_auth_kind', 'connection_check_failed', 'provider_unavailable'],
       handle: async ({ actor, params: { provider }, body }) => {
         await connections.connectByKey(actor, provider, body.api_key);
-        return noContent();
+        return noContentAnswer();
       },
     }),
-    route({
+    defineRoute({
       method: 'delete',
       path: '/agents/tools/:provider/connection',
       operationId: 'disconnectTool',
@@ -136,7 +138,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       errors: ['provider_not_found'],
       handle: async ({ actor, params: { provider } }) => {
         await connections.disconnect(actor, provider);
-        return noContent();
+        return noContentAnswer();
       },
     }),
   ];

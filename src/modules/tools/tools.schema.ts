@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { toolProviders } from '#src/domain/agents/tools.ts';
-import { idField } from '#src/http/request/fields.ts';
+import { uuidField } from '#src/http/request/fields.ts';
 import type { ToolProviderView, ToolView } from './tool-catalog.service.ts';
 
 const providerIds = toolProviders.map(({ id }) => id);
@@ -72,7 +72,7 @@ const scopeOptionSchema = z.strictObject({
 
 const providerConnectionSchema = z
   .strictObject({
-    id: idField.nullable().describe('Of the connection; null without one.'),
+    id: uuidField.nullable().describe('Of the connection; null without one.'),
     provider: z.string(),
     name: z.string(),
     connected: z.boolean().describe('There is a connection, and the provider accepts it.'),

@@ -1,9 +1,9 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
-import { type AnchoringActivities, createAnchoringActivities } from '#activities/anchoring.ts';
+import { type AnchorWordActivities, createAnchorWordActivities } from '#activities/anchoring.ts';
 import type { ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/alignment.ts';
-import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aPublishedAgent } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
@@ -14,7 +14,7 @@ describe('anchoring activities', () => {
   let own: Stack;
   let ada: Member;
   let model: ScriptedModel;
-  let steps: AnchoringActivities;
+  let steps: AnchorWordActivities;
 
   before(async () => {
     // Without workers, so that only this test runs activities.
@@ -22,7 +22,7 @@ describe('anchoring activities', () => {
     const settings = { OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl };
     own = await startStack(settings, { workers: false });
     ada = await own.signUp();
-    steps = createAnchoringActivities(own.container);
+    steps = createAnchorWordActivities(own.container);
   });
   after(async () => {
     await own.close();
@@ -31,7 +31,7 @@ describe('anchoring activities', () => {
 
   function propose(of: ProposeAnchorWordsInput, attempt = 1): Promise<ProposeAnchorWordsResult> {
     const environment = new MockActivityEnvironment({ attempt }, { logger: new DefaultLogger('ERROR') });
-    return environment.run<[ProposeAnchorWordsInput], ProposeAnchorWordsResult, AnchoringActivities['proposeWords']>(
+    return environment.run<[ProposeAnchorWordsInput], ProposeAnchorWordsResult, AnchorWordActivities['proposeWords']>(
       steps.proposeWords,
       of,
     );
@@ -42,7 +42,7 @@ describe('anchoring activities', () => {
   const jobOf = ({ agentId }: ProposeAnchorWordsInput) =>
     own.container
       .db('jobs')
-      .where({ id: anchoringWorkflowId(agentId) })
+      .where({ id: anchorWordsWorkflowId(agentId) })
       .first();
 
   it('wait for a worker, in a job of the agent’s readers', async () => {

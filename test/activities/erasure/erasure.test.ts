@@ -5,7 +5,7 @@ import type {
   EraseRowsInput,
   EraseSliceInput,
   EraseSliceResult,
-  ErasureRowStage,
+  ErasureStageOfSqlRows,
   ErasureSubject,
 } from '#src/contracts/deletion.ts';
 import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
@@ -19,7 +19,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
 
-const rows: ErasureRowStage[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
+const rows: ErasureStageOfSqlRows[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
 
 describe('erasure activities', () => {
   let own: Stack;
@@ -42,7 +42,7 @@ describe('erasure activities', () => {
 
   const eraseDocuments = (of: ErasureSubject) =>
     runActivity<EraseSliceInput, EraseSliceResult>(erasure.eraseDocuments, { ...of, erased: 0 });
-  const eraseRows = (of: ErasureSubject, what: ErasureRowStage) =>
+  const eraseRows = (of: ErasureSubject, what: ErasureStageOfSqlRows) =>
     runActivity<EraseRowsInput, EraseSliceResult>(erasure.eraseRows, { ...of, what, erased: 0 });
   const forget = (of: ErasureSubject) => runActivity<ErasureSubject, { isMore: boolean }>(erasure.forgetLeaver, of);
   const stopWork = (of: ErasureSubject) => runActivity<ErasureSubject, void>(erasure.stopWork, of);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createPgCallLimiter } from '#src/adapters/postgres/limits.ts';
+import { createPgModelCallLimiter } from '#src/adapters/postgres/limits.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelCallLimiter } from '#src/ports/models.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
@@ -19,7 +19,7 @@ describe('the limiter of model calls', () => {
   beforeEach(async () => {
     ({ orgId } = await shared.signUp());
     model = `model-${orgId}`;
-    limiters = [createPgCallLimiter(shared.container.db), createPgCallLimiter(shared.container.db)];
+    limiters = [createPgModelCallLimiter(shared.container.db), createPgModelCallLimiter(shared.container.db)];
   });
 
   /** Calls that run until `release`; counts how many run at the same time. */

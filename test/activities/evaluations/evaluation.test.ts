@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createEvaluationActivities, type EvaluationActivities } from '#activities/evaluation.ts';
-import type { EvaluationStepsResult, JudgeUnitInput } from '#src/contracts/evaluation.ts';
-import { judgingUnitsOfPrompt } from '#src/domain/judging/judgement.ts';
+import type { EvaluationStepsResult, RunJudgeCallInput } from '#src/contracts/evaluation.ts';
+import { judgeCallsOfPrompt } from '#src/domain/judging/judgement.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { anEvaluableVersion, type Evaluable, startPath } from '#test/support/builders.ts';
@@ -46,10 +46,10 @@ describe('evaluation activities', () => {
     return runActivity(step, input);
   }
   const twice = <Result>(step: () => Promise<Result>) => Promise.all([step(), step()]);
-  const [unit] = judgingUnitsOfPrompt('plain');
+  const [unit] = judgeCallsOfPrompt('plain');
   if (unit === undefined) throw new Error('a prompt has no unit');
   const ofCase = { mode: 'plain', text: { kind: 'reply', caseIndex: 0 } } as const;
-  const judge = (of: JudgeUnitInput['unit'] = unit) => runStep(steps.judgeUnit, { ...run, unit: of });
+  const judge = (of: RunJudgeCallInput['unit'] = unit) => runStep(steps.judgeUnit, { ...run, unit: of });
   const answer = () => runStep(steps.answerCase, { ...run, caseIndex: 0, side: 'version' });
   const score = (failed: EvaluationStepsResult['failed'] = []) => runStep(steps.scoreEvaluation, { ...run, failed });
   const jobNow = () => db('jobs').where({ id: run.runId }).first();

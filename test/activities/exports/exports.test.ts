@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { createExportActivities, type ExportActivities } from '#activities/exports.ts';
-import type { ExportRef, WriteExportVolumeInput, WriteExportVolumeResult } from '#src/contracts/exports.ts';
+import type { ExportReference, WriteExportVolumeInput, WriteExportVolumeResult } from '#src/contracts/exports.ts';
 import { createExportStepsService } from '#src/modules/exports/export-steps.service.ts';
 import { exportedRecordKinds } from '#src/modules/exports/exported-records.ts';
 import { createExportVolumeWriter, createZipArchive } from '#src/modules/exports/volume-writer.ts';
@@ -39,7 +39,7 @@ describe('export activities', () => {
     const deps = { db, writer, originals, accounts, jobs, exports, keepDays: 7 };
     return createExportActivities({ exportSteps: createExportStepsService(deps) });
   }
-  const write = (steps: ExportActivities, of: ExportRef, number: number) =>
+  const write = (steps: ExportActivities, of: ExportReference, number: number) =>
     runActivity<WriteExportVolumeInput, WriteExportVolumeResult>(steps.writeVolume, {
       ...of,
       number,
@@ -47,20 +47,20 @@ describe('export activities', () => {
       total: 0,
     });
 
-  async function begin(member = ada): Promise<ExportRef> {
+  async function begin(member = ada): Promise<ExportReference> {
     const { export_id: exportId } = Object((await member.post('/entity/org/exports', undefined, 202)).body);
     return { orgId: member.orgId, exportId };
   }
 
   /** @returns the contents of the stored volumes */
-  async function stored({ orgId, exportId }: ExportRef): Promise<Exported> {
+  async function stored({ orgId, exportId }: ExportReference): Promise<Exported> {
     const { db, blobs } = own.container;
     const volumes = await db('exportVolumes').where({ orgId, exportId }).orderBy('number');
     return unpack(await Promise.all(volumes.map(async ({ blobKey }) => buffer(await blobs.read(blobKey)))));
   }
 
   /** @returns the number of volumes */
-  async function writeFrom(steps: ExportActivities, of: ExportRef, first = 1): Promise<number> {
+  async function writeFrom(steps: ExportActivities, of: ExportReference, first = 1): Promise<number> {
     for (let number = first; ; number += 1) {
       const [one, other] = await Promise.all([write(steps, of, number), write(steps, of, number)]);
       expect(one).deep.equal(other);
@@ -78,7 +78,7 @@ describe('export activities', () => {
   it('write every volume once, even if each activity runs twice at the same time', async () => {
     const of = await begin();
     const steps = stepsOf();
-    const { total } = await runActivity<ExportRef, { total: number }>(steps.countExport, of);
+    const { total } = await runActivity<ExportReference, { total: number }>(steps.countExport, of);
     const count = await writeFrom(steps, of);
     expect(count).above(2);
     const files = await stored(of);

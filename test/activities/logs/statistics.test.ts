@@ -5,7 +5,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { type Actor, accessKeysOfActor, accessKeysOfRow, type Visibility } from '#src/domain/access/visibility.ts';
-import { echoStates, type LogFilter, scoredRoundCount } from '#src/modules/logs/logs.model.ts';
+import { countScoredRounds, echoStates, type LogFilter } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
 import { chatLogsMatchRounds } from '#src/modules/store-audit/invariants/chats.ts';
 import { addAgent, addChat, addOrganization, addRound } from '#test/support/logged-chats.ts';
@@ -224,7 +224,7 @@ describe('log statistics', () => {
     const sums = await logs.stats(actor, filter);
     const scored = rounds.filter(({ scoredAt }) => scoredAt !== null);
     const total = (of: (round: Record<string, number>) => number) => rounds.reduce((sum, round) => sum + of(round), 0);
-    expect(scoredRoundCount(sums)).equal(scored.length);
+    expect(countScoredRounds(sums)).equal(scored.length);
     expect(sums).deep.include({
       rounds: rounds.length,
       driftRounds: scored.filter(({ echoState }) => echoState.startsWith('drift_')).length,

@@ -3,13 +3,13 @@ import { expect } from 'chai';
 import pLimit from 'p-limit';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { createOriginalsService } from '#src/modules/originals/originals.service.ts';
+import { createOriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
-type Blobs = Parameters<typeof createOriginalsService>[0]['blobs'];
+type Blobs = Parameters<typeof createOriginalFilesService>[0]['blobs'];
 
 describe('the originals that documents share', () => {
   let own: Stack;
@@ -45,7 +45,7 @@ describe('the originals that documents share', () => {
   /** Creates the service with some methods of the blob store replaced. */
   function originalsOver(blobs: Partial<Blobs>, deleteTimeoutMs?: number) {
     const { db, logger } = own.container;
-    return createOriginalsService({
+    return createOriginalFilesService({
       ...{ db, logger, limit: pLimit(2), blobs: { ...own.container.blobs, ...blobs } },
       ...(deleteTimeoutMs !== undefined && { deleteTimeoutMs }),
     });

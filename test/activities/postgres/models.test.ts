@@ -2,9 +2,9 @@ import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
-import { BaseModel, model } from '#src/adapters/postgres/base-model.ts';
+import { BaseModel, tableModel } from '#src/adapters/postgres/base-model.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import { integer, text, textArray, uuid } from '#src/adapters/postgres/shapes.ts';
+import { integerColumn, textArrayColumn, textColumn, uuidColumn } from '#src/adapters/postgres/shapes.ts';
 import { testServices } from '#test/support/services.ts';
 
 /** Tables that need no model, with the reason. */
@@ -39,9 +39,9 @@ describe('models', () => {
   });
 
   it('fail the comparison with a missing or additional column, or another type, nullability or primary key', () => {
-    class WrongModel extends model(
+    class WrongModel extends tableModel(
       'hidden_drafts',
-      { orgId: text(), userId: uuid().nullable(), color: textArray() },
+      { orgId: textColumn(), userId: uuidColumn().nullable(), color: textArrayColumn() },
       'userId',
     ) {}
     expect(differencesOf(WrongModel, tables.get('hidden_drafts'))).deep.equal([
@@ -51,7 +51,7 @@ describe('models', () => {
       'hidden_drafts.color: the table has nothing, the model text[] not null',
       'hidden_drafts: the primary key is (user_id, draft_id), that of the model (user_id)',
     ]);
-    class LostModel extends model('lost', { id: integer() }) {}
+    class LostModel extends tableModel('lost', { id: integerColumn() }) {}
     expect(differencesOf(LostModel, tables.get('lost'))).deep.equal(['lost: there is no such table']);
   });
 });

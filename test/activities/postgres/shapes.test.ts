@@ -1,34 +1,38 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
-import { model } from '#src/adapters/postgres/base-model.ts';
+import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
 import {
-  bigint,
-  firstRow,
-  integer,
-  json,
-  oneRow,
-  pick,
-  type Row,
-  rows,
-  shape,
-  text,
-  textArray,
-  timestamp,
-  uuid,
+  bigintColumn,
+  defineRowShape,
+  integerColumn,
+  jsonColumn,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+  type SqlRow,
+  textArrayColumn,
+  textColumn,
+  timestampColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import { testServices } from '#test/support/services.ts';
 
-class ParentModel extends model('parents', { id: uuid(), fullName: text(), tags: textArray() }) {}
+class ParentModel extends tableModel('parents', {
+  id: uuidColumn(),
+  fullName: textColumn(),
+  tags: textArrayColumn(),
+}) {}
 
-class ChildModel extends model('children', {
-  id: uuid(),
-  parentId: uuid(),
-  firstSeenAt: timestamp().nullable(),
-  detail: json<{ some_key: string[] } | string[]>(),
-  kind: text<'big' | 'small'>(),
+class ChildModel extends tableModel('children', {
+  id: uuidColumn(),
+  parentId: uuidColumn(),
+  firstSeenAt: timestampColumn().nullable(),
+  detail: jsonColumn<{ some_key: string[] } | string[]>(),
+  kind: textColumn<'big' | 'small'>(),
 }) {}
 
 describe('models and shapes', () => {
@@ -59,7 +63,7 @@ describe('models and shapes', () => {
       .patch({ detail: { some_key: ['z'] } })
       .where({ id: child.id })
       .returning('*');
-    const row: Row<typeof ChildModel> | undefined = changed[0];
+    const row: SqlRow<typeof ChildModel> | undefined = changed[0];
     expect({ ...row }).deep.equal({ ...child, detail: { some_key: ['z'] } });
     expect(JSON.parse(JSON.stringify(row))).deep.equal({ ...child, detail: { some_key: ['z'] } });
     await ChildModel.query(db)
@@ -84,35 +88,45 @@ describe('models and shapes', () => {
   });
 
   it('returns the rows of SQL text, and of queries of knex and objection', async () => {
-    const named = shape({ ...pick(ChildModel, 'id', 'firstSeenAt').columns, fullName: text(), total: bigint() });
+    const named = defineRowShape({
+      ...pickColumns(ChildModel, 'id', 'firstSeenAt').columns,
+      fullName: textColumn(),
+      total: bigintColumn(),
+    });
     const expected = [{ id: child.id, firstSeenAt: null, fullName: 'Ada', total: 1 }];
     const sql = `select c.id, c.first_seen_at, p.full_name, count(*) over () as total
       from children c join parents p on p.id = c.parent_id where p.tags && :tags`;
-    expect(await rows(db, named, sql, { tags: ['b'] })).deep.equal(expected);
+    expect(await queryRows(db, named, sql, { tags: ['b'] })).deep.equal(expected);
     const columns = ['c.id', 'c.firstSeenAt', 'p.fullName', db.raw('count(*) over () as total')];
     const joined = db('children as c').join('parents as p', 'p.id', 'c.parentId').whereIn('c.kind', ['big', 'small']);
-    expect(await rows(db, named, joined.whereRaw('p.tags && ?', [['b']]).select(columns))).deep.equal(expected);
+    expect(await queryRows(db, named, joined.whereRaw('p.tags && ?', [['b']]).select(columns))).deep.equal(expected);
     const counted = ParentModel.query(db)
       .join('children', 'children.parentId', 'parents.id')
       .select('children.id', 'children.firstSeenAt', 'fullName', db.raw('count(*) over () as total'));
-    expect(await rows(db, named, counted.whereRaw('?? && ?', ['tags', ['b']]))).deep.equal(expected);
-    expect(await firstRow(db, ChildModel, ChildModel.query(db).where('kind', 'small'))).equal(undefined);
+    expect(await queryRows(db, named, counted.whereRaw('?? && ?', ['tags', ['b']]))).deep.equal(expected);
+    expect(await queryFirstRow(db, ChildModel, ChildModel.query(db).where('kind', 'small'))).equal(undefined);
   });
 
   it('fails if the columns of the result do not match the shape', async () => {
     const failure = async (attempt: Promise<unknown>) => attempt.then(String, (error: Error) => error.message);
     const sql = 'select full_name, 1 as count, null::text as color from parents';
-    expect(await failure(rows(db, shape({ count: bigint(), color: text(), other: uuid() }), sql))).equal(
+    expect(
+      await failure(
+        queryRows(db, defineRowShape({ count: bigintColumn(), color: textColumn(), other: uuidColumn() }), sql),
+      ),
+    ).equal(
       'The result of the statement does not match its shape: "full_name" is not in the shape, "count" is integer and not bigint, "other" is missing.',
     );
-    const complete = { fullName: text(), count: integer(), color: text() };
-    expect(await failure(rows(db, shape(complete), sql))).equal(
+    const complete = { fullName: textColumn(), count: integerColumn(), color: textColumn() };
+    expect(await failure(queryRows(db, defineRowShape(complete), sql))).equal(
       'Column "color" is null, but its shape is not nullable.',
     );
-    expect(await rows(db, shape({ ...complete, color: text().nullable() }), sql)).length(1);
-    expect(await failure(oneRow(db, pick(ParentModel, 'id'), 'select id from parents where false'))).equal(
+    expect(await queryRows(db, defineRowShape({ ...complete, color: textColumn().nullable() }), sql)).length(1);
+    expect(await failure(queryOneRow(db, pickColumns(ParentModel, 'id'), 'select id from parents where false'))).equal(
       'the statement returned 0 rows instead of one',
     );
-    expect(await failure(rows(db, shape({ id: uuid() }), 'select id, id from parents'))).contain('the same name');
+    expect(await failure(queryRows(db, defineRowShape({ id: uuidColumn() }), 'select id, id from parents'))).contain(
+      'the same name',
+    );
   });
 });

@@ -5,7 +5,7 @@ import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import { alignmentStateAfterRound, initialAlignmentState } from '#src/domain/alignment/chat-state.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
-import type { Violation } from '#src/modules/store-audit/invariants.ts';
+import type { InvariantViolation } from '#src/modules/store-audit/invariants.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { aPublishedAgent, aStoredConnection } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
@@ -37,7 +37,7 @@ describe('invariant checks', () => {
   });
 
   /** Without grace periods: no test leaves work in progress. */
-  const check = (): Promise<Violation[]> =>
+  const check = (): Promise<InvariantViolation[]> =>
     own.container.invariants.check({ orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0, erasureSeconds: 0 });
 
   async function expectViolation(invariant: string, detail: RegExp, documentId?: string): Promise<void> {
@@ -221,7 +221,7 @@ describe('invariant checks', () => {
     const eve = await own.signUp('Eve');
     const { body } = await eve.upload('/documents', { name: 'note.txt', content: 'Some words.' }, 201);
     const documentId = fullDocumentSchema.parse(body).id;
-    const ofIt = (violations: Violation[]) =>
+    const ofIt = (violations: InvariantViolation[]) =>
       violations.filter(({ invariant }) => invariant === 'I13').map(({ detail }) => detail);
     const details = async () => ofIt(await check());
     const gone = { deletedAt: db.fn.now(), eraseDueAt: db.raw("now() - interval '1 hour'") };

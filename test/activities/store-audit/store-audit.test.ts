@@ -4,14 +4,14 @@ import { v7 as uuidv7 } from 'uuid';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { createStoreAuditActivities, type StoreAuditActivities } from '#activities/store-audit.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
-import type { AuditPageInput } from '#src/contracts/deletion.ts';
+import type { AuditStorePageInput } from '#src/contracts/deletion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import {
-  type AuditPage,
-  type AuditReport,
-  advanceAudit,
-  auditSummary,
-  initialAuditProgress,
+  type AuditedStorePage,
+  advanceStoreAudit,
+  formatAuditSummary,
+  initialStoreAuditProgress,
+  type StoreAuditReport,
 } from '#src/domain/documents/audit-report.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -66,13 +66,13 @@ describe('store audit', () => {
     return of;
   }
 
-  async function audit({ repair = false, force = false, graceSeconds = 0 } = {}): Promise<AuditReport> {
-    let progress = initialAuditProgress;
+  async function audit({ repair = false, force = false, graceSeconds = 0 } = {}): Promise<StoreAuditReport> {
+    let progress = initialStoreAuditProgress;
     while (progress.pass !== null) {
       const { pass, after } = progress;
       const request = { pass, after, repair, force, graceSeconds };
-      const page = await runActivity<AuditPageInput, AuditPage>(activities.auditPage, request);
-      progress = advanceAudit(progress, pass, page);
+      const page = await runActivity<AuditStorePageInput, AuditedStorePage>(activities.auditPage, request);
+      progress = advanceStoreAudit(progress, pass, page);
     }
     return progress.report;
   }
@@ -115,7 +115,7 @@ describe('store audit', () => {
     const { findings } = await audit({ repair: true });
     expect(findings.orphan_points).deep.include(held);
     expect(findings.orphan_blob).deep.include(held);
-    expect(auditSummary({ ...initialAuditProgress.report, findings })).include(
+    expect(formatAuditSummary({ ...initialStoreAuditProgress.report, findings })).include(
       '21 orphan_blob (0 repaired, 21 not deleted',
     );
     for (const key of keys) expect(await own.container.blobs.exists(key)).equal(true);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { anchorCandidatesSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
+import { anchorWordCandidatesSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
 import { aColleague, anIngestedDocument, aPublishedAgent, loanAnchors } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { personas } from '#test/support/personas.ts';
@@ -32,7 +32,7 @@ describe('POST /anchor-words/expand', () => {
   afterEach(() => stack.model.behaveAnchoring(null));
 
   async function expand(body: object, client: ApiClient = ada): Promise<string[]> {
-    return anchorCandidatesSchema.parse((await client.post('/anchor-words/expand', body, 200)).body)
+    return anchorWordCandidatesSchema.parse((await client.post('/anchor-words/expand', body, 200)).body)
       .anchor_word_candidates;
   }
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { createRoundOpener } from '#src/modules/chat/rounds.ts';
+import { createChatRoundOpener } from '#src/modules/chat/rounds.ts';
 import { aPublishedAgent, ask } from '#test/support/builders.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -49,7 +49,12 @@ describe('opening a round', () => {
       asked += 1;
       return null;
     };
-    const openRound = createRoundOpener({ db, teams, models: { contextWindow }, tokenCounter: createTokenCounter() });
+    const openRound = createChatRoundOpener({
+      db,
+      teams,
+      models: { contextWindow },
+      tokenCounter: createTokenCounter(),
+    });
     try {
       await openRound(actor, { ...settings, text: 'And a mortgage?', chatId, agentId: null });
       await openRound(actor, { ...settings, text: 'What is a fee?', chatId: null, agentId });

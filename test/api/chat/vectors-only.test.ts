@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
-import { ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
 import { anIngestedDocument, aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
@@ -18,7 +18,7 @@ describe('a chat over documents with vector search only', () => {
     ada = await stack.signUp('Ada');
     agentId = await aPublishedAgent(ada);
     documentId = await anIngestedDocument(ada, 'Terms', says);
-    const { config } = ragConfigAnswerSchema.parse((await ada.get(`/rag/config/${documentId}`, 200)).body);
+    const { config } = ragConfigResultSchema.parse((await ada.get(`/rag/config/${documentId}`, 200)).body);
     const retrieval = { ...config.retrieval, mode: 'vector' };
     await ada.put(`/rag/config/${documentId}`, { ...config, retrieval }, 200);
   });

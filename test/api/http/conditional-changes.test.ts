@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
 import { aDraft, aFolder, anAgentOfDraft, ask, commitVersion, rootOf } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
@@ -316,7 +316,7 @@ describe('If-Match after work in the background', () => {
   it('200 even if the agent got its anchor word candidates after it was read', async () => {
     const { id } = await anAgentOfDraft(ada, await aDraft(ada));
     const etag = await etagOf(ada, `/agents/${id}`);
-    await untilJob(ada, anchoringWorkflowId(id), 'succeeded');
+    await untilJob(ada, anchorWordsWorkflowId(id), 'succeeded');
     await ada.patch(`/agents/${id}`, { agent_name: 'Fox' }, 200, { 'If-Match': etag });
   });
 });

@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createIdempotencyStore } from '#src/adapters/postgres/idempotency-keys.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
-import { created, eventStream } from '#src/http/response/answers.ts';
-import { multipart, type Route, route } from '#src/http/routing/route.ts';
+import { createdAnswer, eventStreamAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute, multipartBody } from '#src/http/routing/route.ts';
 import type { IdempotencyKey } from '#src/ports/idempotency-store.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { createTestDatabase } from '#test/support/services.ts';
@@ -33,8 +33,8 @@ describe('Idempotency-Key', () => {
     idempotent: true,
   } as const;
   const work = z.strictObject({ effect: z.int() });
-  const routes: Route[] = [
-    route({
+  const routes: HttpRoute[] = [
+    defineRoute({
       ...facts,
       path: '/works',
       operationId: 'work',
@@ -50,37 +50,37 @@ describe('Idempotency-Key', () => {
         const effect = effects;
         await gate;
         if (refusal !== undefined) throw appError(refusal);
-        return created({ effect }, { Location: `/works/${effect}` });
+        return createdAnswer({ effect }, { Location: `/works/${effect}` });
       },
     }),
-    route({
+    defineRoute({
       ...facts,
       path: '/large-works',
       operationId: 'workLarge',
       responses: { 201: { description: 'Done', schema: z.strictObject({ text: z.string() }) } },
       handle: async ({ newId }) => {
         newIds.push(newId);
-        return created({ text: 'x'.repeat(64 * 1024) });
+        return createdAnswer({ text: 'x'.repeat(64 * 1024) });
       },
     }),
-    route({
+    defineRoute({
       ...facts,
       path: '/streams',
       operationId: 'stream',
       responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
       handle: () =>
-        eventStream(async (events) => {
+        eventStreamAnswer(async (events) => {
           effects += 1;
           const t = isLong ? 'x'.repeat(64 * 1024) : `${effects}`;
           await events.send({ id: '1:0', event: 'token', data: { t } });
           await events.send({ event: refusal === undefined ? 'done' : 'error', data: {} });
         }),
     }),
-    route({
+    defineRoute({
       ...facts,
       path: '/uploads',
       operationId: 'upload',
-      body: multipart({
+      body: multipartBody({
         fields: z.strictObject({ name: z.string() }),
         store: async (_actor, { fileName, mediaType, content }) => {
           const text = (await content.toArray()).join('');
@@ -93,7 +93,7 @@ describe('Idempotency-Key', () => {
       responses: { 201: { description: 'Stored', schema: work } },
       handle: () => {
         effects += 1;
-        return created({ effect: effects });
+        return createdAnswer({ effect: effects });
       },
     }),
   ];

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { createApp } from '#src/app.ts';
-import type { Route } from '#src/http/routing/route.ts';
+import type { HttpRoute } from '#src/http/routing/route.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 import { aPublishedAgent, aStoredConnection, freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
@@ -180,7 +180,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     return Object.fromEntries(after.filter(([, added]) => added !== 0));
   }
 
-  async function send(route: Route, request: Request, key: string) {
+  async function send(route: HttpRoute, request: Request, key: string) {
     const options = { body: request.body, headers: { 'idempotency-key': key, prefer: 'wait=0' } };
     const response = await askRoute(ada.at(baseUrl), route, { ...ids, ...request.ids }, options);
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');

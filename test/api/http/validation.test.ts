@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Route } from '#src/http/routing/route.ts';
+import type { HttpRoute } from '#src/http/routing/route.ts';
 import { badEmails, badNames, badPasswords, badSwitches, blankNames } from '#test/support/bad-fields.ts';
 import type { Member } from '#test/support/client.ts';
 import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
@@ -26,7 +26,7 @@ const noOptionalName = badNames;
 const fileName = ['a\nb', 'x'.repeat(256), ...noText];
 const folderName = [...blankNames, '.', '..', 'a/b', 'a\\b', 'a\nb', 'x'.repeat(256), ...noText];
 /** What stands in paths: nothing that exists, except where a provider is read before the body. */
-const idsOf = ({ path }: Route): Ids => {
+const idsOf = ({ path }: HttpRoute): Ids => {
   const provider = path.startsWith('/connectors') ? 'acme_drive' : 'brave_search';
   const named: Ids = { provider, round_index: '1', code: 'not_found' };
   return new Proxy(named, { get: (_, name: string) => named[name] ?? unknownId });
@@ -159,7 +159,7 @@ const refusedInQuery: Record<string, readonly string[]> = {
 /** Texts that the service does not read itself, and those whose rules their own tests hold. */
 const freeQuery = new Set(['code', 'error', 'format', 'iss', 'login_hint', 'q', 'return_to', 'scopes', 'site_id']);
 
-const fieldsOf = ({ body }: Route): string[] => {
+const fieldsOf = ({ body }: HttpRoute): string[] => {
   const schema = body !== undefined && 'kind' in body ? body.fields : body;
   return Object.keys(Object(schema).shape ?? Object(schema).in?.shape ?? {});
 };
@@ -168,7 +168,7 @@ describe('a request that does not fit its route', () => {
   let api: Stack;
   let member: Member;
   let bodies: ReturnType<typeof bodiesOfRoutes>;
-  let withJson: Route[];
+  let withJson: HttpRoute[];
 
   before(async () => {
     api = await stack();
@@ -177,14 +177,14 @@ describe('a request that does not fit its route', () => {
     withJson = api.routes.filter((route) => fieldsOf(route).length > 0);
   });
 
-  async function send(route: Route, body: object | undefined, query?: string) {
+  async function send(route: HttpRoute, body: object | undefined, query?: string) {
     const path = query === undefined ? route.path : `${route.path}?${query}`;
     const answer = await askRoute(member, { ...route, path }, idsOf(route), { body });
     return { status: answer.status, problem: Object(await answer.json().catch(() => ({}))) };
   }
 
-  const rightBody = (route: Route) => Object(bodies[route.operationId]?.(idsOf(route)) ?? {});
-  const isForm = (route: Route) => Object(route.body).kind === 'multipart';
+  const rightBody = (route: HttpRoute) => Object(bodies[route.operationId]?.(idsOf(route)) ?? {});
+  const isForm = (route: HttpRoute) => Object(route.body).kind === 'multipart';
   const pathsOf = ({ errors = [] }: { errors?: { path: string }[] }) => errors.map(({ path }) => path.split('.')[0]);
 
   it('422 names the field of a body whose value is wrong', async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Route, RouteAccess } from '#src/http/routing/route.ts';
+import type { HttpRoute, RouteAccess } from '#src/http/routing/route.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
 import {
   aCast,
@@ -248,7 +248,7 @@ describe('who may do what: every route, asked by everybody', () => {
     deleteOrganization: { leaves: true },
   };
 
-  async function answerOf(route: Route, caller: Caller, ids: Ids): Promise<number> {
+  async function answerOf(route: HttpRoute, caller: Caller, ids: Ids): Promise<number> {
     const given = { ...ids, ...(await special[route.operationId]?.fresh?.()) };
     const leaving = new AbortController();
     const body = bodies[route.operationId]?.(given);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
-import { type RagConfigDto, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { type RagConfigDto, ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
 import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -26,7 +26,7 @@ describe('the configuration of a document', () => {
     ).id;
   }
   const path = () => `/rag/config/${id}`;
-  const read = async () => ragConfigAnswerSchema.parse((await ada.get(path(), 200)).body).config;
+  const read = async () => ragConfigResultSchema.parse((await ada.get(path(), 200)).body).config;
   const withChunking = (config: RagConfigDto, chunking: object) => ({
     ...config,
     chunking: { ...config.chunking, ...chunking },

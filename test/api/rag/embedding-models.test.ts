@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { ingestAnswerSchema, type RagConfigDto, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { ingestRequestResultSchema, type RagConfigDto, ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
 import { anIngestedDocument, aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { wordVector } from '#test/support/retrieval-fixture.ts';
@@ -35,7 +35,7 @@ describe('documents of two embedding models', () => {
   });
 
   const read = async (id: string): Promise<RagConfigDto> =>
-    ragConfigAnswerSchema.parse((await ada.get(`/rag/config/${id}`, 200)).body).config;
+    ragConfigResultSchema.parse((await ada.get(`/rag/config/${id}`, 200)).body).config;
   const withModel = async (id: string, name: string) => ({ ...(await read(id)), embedding: { model: name } });
   const document = async (id: string) => fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
 
@@ -46,7 +46,7 @@ describe('documents of two embedding models', () => {
     await ada.put(`/rag/config/${id}`, await withModel(id, 'large'), 200);
     expect(await document(id)).include({ chunking_stale: false, embedding_stale: true });
     const { body } = await ada.post(`/rag/ingest/${id}`, {}, 200);
-    await untilRun(ada, ingestAnswerSchema.parse(body).embedding_job_id, 'succeeded');
+    await untilRun(ada, ingestRequestResultSchema.parse(body).embedding_job_id, 'succeeded');
     expect(await document(id)).include({ chunking_stale: false, embedding_stale: false });
     expect((await ada.post(`/rag/ingest/${id}`, {}, 200)).body).include({ queued: false });
 

@@ -4,7 +4,7 @@ import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
-import { ingestAnswerSchema, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { ingestRequestResultSchema, ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { aColleague } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
@@ -12,7 +12,7 @@ import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
-type IngestAnswer = z.infer<typeof ingestAnswerSchema>;
+type IngestAnswer = z.infer<typeof ingestRequestResultSchema>;
 
 const paragraphs = Array.from({ length: 60 }, (_, n) => `The fox of paragraph ${n} jumps over ${n + 1} lazy dogs.`);
 
@@ -23,7 +23,7 @@ describe('POST /rag/ingest/{document_id}', () => {
     return fullDocumentSchema.parse((await as.upload('/documents', sent, 201, form)).body).id;
   }
   const ingest = async (as: ApiClient, id: string, body: object = {}): Promise<IngestAnswer> =>
-    ingestAnswerSchema.parse((await as.post(`/rag/ingest/${id}`, body, 200)).body);
+    ingestRequestResultSchema.parse((await as.post(`/rag/ingest/${id}`, body, 200)).body);
   const run = (id: string, generation: number) => `${ingestWorkflowId(id, generation)}.embed`;
 
   describe('with workers', () => {
@@ -53,7 +53,7 @@ describe('POST /rag/ingest/{document_id}', () => {
     it('200: rebuilds stale chunks while readers see the old ones', async () => {
       const id = await upload(ada);
       await untilRun(ada, run(id, 1), 'succeeded');
-      const { config } = ragConfigAnswerSchema.parse((await ada.get(`/rag/config/${id}`, 200)).body);
+      const { config } = ragConfigResultSchema.parse((await ada.get(`/rag/config/${id}`, 200)).body);
       const before = await chunks(id);
       await ada.put(`/rag/config/${id}`, { ...config, chunking: { ...config.chunking, target_tokens: 200 } }, 200);
       expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });

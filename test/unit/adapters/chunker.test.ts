@@ -3,7 +3,7 @@ import { createChunker } from '#src/adapters/text/chunker.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { type ChunkingInput, chunkDocument } from '#src/domain/documents/chunk-document.ts';
-import { semanticWindows } from '#src/domain/documents/chunking.ts';
+import { windowsForSemanticChunking } from '#src/domain/documents/chunking.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 const tools = { tokens: createTokenCounter(), analyze: createTextAnalyzer() };
@@ -27,7 +27,7 @@ describe('chunker', () => {
   it('chunks semantically in a thread with the same result as without', async () => {
     const { body, chunking } = source({ method: 'semantic' });
     const windows = await chunker.windows({ body, chunking }, by);
-    expect(windows).deep.equal(semanticWindows(body, { ...chunking, method: 'semantic' }, tools));
+    expect(windows).deep.equal(windowsForSemanticChunking(body, { ...chunking, method: 'semantic' }, tools));
     const distances = windows.slice(1).map((_, index) => (index % 20 === 0 ? 1 : 0));
     const chunks = await chunker.chunk(source({ method: 'semantic' }), distances, by);
     expect(chunks).deep.equal([...chunkDocument(source({ method: 'semantic' }), distances, tools)]);

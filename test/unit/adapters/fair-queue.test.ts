@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect } from 'chai';
-import { createFairQueue } from '#src/adapters/limits.ts';
+import { createFairWorkQueue } from '#src/adapters/limits.ts';
 import { until } from '#test/support/until.ts';
 
 describe('fair queue', () => {
@@ -11,7 +11,7 @@ describe('fair queue', () => {
       begun.push(name);
       return new Promise<void>((resolve) => ends.push(resolve));
     };
-    const queue = createFairQueue(2);
+    const queue = createFairWorkQueue(2);
     const done = ['a1', 'a2', 'a3', 'a4'].map((name) => queue('a', run(name)));
     await Promise.resolve();
     expect(begun, 'one place is left for others').deep.equal(['a1']);
@@ -27,7 +27,7 @@ describe('fair queue', () => {
   it('limits an owner to fewer running tasks while another owner has tasks', async () => {
     const begun: string[] = [];
     const ends = new Map<string, () => void>();
-    const queue = createFairQueue(4, { maxRunningPerOwner: 4, maxRunningInCrowd: 1 });
+    const queue = createFairWorkQueue(4, { maxRunningPerOwner: 4, maxRunningInCrowd: 1 });
     const add = (name: string) =>
       queue(name.slice(0, 1), () => {
         begun.push(name);
@@ -54,7 +54,7 @@ describe('fair queue', () => {
   });
 
   it('rejects tasks of an owner that has too many waiting, and accepts those of others', async () => {
-    const queue = createFairQueue(1, { bound: { maxWaitingPerOwner: 1, refusal: () => new Error('full') } });
+    const queue = createFairWorkQueue(1, { bound: { maxWaitingPerOwner: 1, refusal: () => new Error('full') } });
     const { promise, resolve } = Promise.withResolvers<void>();
     const done = [queue('a', () => promise), queue('a', async () => {})];
     expect(await queue('a', async () => {}).catch((error: unknown) => error)).property('message', 'full');
@@ -64,7 +64,7 @@ describe('fair queue', () => {
   });
 
   it('continues after a task that fails', async () => {
-    const queue = createFairQueue(1);
+    const queue = createFairWorkQueue(1);
     await queue('a', () => Promise.reject(new Error('no'))).catch(() => undefined);
     expect(await queue('a', async () => 'yes')).equal('yes');
   });

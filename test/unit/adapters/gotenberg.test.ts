@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { RenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
+import type { PdfRenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
@@ -25,7 +25,7 @@ describe('Gotenberg', () => {
 
   const pdfPath = () => join(folder, 'printed.pdf');
   const render = ({ limits = {}, url = server.url, signal = new AbortController().signal } = {}) =>
-    createGotenbergRenderer({ url, limits: limits as Partial<RenderLimits> }).render({
+    createGotenbergRenderer({ url, limits: limits as Partial<PdfRenderLimits> }).render({
       ...{ path: join(folder, 'original'), format: 'docx', pdfPath: pdfPath(), signal },
     });
 

@@ -5,7 +5,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import {
   createGuardedAgent,
-  createPublicLookup,
+  createPublicAddressLookup,
   isPublicAddress,
   type ResolveHost,
 } from '#src/adapters/web/guarded-agent.ts';
@@ -113,7 +113,7 @@ describe('a guarded fetch', () => {
 
     it('of a name that changed after the lookup (DNS rebinding)', async () => {
       const answers = [['93.184.215.14'], ['127.0.0.1']];
-      const lookup = createPublicLookup(async () => answers.shift() ?? []);
+      const lookup = createPublicAddressLookup(async () => answers.shift() ?? []);
       const dialled = () =>
         new Promise((resolve, reject) => {
           lookup('rebind.example.com', { all: true }, (error, found) => (error ? reject(error) : resolve(found)));

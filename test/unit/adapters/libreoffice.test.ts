@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import { createLibreOfficeRenderer, type RenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
+import { createLibreOfficeRenderer, type PdfRenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';
 
@@ -34,7 +34,7 @@ describe('the process of LibreOffice', () => {
       path,
       sandbox,
       tempDir: folder,
-      limits: limits as Partial<RenderLimits>,
+      limits: limits as Partial<PdfRenderLimits>,
     });
     await program.render({
       path: join(folder, 'original'),

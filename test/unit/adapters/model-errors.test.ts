@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
 import { APIConnectionError, APIError } from 'openai';
-import { createModelErrorMapper, isRequestTooLarge } from '#src/adapters/models/openai-client.ts';
+import { createModelErrorMapper, isRequestTooLargeError } from '#src/adapters/models/openai-client.ts';
 import { AppError } from '#src/errors.ts';
 
 describe('errors of the model service', () => {
@@ -59,7 +59,7 @@ describe('errors of the model service', () => {
     it(`tell a text beyond the context window from other errors: ${message}`, () => {
       const thrown = APIError.generate(400, { error: { message, code } }, message, new Headers());
       expect(toModelError(thrown)).instanceOf(AppError).include({ code: 'context_too_long' });
-      expect(isRequestTooLarge(thrown), 'fewer texts may pass').equal(true);
+      expect(isRequestTooLargeError(thrown), 'fewer texts may pass').equal(true);
     });
   }
 });

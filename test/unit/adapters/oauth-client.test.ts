@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createOAuthClient } from '#src/adapters/oauth/oauth-client.ts';
 import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
-import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
+import { createProviderHttpClient } from '#src/adapters/web/provider-caller.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type FakeGoogle, startFakeGoogle } from '#test/support/fake-google.ts';
 
@@ -15,7 +15,7 @@ describe('the OAuth client', () => {
   after(() => google.close());
 
   const clientFor = (allow: string[], deadlineMs = 5_000) =>
-    createOAuthClient({ call: createProviderCaller({ agent: createGuardedAgent({ allow }), deadlineMs }) });
+    createOAuthClient({ call: createProviderHttpClient({ agent: createGuardedAgent({ allow }), deadlineMs }) });
   const provider = (client = google.client) => ({
     issuer: google.baseUrl,
     authorizeUrl: `${google.baseUrl}/o/oauth2/v2/auth`,

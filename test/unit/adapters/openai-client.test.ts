@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { createOpenAiClient, isInternalServer } from '#src/adapters/models/openai-client.ts';
+import { createOpenAiClient, isServerInPrivateNetwork } from '#src/adapters/models/openai-client.ts';
 
 describe('the trace header of a model call', () => {
   let server: Server;
@@ -38,12 +38,12 @@ describe('the trace header of a model call', () => {
     'http://model-server/v1',
   ]) {
     it(`treats ${own} as a server of the deployment`, () => {
-      expect(isInternalServer(own)).equal(true);
+      expect(isServerInPrivateNetwork(own)).equal(true);
     });
   }
   for (const foreign of ['https://api.openai.com/v1', 'http://203.0.114.7/v1', 'https://models.example.com/v1']) {
     it(`treats ${foreign} as an external server`, () => {
-      expect(isInternalServer(foreign)).equal(false);
+      expect(isServerInPrivateNetwork(foreign)).equal(false);
     });
   }
 });

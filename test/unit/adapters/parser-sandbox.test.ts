@@ -7,10 +7,10 @@ import { release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect } from 'chai';
-import { createAvatarMaker } from '#src/adapters/converter/avatar/avatar-maker.ts';
-import { defaultConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
+import { createAvatarImageMaker } from '#src/adapters/converter/avatar/avatar-maker.ts';
+import { defaultConversionProcessLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
-import { drawPdfPages } from '#src/adapters/converter/formats/pdf.ts';
+import { renderPdfPageImages } from '#src/adapters/converter/formats/pdf.ts';
 import { createParserSandbox, type ParserSandbox, type SandboxPermissions } from '#src/adapters/parser-sandbox.ts';
 import { createLibreOfficeRenderer } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { createMathTool } from '#src/adapters/tools/built-in-executors.ts';
@@ -107,7 +107,7 @@ const canSignal = major < 6 || (major === 6 && minor < 12) ? ['signal to the par
 
 describe('the parser sandbox', () => {
   const { signal } = new AbortController();
-  const limits = defaultConversionLimits;
+  const limits = defaultConversionProcessLimits;
   const server = createServer();
   const localServer = createServer();
   const udp = createSocket('udp4');
@@ -269,11 +269,11 @@ describe('the parser sandbox', () => {
         workingDirectory: root,
         limits,
       };
-      return drawPdfPages({ ...source, onProgress: () => undefined }, [0], new PassThrough());
+      return renderPdfPageImages({ ...source, onProgress: () => undefined }, [0], new PassThrough());
     },
     'office text': (sandbox) => convert(sandbox, 'docx'),
     'picture of text': (sandbox) => convert(sandbox, 'image'),
-    avatar: (sandbox) => createAvatarMaker({ sandbox, tempDir: root })(Buffer.from('image'), signal),
+    avatar: (sandbox) => createAvatarImageMaker({ sandbox, tempDir: root })(Buffer.from('image'), signal),
     expression: (sandbox) => createMathTool({ sandbox })({ expression: '1' }, toolContext),
     'print of an office file': async (sandbox) => {
       const program = join(root, 'office', 'program');

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createChatModel, createToolCallAssembler } from '#src/adapters/models/chat-model.ts';
-import { createCapabilityLearner } from '#src/adapters/models/model-capabilities.ts';
+import { createModelCapabilityLearner } from '#src/adapters/models/model-capabilities.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
@@ -136,7 +136,7 @@ describe('calls of tools by a chat model', () => {
     const warned: unknown[] = [];
     let minutes = 0;
     const logger = { warn: (told: unknown) => warned.push(told) };
-    const capabilities = createCapabilityLearner({ logger, nowMs: () => minutes * 60_000 });
+    const capabilities = createModelCapabilityLearner({ logger, nowMs: () => minutes * 60_000 });
     const forgetful = createChatModel({ baseUrl: server.baseUrl, apiKey: 'key' }, undefined, capabilities);
     const message = 'Invalid prompt: "function calling is not supported"';
     server.behave(({ tools }) =>

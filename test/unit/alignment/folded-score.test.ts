@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { EarlierScoredRound, RoundMeasurement, StoredScore } from '#src/modules/alignment/alignment.model.ts';
-import { computeRoundScore, recomputeScores } from '#src/modules/alignment/score-series.ts';
+import type { EarlierScoredRound, RoundMeasurement, StoredRoundScore } from '#src/modules/alignment/alignment.model.ts';
+import { computeRoundScore, recomputeRoundScores } from '#src/modules/alignment/score-series.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 const at = new Date('2026-11-22T12:00:00Z');
@@ -16,8 +16,8 @@ const measured = (userScore: number, agentScore: number, extra: Partial<RoundMea
 });
 
 /** Folds rounds one by one, as scoring does. */
-function scoreAll(rounds: readonly RoundMeasurement[]): StoredScore[] {
-  const stored: StoredScore[] = [];
+function scoreAll(rounds: readonly RoundMeasurement[]): StoredRoundScore[] {
+  const stored: StoredRoundScore[] = [];
   for (const [index, each] of rounds.entries()) {
     const before: EarlierScoredRound[] = stored.map((row) => ({ ...row, state: row.foldState }));
     const { score, prunedRounds } = computeRoundScore(
@@ -32,7 +32,7 @@ function scoreAll(rounds: readonly RoundMeasurement[]): StoredScore[] {
 }
 
 const drifting = [measured(0.9, 0.9), measured(0.1, 0.8), measured(0.1, 0.2), measured(0.08, 0.15), measured(0.1, 0.1)];
-const prunedIn = (rows: readonly StoredScore[]) => rows.filter(({ pruned }) => pruned).map(({ round }) => round);
+const prunedIn = (rows: readonly StoredRoundScore[]) => rows.filter(({ pruned }) => pruned).map(({ round }) => round);
 
 describe('the score of a round', () => {
   it('names the messages that leave the context, each once', () => {
@@ -65,12 +65,12 @@ describe('refolding the series of a chat', () => {
   it('changes nothing if no measurement changes', () => {
     const stored = scoreAll(drifting);
     expect(prunedIn(stored)).to.deep.equal([2, 3, 4]);
-    expect(recomputeScores(stored, new Map(), thresholds)).to.deep.equal(stored);
+    expect(recomputeRoundScores(stored, new Map(), thresholds)).to.deep.equal(stored);
   });
 
   it('gives the same series as scoring with the new measurements from the start', () => {
     const stored = scoreAll(drifting);
-    const anew = recomputeScores(stored, new Map([[3, measured(0.9, 0.9, { scorerVersion: '2' })]]), thresholds);
+    const anew = recomputeRoundScores(stored, new Map([[3, measured(0.9, 0.9, { scorerVersion: '2' })]]), thresholds);
     expect(anew).to.deep.equal(scoreAll(drifting.with(2, measured(0.9, 0.9, { scorerVersion: '2' }))));
     expect(prunedIn(anew)).to.deep.equal([]);
   });
@@ -84,6 +84,6 @@ describe('refolding the series of a chat', () => {
       data: { reason: 'internal_error' },
     } as const;
     const stored = row === undefined ? [] : [{ ...row, events: [failed, ...row.events] }];
-    expect(recomputeScores(stored, new Map(), thresholds)).to.deep.equal(stored);
+    expect(recomputeRoundScores(stored, new Map(), thresholds)).to.deep.equal(stored);
   });
 });

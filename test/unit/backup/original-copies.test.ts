@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { createOriginalCopies, readOriginalsList } from '#src/modules/backup/original-copies.ts';
+import { createOriginalFileCopies, readOriginalsList } from '#src/modules/backup/original-copies.ts';
 import { collect } from '#test/support/collect.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -17,7 +17,7 @@ describe('copies of originals', () => {
   afterEach(() => rm(folder, { recursive: true }));
 
   it('stores content that matches its key, and rejects other content', async () => {
-    const copies = createOriginalCopies(folder);
+    const copies = createOriginalFileCopies(folder);
     const organization = randomUUID();
     const key = `${organization}/${sha256('Whales')}`;
     expect(await copies.add(key, Readable.from([Buffer.from('Wha'), Buffer.from('les')]))).deep.equal({
@@ -33,14 +33,14 @@ describe('copies of originals', () => {
   });
 
   it('hashes originals whose older keys do not contain the hash', async () => {
-    const copies = createOriginalCopies(folder);
+    const copies = createOriginalFileCopies(folder);
     const key = `${randomUUID()}/${randomUUID()}`;
     await copies.add(key, Readable.from([Buffer.from('Tides')]));
     expect(await copies.find(key)).deep.equal({ key, sizeBytes: 5, sha256: sha256('Tides') });
   });
 
   it('leaves nothing of an interrupted stream', async () => {
-    const copies = createOriginalCopies(folder);
+    const copies = createOriginalFileCopies(folder);
     const key = `${randomUUID()}/${sha256('x')}`;
     async function* broken() {
       yield Buffer.from('x');
@@ -51,11 +51,13 @@ describe('copies of originals', () => {
   });
 
   it('rejects a key that points outside the folder', async () => {
-    expect(() => createOriginalCopies(folder).pathOf('../../etc/passwd')).throw('is not the blob key of an original');
+    expect(() => createOriginalFileCopies(folder).pathOf('../../etc/passwd')).throw(
+      'is not the blob key of an original',
+    );
   });
 
   it('deletes copies that no list contains', async () => {
-    const copies = createOriginalCopies(folder);
+    const copies = createOriginalFileCopies(folder);
     const keys = ['a', 'b', 'c', 'd', 'e'].map((text) => ({ text, key: `${randomUUID()}/${sha256(text)}` }));
     keys.sort((a, b) => (a.key < b.key ? -1 : 1));
     for (const { text, key } of keys) await copies.add(key, Readable.from([Buffer.from(text)]));

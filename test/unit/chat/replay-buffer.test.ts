@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { createReplayBuffer } from '#src/modules/chat/stream.ts';
+import { createReplayableBuffer } from '#src/modules/chat/stream.ts';
 import { collect } from '#test/support/collect.ts';
 
-describe('createReplayBuffer', () => {
+describe('createReplayableBuffer', () => {
   it('gives every reader all items in order, whenever the reader starts', async () => {
-    const buffer = createReplayBuffer<number>();
+    const buffer = createReplayableBuffer<number>();
     const early = collect(buffer.read());
     buffer.push(1);
     await Promise.resolve();
@@ -21,7 +21,7 @@ describe('createReplayBuffer', () => {
   });
 
   it('ends at once if it was closed without items', async () => {
-    const buffer = createReplayBuffer<number>();
+    const buffer = createReplayableBuffer<number>();
     buffer.close();
     expect(await collect(buffer.read())).deep.equal([]);
   });

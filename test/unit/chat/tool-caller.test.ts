@@ -3,8 +3,8 @@ import pino from 'pino';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { allTools } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
-import { createToolCaller, type ToolLoopRound } from '#src/modules/chat/tool-loop.ts';
-import type { RoundTool, ToolOutput } from '#src/modules/chat/tools.ts';
+import { createToolCaller, type ToolCallLoopRound } from '#src/modules/chat/tool-loop.ts';
+import type { RunnableTool, ToolOutput } from '#src/modules/chat/tools.ts';
 import type { ToolCallContext } from '#src/ports/tools.ts';
 
 const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
@@ -16,13 +16,13 @@ const request = (url: string) => call('http_request', { url });
 /** A round with these tools, by id with their output. */
 function roundWith(
   outputs: Record<string, ToolOutput | (() => Promise<ToolOutput>)>,
-  changes: Partial<ToolLoopRound> & { people?: string[] } = {},
+  changes: Partial<ToolCallLoopRound> & { people?: string[] } = {},
 ) {
   const { people = ['Well?'], ...round } = changes;
   const allowed: string[] = [];
   const actions: [string, string][] = [];
   const contexts: ToolCallContext[] = [];
-  const offered: RoundTool[] = allTools
+  const offered: RunnableTool[] = allTools
     .filter(({ id }) => id in outputs)
     .map((tool) => ({
       tool,

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { metricsExposureOf } from '#src/container/telemetry.ts';
+import { chooseMetricsExposure } from '#src/container/telemetry.ts';
 
 describe('the place of metrics', () => {
-  type Server = Parameters<typeof metricsExposureOf>[0]['server'];
+  type Server = Parameters<typeof chooseMetricsExposure>[0]['server'];
   const placeOf = (host: string, metricsPort: number | null = null, proxy: Partial<Server> = {}) =>
-    metricsExposureOf({ metricsPort, server: { host, publicUrl: null, trustProxy: false, ...proxy } as Server });
+    chooseMetricsExposure({ metricsPort, server: { host, publicUrl: null, trustProxy: false, ...proxy } as Server });
 
   for (const host of ['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1', 'localhost']) {
     it(`is beside the API at ${host}`, () => {

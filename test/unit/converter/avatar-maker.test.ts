@@ -1,12 +1,12 @@
 import { tmpdir } from 'node:os';
 import { expect } from 'chai';
-import { createAvatarMaker } from '#src/adapters/converter/avatar/avatar-maker.ts';
+import { createAvatarImageMaker } from '#src/adapters/converter/avatar/avatar-maker.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { plainImage } from '#test/support/images.ts';
 
-describe('createAvatarMaker', () => {
+describe('createAvatarImageMaker', () => {
   it('stops running and queued avatars when the request is aborted', async () => {
-    const makeAvatar = createAvatarMaker({ sandbox: createParserSandbox('auto'), tempDir: tmpdir() });
+    const makeAvatar = createAvatarImageMaker({ sandbox: createParserSandbox('auto'), tempDir: tmpdir() });
     const image = await plainImage({ width: 20, height: 20 }).png().toBuffer();
     const request = new AbortController();
     const outcomes = [0, 1, 2].map(() =>

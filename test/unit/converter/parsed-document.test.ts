@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { cleanDocument } from '#src/adapters/converter/parsed-document.ts';
+import { cleanParsedDocument } from '#src/adapters/converter/parsed-document.ts';
 
-describe('cleanDocument', () => {
+describe('cleanParsedDocument', () => {
   it('gives each page the offset at which its cleaned text starts', () => {
-    const { body, pageMap } = cleanDocument({
+    const { body, pageMap } = cleanParsedDocument({
       body: ['\n# One\r\n\n\n\nwords  ', '# Two\u200b', 'Three'],
       title: null,
     });
@@ -12,12 +12,16 @@ describe('cleanDocument', () => {
   });
 
   it('counts empty pages', () => {
-    const { body, pageMap } = cleanDocument({ body: ['', 'Two', ' \n', 'Four', ''], title: null });
+    const { body, pageMap } = cleanParsedDocument({ body: ['', 'Two', ' \n', 'Four', ''], title: null });
     expect(body).to.equal('Two\n\nFour');
     expect(pageMap).to.eql([0, 0, 3, 5, 9]);
   });
 
   it('returns no page map for a format without pages', () => {
-    expect(cleanDocument({ body: ' words \n', title: 'T' })).to.eql({ body: ' words', pageMap: null, title: 'T' });
+    expect(cleanParsedDocument({ body: ' words \n', title: 'T' })).to.eql({
+      body: ' words',
+      pageMap: null,
+      title: 'T',
+    });
   });
 });

@@ -3,21 +3,21 @@ import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createRefusalDetector } from '#src/domain/alignment/refusal.ts';
 import {
   isCourtesyMessage,
+  newTopicAfterTopicSwitch,
   type RoundTexts,
+  roundTextsToEmbed,
   scoreRound,
-  textsToEmbed,
-  topicAfterSwitch,
 } from '#src/domain/alignment/round.ts';
 import {
   alignmentCalibrationFor,
   containsStemPhrase,
   cosineSimilarity,
-  lexicalMatch,
+  lexicalMatchWithAnchorWords,
+  rarityOfWordStem,
   type StemmedAnchorWord,
   scorerVersion,
   scoreTextAlignment,
-  semanticMatch,
-  stemRarity,
+  semanticMatchWithAnchorWords,
 } from '#src/domain/alignment/score.ts';
 
 const analyze = createTextAnalyzer();
@@ -31,26 +31,29 @@ const anchor = (words: string, weight: number, vector: number[] | null = null): 
 
 describe('word rarity', () => {
   it('is 1 for an unknown word and falls with frequency', () => {
-    expect(stemRarity('zyzzyva')).to.equal(1);
-    expect(stemRarity('mortgag')).to.be.within(0.5, 1);
-    expect(stemRarity('the')).to.be.lessThan(stemRarity('credit'));
+    expect(rarityOfWordStem('zyzzyva')).to.equal(1);
+    expect(rarityOfWordStem('mortgag')).to.be.within(0.5, 1);
+    expect(rarityOfWordStem('the')).to.be.lessThan(rarityOfWordStem('credit'));
   });
 });
 
 describe('semantic match', () => {
   it('is close to the best anchor', () => {
     const anchors = [anchor('a', 5, [1, 0]), anchor('b', 5, [0, 1]), anchor('c', 5, [0, 1])];
-    expect(semanticMatch(Float32Array.from([1, 0]), anchors)).to.be.closeTo(1, 0.001);
+    expect(semanticMatchWithAnchorWords(Float32Array.from([1, 0]), anchors)).to.be.closeTo(1, 0.001);
   });
 
   it('is the weighted soft maximum of the cosines', () => {
     const anchors = [anchor('a', 3, [1, 0]), anchor('b', 1, [0.6, 0.8])];
     const [e1, e2] = [3 * Math.exp(10), Math.exp(6)];
-    expect(semanticMatch(Float32Array.from([2, 0]), anchors)).to.be.closeTo((e1 + e2 * 0.6) / (e1 + e2), 1e-6);
+    expect(semanticMatchWithAnchorWords(Float32Array.from([2, 0]), anchors)).to.be.closeTo(
+      (e1 + e2 * 0.6) / (e1 + e2),
+      1e-6,
+    );
   });
 
   it('has no value without embedded anchors, and a cosine of 0 with a zero vector', () => {
-    expect(semanticMatch(Float32Array.from([1]), [anchor('a', 1)])).to.equal(null);
+    expect(semanticMatchWithAnchorWords(Float32Array.from([1]), [anchor('a', 1)])).to.equal(null);
     expect(cosineSimilarity(Float32Array.from([0, 0]), Float32Array.from([1, 0]))).to.equal(0);
   });
 });
@@ -64,9 +67,12 @@ describe('lexical match', () => {
 
   it('follows the formula, with the weights scaled to a mean of 2.2', () => {
     const anchors = [anchor('loan', 8), anchor('card', 2)];
-    const load = 2.2 * (8 / 5) * stemRarity('loan');
-    expect(lexicalMatch(stems('a loan, please'), anchors)).to.be.closeTo(1 - Math.exp(-load / 1.5), 1e-9);
-    expect(lexicalMatch(stems('nothing'), anchors)).to.equal(0);
+    const load = 2.2 * (8 / 5) * rarityOfWordStem('loan');
+    expect(lexicalMatchWithAnchorWords(stems('a loan, please'), anchors)).to.be.closeTo(
+      1 - Math.exp(-load / 1.5),
+      1e-9,
+    );
+    expect(lexicalMatchWithAnchorWords(stems('nothing'), anchors)).to.equal(0);
   });
 });
 
@@ -107,7 +113,7 @@ describe('analysing a message', () => {
     ["Let's move on to interest rates", 'interest rates'],
   ];
   for (const [text, clause] of switches) {
-    it(`finds the new topic in "${text}"`, () => expect(topicAfterSwitch(text)).to.equal(clause));
+    it(`finds the new topic in "${text}"`, () => expect(newTopicAfterTopicSwitch(text)).to.equal(clause));
   }
 
   for (const text of [
@@ -116,7 +122,7 @@ describe('analysing a message', () => {
     'Forget it.',
     'What is a loan?',
   ]) {
-    it(`finds no change of topic in "${text}"`, () => expect(topicAfterSwitch(text)).to.equal(null));
+    it(`finds no change of topic in "${text}"`, () => expect(newTopicAfterTopicSwitch(text)).to.equal(null));
   }
 });
 
@@ -137,13 +143,13 @@ describe('scoring a round', () => {
       previousUser: 'Tell me about loans.',
       previousReply: 'With pleasure. Do you know what a loan is?',
     };
-    expect(textsToEmbed(texts, analyze)).to.deep.equal([
+    expect(roundTextsToEmbed(texts, analyze)).to.deep.equal([
       'And how long?',
       'Two years.',
       'Tell me about loans.\nAnd how long?',
       'Do you know what a loan is?\nAnd how long?',
     ]);
-    expect(textsToEmbed({ ...texts, previousUser: null, previousReply: null }, analyze)).to.have.length(2);
+    expect(roundTextsToEmbed({ ...texts, previousUser: null, previousReply: null }, analyze)).to.have.length(2);
   });
 
   it('scores a short follow-up of an on-topic message as on topic', () => {
@@ -185,14 +191,14 @@ describe('scoring a round', () => {
 
   it('reads only the end of a long reply, in bounded time', () => {
     const previousReply = `A loan. ${'word '.repeat(100_000)}`;
-    expect(textsToEmbed({ ...alone, user: 'And?', previousReply }, analyze).at(-1)?.length).to.be.lessThan(500);
+    expect(roundTextsToEmbed({ ...alone, user: 'And?', previousReply }, analyze).at(-1)?.length).to.be.lessThan(500);
   });
 
   it('embeds only beginning, middle and end of long texts', () => {
     const user = `loan ${'www.a'.repeat(10_000)} mortgage ${'贷款😀'.repeat(10_000)} rates`;
     const texts = { user, agent: '😀'.repeat(60_000), previousUser: user, previousReply: user };
     for (const { user } of [texts, { user: 'And?' }]) {
-      const wanted = textsToEmbed({ ...texts, user }, analyze);
+      const wanted = roundTextsToEmbed({ ...texts, user }, analyze);
       for (const text of wanted) expect(text.length).to.be.lessThan(6_100);
       for (const text of wanted) expect(text.isWellFormed()).to.equal(true);
       expect(wanted.filter((text) => /^loan .*rates/s.test(text))).to.have.length(1);
@@ -205,7 +211,7 @@ describe('scoring a round', () => {
       expect([...new Set(asked)]).to.have.members(wanted);
     }
     const short = 'loan '.repeat(1_200);
-    expect(textsToEmbed({ ...alone, user: short }, analyze)[0]).to.equal(short);
+    expect(roundTextsToEmbed({ ...alone, user: short }, analyze)[0]).to.equal(short);
   });
 
   it('scores only the new topic of an explicit change, and not as a follow-up', () => {
@@ -220,7 +226,7 @@ describe('scoring a round', () => {
 
   it('does not continue a topic that was just abandoned', () => {
     const previousUser = "Forget the loan, let's talk about football";
-    expect(textsToEmbed({ ...alone, user: 'Who won?', previousUser }, analyze)).to.include('football\nWho won?');
+    expect(roundTextsToEmbed({ ...alone, user: 'Who won?', previousUser }, analyze)).to.include('football\nWho won?');
     expect(score('Who won?', { previousUser }).user).to.be.lessThan(0.1);
   });
 

@@ -1,6 +1,10 @@
 import { expect } from 'chai';
 import { alignmentStateAfterRound, initialAlignmentState, type RoundScores } from '#src/domain/alignment/chat-state.ts';
-import { type RoundAlignmentState, roundsToPrune, steeringInstructionsFor } from '#src/domain/alignment/steering.ts';
+import {
+  type RoundAlignmentState,
+  roundsToPruneFromContext,
+  steeringInstructionsFor,
+} from '#src/domain/alignment/steering.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 const agent = { persona: 'You are a bank clerk.', anchors: { loan: 5, card: 9, mortgage: 9 } };
@@ -58,20 +62,20 @@ describe('steering', () => {
 describe('pruning', () => {
   it("removes the user's off-topic rounds except the last from the context", () => {
     const rounds = chat([round(0.9, 0.9), round(0.1, 0.8), round(0.1, 0.2), round(0.08, 0.15)]);
-    expect(roundsToPrune(rounds)).to.deep.equal([2, 3]);
+    expect(roundsToPruneFromContext(rounds)).to.deep.equal([2, 3]);
   });
 
   it('skips neutral messages in the streak', () => {
     const rounds = chat([round(0.1, 0.8), round(0.1, 0.8), round(0.5, 0.8, { neutral: true }), round(0.1, 0.8)]);
-    expect(roundsToPrune(rounds)).to.deep.equal([1, 2]);
+    expect(roundsToPruneFromContext(rounds)).to.deep.equal([1, 2]);
   });
 
   it("removes the agent's off-topic rounds when the agent drifts", () => {
-    expect(roundsToPrune(chat([round(0.9, 0.9), round(0.9, 0.1), round(0.9, 0.1)]))).to.deep.equal([2, 3]);
+    expect(roundsToPruneFromContext(chat([round(0.9, 0.9), round(0.9, 0.1), round(0.9, 0.1)]))).to.deep.equal([2, 3]);
   });
 
   it('removes no rounds otherwise', () => {
-    expect(roundsToPrune([])).to.deep.equal([]);
-    expect(roundsToPrune(chat([round(0.1, 0.9)]))).to.deep.equal([]);
+    expect(roundsToPruneFromContext([])).to.deep.equal([]);
+    expect(roundsToPruneFromContext(chat([round(0.1, 0.9)]))).to.deep.equal([]);
   });
 });

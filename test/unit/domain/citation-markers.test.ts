@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import {
   createCitationMarkerRewriter,
   type DroppedCitation,
-  statementBeforeMarker,
+  sentenceBeforeCitationMarker,
 } from '#src/domain/chat/citation-markers.ts';
 import { collect } from '#test/support/collect.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
@@ -160,7 +160,7 @@ describe('markers of any reply', () => {
 
 describe('the statement before a marker', () => {
   it('excludes other markers, and does not end at an abbreviation', () => {
-    expect(statementBeforeMarker('One. Dr. Who [1] came ')).equal('Dr. Who came');
-    expect(statementBeforeMarker('[1]\n')).equal('');
+    expect(sentenceBeforeCitationMarker('One. Dr. Who [1] came ')).equal('Dr. Who came');
+    expect(sentenceBeforeCitationMarker('[1]\n')).equal('');
   });
 });

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import {
-  attributePassages,
-  attributionScore,
-  sharedWordShare,
+  findSourcePassages,
+  scoreSentenceAttribution,
+  shareOfWordsInPassage,
   splitReplyIntoStatements,
 } from '#src/domain/chat/citation-markers.ts';
 
@@ -16,12 +16,12 @@ describe('attribution of a reply without citations', () => {
     };
     const statements = splitReplyIntoStatements('Office hours vary. Sixteen weeks.\n- Fully paid.');
     expect(statements).deep.equal(['Office hours vary.', 'Sixteen weeks.', '- Fully paid.']);
-    expect(attributePassages(statements, passages, similarity)).deep.equal(['office', 'leave']);
+    expect(findSourcePassages(statements, passages, similarity)).deep.equal(['office', 'leave']);
   });
 
   it('gives no passages if none is similar', () => {
-    expect(attributePassages(['Sixteen weeks.'], passages, () => 0.59)).deep.equal([]);
-    expect(attributePassages(['Sixteen weeks.'], [], () => 1)).deep.equal([]);
+    expect(findSourcePassages(['Sixteen weeks.'], passages, () => 0.59)).deep.equal([]);
+    expect(findSourcePassages(['Sixteen weeks.'], [], () => 1)).deep.equal([]);
   });
 });
 
@@ -29,19 +29,19 @@ describe('the attribution score', () => {
   const passage = new Set(['trend', 'chat', 'start', '100', 'averag']);
 
   it('is the cosine, unless the passage has most of the words of the statement', () => {
-    expect(attributionScore(0.4, ['trend', 'chat', 'start', '100'], passage)).equal(1);
-    expect(attributionScore(0.4, ['trend', 'chat', 'start', 'monday'], passage)).equal(0.75);
-    expect(attributionScore(0.4, ['trend', 'chat', 'end', 'monday'], passage)).equal(0.4);
+    expect(scoreSentenceAttribution(0.4, ['trend', 'chat', 'start', '100'], passage)).equal(1);
+    expect(scoreSentenceAttribution(0.4, ['trend', 'chat', 'start', 'monday'], passage)).equal(0.75);
+    expect(scoreSentenceAttribution(0.4, ['trend', 'chat', 'end', 'monday'], passage)).equal(0.4);
   });
 
   it('ignores shared words of very short statements', () => {
-    expect(attributionScore(0.2, ['chat', 'start', 'chat'], passage)).equal(0.2);
+    expect(scoreSentenceAttribution(0.2, ['chat', 'start', 'chat'], passage)).equal(0.2);
   });
 });
 
 describe('shared words', () => {
   it('are counted once each', () => {
-    expect(sharedWordShare(['fee', 'fee', 'loan'], new Set(['fee']))).equal(0.5);
-    expect(sharedWordShare([], new Set(['fee']))).equal(0);
+    expect(shareOfWordsInPassage(['fee', 'fee', 'loan'], new Set(['fee']))).equal(0.5);
+    expect(shareOfWordsInPassage([], new Set(['fee']))).equal(0);
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { formatPassageBlocks, removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
-import { contextualText } from '#src/domain/documents/chunk-document.ts';
+import { textWithChunkContext } from '#src/domain/documents/chunk-document.ts';
 import { pageNumberAt } from '#src/domain/documents/pages.ts';
 
 describe('context blocks', () => {
@@ -50,7 +50,7 @@ describe('pages', () => {
   });
 
   it('builds the contextual text of a chunk from document name, headings and page', () => {
-    expect(contextualText({ documentName: 'Handbook', headingPath: ['Leave'], pageNumber: 4 })).to.equal(
+    expect(textWithChunkContext({ documentName: 'Handbook', headingPath: ['Leave'], pageNumber: 4 })).to.equal(
       'Handbook › Leave (page 4)',
     );
   });

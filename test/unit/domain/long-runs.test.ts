@@ -1,5 +1,5 @@
-import { topicAfterSwitch } from '#src/domain/alignment/round.ts';
-import { splitReplyIntoStatements, statementBeforeMarker } from '#src/domain/chat/citation-markers.ts';
+import { newTopicAfterTopicSwitch } from '#src/domain/alignment/round.ts';
+import { sentenceBeforeCitationMarker, splitReplyIntoStatements } from '#src/domain/chat/citation-markers.ts';
 import { parseMarkdownBlocks } from '#src/domain/documents/markdown.ts';
 import { splitSentences } from '#src/domain/text/words.ts';
 
@@ -31,8 +31,8 @@ describe('texts that repeat one thing 100,000 times', () => {
         parseMarkdownBlocks,
         splitSentences,
         splitReplyIntoStatements,
-        statementBeforeMarker,
-        topicAfterSwitch,
+        sentenceBeforeCitationMarker,
+        newTopicAfterTopicSwitch,
       ])
         read(`${text}x`);
     });
@@ -46,7 +46,7 @@ describe('texts that repeat one thing 100,000 times', () => {
     "let's talk to",
   ]) {
     it(`are read: white space after "${begun}"`, () => {
-      for (const space of [' ', '\t\n']) topicAfterSwitch(`${begun}${space.repeat(100_000)}x`);
+      for (const space of [' ', '\t\n']) newTopicAfterTopicSwitch(`${begun}${space.repeat(100_000)}x`);
     });
   }
 

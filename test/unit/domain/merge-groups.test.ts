@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import {
   compareByScoreThenId,
   mergeRetrievalGroups,
-  type RetrievalGroup,
   type RetrievalHit,
+  type RetrievalHitsOfGroup,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 
 const ids = 'abcdefghijklmnop'.split('');
@@ -16,7 +16,7 @@ const hitsOf = (names: readonly string[]): fc.Arbitrary<RetrievalHit[]> =>
     .shuffledSubarray([...names])
     .chain((found) => fc.tuple(...found.map((id) => fc.integer({ min: 0, max: 6 }).map((score) => ({ id, score })))));
 
-const groupOf = (names: readonly string[]): fc.Arbitrary<RetrievalGroup> =>
+const groupOf = (names: readonly string[]): fc.Arbitrary<RetrievalHitsOfGroup> =>
   fc.tuple(fc.integer({ min: 1, max: 100 }), fc.constantFrom(...modes)).chain(([rrfK, legs]) =>
     fc.tuple(...legs.map((leg) => hitsOf(names).map((hits) => [leg, hits] as const))).map((found) => {
       return { rrfK, legs: new Map(found) };
@@ -27,12 +27,12 @@ const threeGroups = fc.tuple(groupOf(ids.slice(0, 5)), groupOf(ids.slice(5, 10))
 const order = (hits: readonly { id: string }[]) => hits.map(({ id }) => id);
 
 /** The rule by its words, without a thought of speed: the rank of a hit among all hits of its leg. */
-function rankIn(leg: string, id: string, groups: readonly RetrievalGroup[]): number {
+function rankIn(leg: string, id: string, groups: readonly RetrievalHitsOfGroup[]): number {
   const all = groups.flatMap((group) => group.legs.get(leg) ?? []);
   return order([...all].sort(compareByScoreThenId)).indexOf(id) + 1;
 }
 
-function reciprocalRanks(group: RetrievalGroup, rrfK: number, groups: readonly RetrievalGroup[]) {
+function reciprocalRanks(group: RetrievalHitsOfGroup, rrfK: number, groups: readonly RetrievalHitsOfGroup[]) {
   const found = new Set([...group.legs.values()].flatMap(order));
   const score = (id: string) =>
     [...group.legs].reduce(
@@ -130,7 +130,8 @@ describe('merging groups of different settings', () => {
         const split = (isMoved: boolean) =>
           new Map([...a.legs].map(([leg, hits]) => [leg, hits.filter(({ id }) => (id === moved) === isMoved)]));
         const after = [{ ...a, legs: split(false) }, { rrfK: other, legs: split(true) }, b, c];
-        const others = (groups: RetrievalGroup[]) => order(mergeRetrievalGroups(groups)).filter((id) => id >= 'f');
+        const others = (groups: RetrievalHitsOfGroup[]) =>
+          order(mergeRetrievalGroups(groups)).filter((id) => id >= 'f');
         expect(others(after)).deep.equal(others([a, b, c]));
       }),
     );

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { passwordFaults } from '#src/domain/access/credentials.ts';
+import { findPasswordProblems } from '#src/domain/access/credentials.ts';
 
-describe('passwordFaults', () => {
+describe('findPasswordProblems', () => {
   const accepted = ['Abcdefgh1!', 'Abcdefg 1x', 'Ünïcode-Pässw0rd', `Aa1!${'x'.repeat(124)}`, 'Aa1🔑🔑🔑🔑🔑🔑🔑'];
   for (const password of accepted) {
-    it(`accepts ${password.slice(0, 20)}`, () => expect(passwordFaults(password)).to.deep.equal([]));
+    it(`accepts ${password.slice(0, 20)}`, () => expect(findPasswordProblems(password)).to.deep.equal([]));
   }
 
   const refused: [string, string[]][] = [
@@ -18,7 +18,7 @@ describe('passwordFaults', () => {
   ];
   for (const [password, faults] of refused) {
     it(`reports for "${password.slice(0, 20)}": ${faults.join(', ')}`, () => {
-      expect(passwordFaults(password)).to.deep.equal(faults);
+      expect(findPasswordProblems(password)).to.deep.equal(faults);
     });
   }
 });

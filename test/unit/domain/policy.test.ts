@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 
 const actor = (over: Partial<Actor> = {}): Actor => ({
@@ -22,10 +22,10 @@ const stranger = actor({
   openTeamIds: ['red'],
 });
 
-describe('mayPerform', () => {
+describe('mayPerformAction', () => {
   it('lets only org admins administer the organization', () => {
     const asked = [member, orgAdmin, redAdmin, stranger].map((who) =>
-      mayPerform(who, 'organization:administer', { orgId: 'acme' }),
+      mayPerformAction(who, 'organization:administer', { orgId: 'acme' }),
     );
     expect(asked).deep.equal([false, true, false, false]);
   });
@@ -41,7 +41,7 @@ describe('mayPerform', () => {
   for (const [name, user] of Object.entries(users)) {
     it(`lets org admins manage a user ${name}, and a team admin whose teams are all of the user's`, () => {
       const asked = [member, orgAdmin, redAdmin, stranger].map((who) =>
-        mayPerform(who, 'user:manage', { orgId: 'acme', ...user }),
+        mayPerformAction(who, 'user:manage', { orgId: 'acme', ...user }),
       );
       expect(asked).deep.equal([false, true, name === 'in the red team', false]);
     });
@@ -51,14 +51,14 @@ describe('mayPerform', () => {
     const red = { orgId: 'acme', teamId: 'red' };
     const inTeam = actor({ teamIds: ['red'] });
     const callers = [member, inTeam, redAdmin, orgAdmin, stranger];
-    expect(callers.map((who) => mayPerform(who, 'team:list_members', red))).deep.equal([
+    expect(callers.map((who) => mayPerformAction(who, 'team:list_members', red))).deep.equal([
       false,
       true,
       true,
       true,
       false,
     ]);
-    expect(callers.map((who) => mayPerform(who, 'team:manage_members', red))).deep.equal([
+    expect(callers.map((who) => mayPerformAction(who, 'team:manage_members', red))).deep.equal([
       false,
       false,
       true,
@@ -69,25 +69,25 @@ describe('mayPerform', () => {
 
   it('lets only the owner change a draft or a chat', () => {
     for (const action of ['draft:write', 'chat:write'] as const) {
-      expect(mayPerform(orgAdmin, action, { orgId: 'acme', createdBy: 'bob' })).equal(false);
-      expect(mayPerform(member, action, { orgId: 'acme', createdBy: 'ada' })).equal(true);
+      expect(mayPerformAction(orgAdmin, action, { orgId: 'acme', createdBy: 'bob' })).equal(false);
+      expect(mayPerformAction(member, action, { orgId: 'acme', createdBy: 'ada' })).equal(true);
     }
   });
 
   it('lets users change a job if they may change what it works on', () => {
     const job = { orgId: 'acme', kind: 'ingest', createdBy: 'bob', chatId: null, acl: ['user:bob', 'team:red'] };
-    expect([member, redAdmin, orgAdmin].map((who) => mayPerform(who, 'job:write', job))).deep.equal([
+    expect([member, redAdmin, orgAdmin].map((who) => mayPerformAction(who, 'job:write', job))).deep.equal([
       false,
       true,
       true,
     ]);
     const ofChat = { ...job, kind: 'alignment', chatId: 'chat' };
-    expect([redAdmin, orgAdmin].map((who) => mayPerform(who, 'job:write', ofChat))).deep.equal([false, false]);
+    expect([redAdmin, orgAdmin].map((who) => mayPerformAction(who, 'job:write', ofChat))).deep.equal([false, false]);
     const ofAll = { ...job, kind: 'reembed', createdBy: 'ada' };
-    expect([member, orgAdmin].map((who) => mayPerform(who, 'job:write', ofAll))).deep.equal([false, true]);
+    expect([member, orgAdmin].map((who) => mayPerformAction(who, 'job:write', ofAll))).deep.equal([false, true]);
     const ofAdmins = { ...job, kind: 'delete', createdBy: 'ada', acl: ['admins:acme'] };
     for (const action of ['job:read', 'job:write'] as const) {
-      expect([member, redAdmin, orgAdmin].map((who) => mayPerform(who, action, ofAdmins))).deep.equal([
+      expect([member, redAdmin, orgAdmin].map((who) => mayPerformAction(who, action, ofAdmins))).deep.equal([
         false,
         false,
         true,
@@ -97,7 +97,7 @@ describe('mayPerform', () => {
 
   it('lets org admins without a team read team content, but no personal content of others', () => {
     const asking = actor({ isOrgAdmin: true, openTeamIds: ['red'] });
-    expect(mayPerform(asking, 'document:read', { orgId: 'acme', acl: ['user:bob', 'team:red'] })).equal(true);
-    expect(mayPerform(asking, 'document:read', { orgId: 'acme', acl: ['user:bob'] })).equal(false);
+    expect(mayPerformAction(asking, 'document:read', { orgId: 'acme', acl: ['user:bob', 'team:red'] })).equal(true);
+    expect(mayPerformAction(asking, 'document:read', { orgId: 'acme', acl: ['user:bob'] })).equal(false);
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { applyChunkingOptions, defaultRagConfig, isOverlapBelowTarget } from '#src/domain/documents/rag-config.ts';
+import { applyChunkingOptions, defaultRagConfig, isChunkOverlapBelowTarget } from '#src/domain/documents/rag-config.ts';
 
 describe('the RAG configuration of a document', () => {
   const defaults = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });
@@ -22,12 +22,12 @@ describe('the RAG configuration of a document', () => {
 
   it('reduces the default overlap for a small target', () => {
     for (const targetTokens of [1, 10, 59, 60, 400, 8192]) {
-      expect(isOverlapBelowTarget(applyChunkingOptions(defaults, { targetTokens }).chunking)).to.equal(true);
+      expect(isChunkOverlapBelowTarget(applyChunkingOptions(defaults, { targetTokens }).chunking)).to.equal(true);
     }
   });
 
   it('keeps a requested overlap that reaches the target, so that validation rejects it', () => {
     const { chunking } = applyChunkingOptions(defaults, { targetTokens: 50, overlapTokens: 50 });
-    expect(isOverlapBelowTarget(chunking)).to.equal(false);
+    expect(isChunkOverlapBelowTarget(chunking)).to.equal(false);
   });
 });

@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import calibrations from '#src/domain/alignment/calibrations.json' with { type: 'json' };
-import { createRefusalDetector, refusalIfLikely, refusalKind } from '#src/domain/alignment/refusal.ts';
+import { createRefusalDetector, nullUnlessLikelyRefusal, refusalKindOfRound } from '#src/domain/alignment/refusal.ts';
 import weights from '#src/domain/alignment/refusal-weights.json' with { type: 'json' };
 import { modelsWithAlignmentCalibration } from '#src/domain/alignment/score.ts';
 
 describe('refusal detection', () => {
   const readRefusal = createRefusalDetector(createTextAnalyzer(), 'all-minilm-l6-v2-int8-r2');
   /** By words alone. */
-  const detect = (reply: string) => refusalIfLikely(readRefusal(reply, null));
+  const detect = (reply: string) => nullUnlessLikelyRefusal(readRefusal(reply, null));
 
   const policy = [
     "I'm sorry, but I can't help with that.",
@@ -65,13 +65,13 @@ describe('refusal detection', () => {
   });
 
   it('treats a probability of one half as a refusal', () => {
-    expect(refusalIfLikely({ kind: 'policy', score: 0.5 })).to.deep.equal({ kind: 'policy', score: 0.5 });
-    expect(refusalIfLikely({ kind: 'policy', score: 0.49 })).to.equal(null);
+    expect(nullUnlessLikelyRefusal({ kind: 'policy', score: 0.5 })).to.deep.equal({ kind: 'policy', score: 0.5 });
+    expect(nullUnlessLikelyRefusal({ kind: 'policy', score: 0.49 })).to.equal(null);
   });
 
   it('has kind scope if the user was off topic', () => {
-    expect(refusalKind({ kind: 'policy', score: 1 }, 'off')).to.equal('scope');
-    expect(refusalKind({ kind: 'policy', score: 1 }, 'on')).to.equal('policy');
+    expect(refusalKindOfRound({ kind: 'policy', score: 1 }, 'off')).to.equal('scope');
+    expect(refusalKindOfRound({ kind: 'policy', score: 1 }, 'on')).to.equal('policy');
   });
 });
 

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 import {
-  keepTopKOfGroups,
-  orderByRanking,
+  chooseRerankerType,
+  keepTopHitsOfGroups,
+  orderByRankNumbers,
   orderByScore,
   orderByScoreAndRank,
-  planReranking,
   type RerankingOptions,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 
@@ -17,9 +17,9 @@ const noWish = { isEnabled: null, type: null };
 /** Hits, each of a document of its own group. */
 const hits = (...settings: Reranking[]) =>
   settings.map((reranking, index) => ({ index, reranking, signature: `group ${index}` }));
-const plan = (settings: Reranking[], wish: RerankingOptions) => planReranking(hits(...settings), wish);
+const plan = (settings: Reranking[], wish: RerankingOptions) => chooseRerankerType(hits(...settings), wish);
 
-describe('planReranking', () => {
+describe('chooseRerankerType', () => {
   it('follows the documents if the chat has no setting', () => {
     expect(plan([], noWish)).equal(null);
     expect(plan([off, off], noWish)).equal(null);
@@ -31,7 +31,7 @@ describe('planReranking', () => {
   it('counts groups, and not the documents or the hits in them', () => {
     const one = [on, on, on].map((reranking) => ({ reranking, signature: 'one' }));
     const others = ['two', 'three'].map((signature) => ({ reranking: llm, signature }));
-    expect(planReranking([...one, ...others], noWish)).equal('llm');
+    expect(chooseRerankerType([...one, ...others], noWish)).equal('llm');
   });
 
   it('follows the settings of the chat', () => {
@@ -47,10 +47,10 @@ describe('planReranking', () => {
   });
 });
 
-describe('keepTopKOfGroups', () => {
+describe('keepTopHitsOfGroups', () => {
   const kept = (signatures: string, settings: Reranking[], isEnabled: boolean | null = null) => {
     const ranked = settings.map((reranking, index) => ({ index, reranking, signature: signatures[index] ?? '' }));
-    return keepTopKOfGroups(ranked, { isEnabled }).map(({ index }) => index);
+    return keepTopHitsOfGroups(ranked, { isEnabled }).map(({ index }) => index);
   };
 
   it('keeps the best hits of each group', () => {
@@ -78,11 +78,11 @@ describe('orderByScoreAndRank', () => {
   });
 });
 
-describe('orderByRanking', () => {
+describe('orderByRankNumbers', () => {
   it('accepts permutations only', () => {
-    expect(orderByRanking(['a', 'b', 'c'], [3, 1, 2])).deep.equal(['c', 'a', 'b']);
+    expect(orderByRankNumbers(['a', 'b', 'c'], [3, 1, 2])).deep.equal(['c', 'a', 'b']);
     for (const wrong of [[1, 2], [1, 2, 2], [1, 2, 4], [0, 1, 2], [1, 2, 3, 3], []]) {
-      expect(orderByRanking(['a', 'b', 'c'], wrong)).equal(null);
+      expect(orderByRankNumbers(['a', 'b', 'c'], wrong)).equal(null);
     }
   });
 });

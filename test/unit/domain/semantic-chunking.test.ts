@@ -1,7 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { chunkByTokens, chunkSemantically, cosineDistance, semanticWindows } from '#src/domain/documents/chunking.ts';
+import {
+  chunkByTokens,
+  chunkSemantically,
+  cosineDistance,
+  windowsForSemanticChunking,
+} from '#src/domain/documents/chunking.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();
@@ -9,7 +14,7 @@ const options = (targetTokens: number) => ({ method: 'semantic' as const, target
 const angle = (radians: number) => Float32Array.from([Math.cos(radians), Math.sin(radians)]);
 
 function chunk(body: string, targetTokens: number, radians: (window: string, index: number) => number) {
-  const windows = semanticWindows(body, options(targetTokens), { tokens });
+  const windows = windowsForSemanticChunking(body, options(targetTokens), { tokens });
   const vectors = windows.map((window, index) => angle(radians(window, index)));
   const distances = vectors.slice(1).map((vector, index) => cosineDistance(vectors[index] ?? vector, vector));
   return chunkSemantically(body, options(targetTokens), distances, { tokens });
@@ -58,21 +63,21 @@ describe('semantic chunking', () => {
 
   it('chunks by tokens if there are too few sentences', () => {
     const body = loans.slice(0, 5).join('');
-    expect(semanticWindows(body, options(20), { tokens })).to.deep.equal([]);
+    expect(windowsForSemanticChunking(body, options(20), { tokens })).to.deep.equal([]);
     expect(chunkSemantically(body, options(20), [], { tokens })).to.deep.equal(
       chunkByTokens(body, { method: 'token', targetTokens: 20, overlapTokens: 0 }, { tokens }),
     );
   });
 
   it('embeds each sentence together with its neighbours', () => {
-    const windows = semanticWindows(loans.join(''), options(100), { tokens });
+    const windows = windowsForSemanticChunking(loans.join(''), options(100), { tokens });
     expect(windows[0]).to.equal(loans.slice(0, 2).join(''));
     expect(windows[4]).to.equal(loans.slice(3, 6).join(''));
   });
 
   it('limits a window to what an embedding service accepts', () => {
     const long = `Long ${'word '.repeat(1_999)}ends. `;
-    const windows = semanticWindows(long.repeat(8), options(8_000), { tokens });
+    const windows = windowsForSemanticChunking(long.repeat(8), options(8_000), { tokens });
     expect(windows).to.have.length(8);
     expect(Math.max(...windows.map((window) => window.length))).to.equal(8_000);
   });

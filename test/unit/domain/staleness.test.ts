@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { defaultRagConfig, type RagConfig, staleIngestionResults } from '#src/domain/documents/rag-config.ts';
+import { defaultRagConfig, findStaleIngestionResults, type RagConfig } from '#src/domain/documents/rag-config.ts';
 
 describe('staleness', () => {
   const config = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });
@@ -10,19 +10,19 @@ describe('staleness', () => {
 
   it('reports nothing if content and chunking settings are unchanged', () => {
     const found = { retrieval: { ...config.retrieval, rrfK: 1 }, reranking: { ...config.reranking, topK: 1 } };
-    expect(staleIngestionResults(of(), of(found))).deep.equal({ chunking: false, embedding: false });
+    expect(findStaleIngestionResults(of(), of(found))).deep.equal({ chunking: false, embedding: false });
   });
 
   it('reports chunks and vectors for new content and each changed chunking setting', () => {
     const cuts: Partial<RagConfig['chunking']>[] = [{ method: 'semantic' }, { targetTokens: 9 }, { overlapTokens: 9 }];
     const changes = cuts.map((cut) => of({ chunking: { ...config.chunking, ...cut } }));
     for (const now of [of({}, 'b'), ...changes]) {
-      expect(staleIngestionResults(of(), now)).deep.equal({ chunking: true, embedding: true });
+      expect(findStaleIngestionResults(of(), now)).deep.equal({ chunking: true, embedding: true });
     }
   });
 
   it('reports only vectors for another embedding model', () => {
-    expect(staleIngestionResults(of(), of({ embedding: { model: 'large' } }))).deep.equal({
+    expect(findStaleIngestionResults(of(), of({ embedding: { model: 'large' } }))).deep.equal({
       chunking: false,
       embedding: true,
     });

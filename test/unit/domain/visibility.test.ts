@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { mayPerform } from '#src/domain/access/policy.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import {
   type Actor,
   accessKeysOfActor,
   accessKeysOfRow,
-  type RowAccessScope,
-  visibilityOf,
+  type RowOwnerAndVisibility,
+  visibilityOfAccessKeys,
 } from '#src/domain/access/visibility.ts';
 
 const actor = (over: Partial<Actor> = {}): Actor => ({
@@ -18,17 +18,17 @@ const actor = (over: Partial<Actor> = {}): Actor => ({
   openTeamIds: over.teamIds ?? [],
   ...over,
 });
-const scope = (over: Partial<RowAccessScope> = {}): RowAccessScope => ({
+const scope = (over: Partial<RowOwnerAndVisibility> = {}): RowOwnerAndVisibility => ({
   orgId: 'acme',
   createdBy: 'bob',
   visibility: 'personal',
   teamIds: [],
   ...over,
 });
-const reads = (who: Actor, what: RowAccessScope): boolean =>
-  mayPerform(who, 'document:read', { orgId: what.orgId, acl: accessKeysOfRow(what) });
-const manages = (who: Actor, what: RowAccessScope): boolean =>
-  mayPerform(who, 'document:write', { ...what, acl: accessKeysOfRow(what) });
+const reads = (who: Actor, what: RowOwnerAndVisibility): boolean =>
+  mayPerformAction(who, 'document:read', { orgId: what.orgId, acl: accessKeysOfRow(what) });
+const manages = (who: Actor, what: RowOwnerAndVisibility): boolean =>
+  mayPerformAction(who, 'document:write', { ...what, acl: accessKeysOfRow(what) });
 
 describe('visibility', () => {
   it('lets the owner read a row of any visibility', () => {
@@ -57,9 +57,9 @@ describe('visibility', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), (acl) => {
         const who = actor({ orgId: 'other', teamIds: ['red'] });
-        expect(mayPerform(who, 'document:read', { orgId: 'acme', acl: [...acl, ...accessKeysOfActor(who)] })).to.equal(
-          false,
-        );
+        expect(
+          mayPerformAction(who, 'document:read', { orgId: 'acme', acl: [...acl, ...accessKeysOfActor(who)] }),
+        ).to.equal(false);
       }),
     );
   });
@@ -82,8 +82,8 @@ describe('visibility', () => {
   });
 
   it('derives the visibility from the keys of a row', () => {
-    expect(visibilityOf(['user:ada'])).to.equal('personal');
-    expect(visibilityOf(['user:ada', 'team:red'])).to.equal('team_level');
-    expect(visibilityOf(['user:ada', 'team:red', 'org:acme'])).to.equal('org_level');
+    expect(visibilityOfAccessKeys(['user:ada'])).to.equal('personal');
+    expect(visibilityOfAccessKeys(['user:ada', 'team:red'])).to.equal('team_level');
+    expect(visibilityOfAccessKeys(['user:ada', 'team:red', 'org:acme'])).to.equal('org_level');
   });
 });

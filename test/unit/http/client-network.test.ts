@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { clientNetwork, ipv6SitePrefix } from '#src/http/request/headers.ts';
+import { networkOfClientAddress, sitePrefixOfIpv6Address } from '#src/http/request/headers.ts';
 
-describe('clientNetwork', () => {
+describe('networkOfClientAddress', () => {
   const cases = {
     '203.0.113.7': '203.0.113.7',
     '::ffff:203.0.113.7': '203.0.113.7',
@@ -13,20 +13,20 @@ describe('clientNetwork', () => {
   };
   for (const [address, network] of Object.entries(cases)) {
     it(`maps ${address} to the network ${network}`, () => {
-      expect(clientNetwork(address)).equal(network);
+      expect(networkOfClientAddress(address)).equal(network);
     });
   }
 
   it('puts clients without an address into one network', () => {
-    expect(clientNetwork(undefined)).equal('unknown');
+    expect(networkOfClientAddress(undefined)).equal('unknown');
   });
 });
 
-describe('ipv6SitePrefix', () => {
+describe('sitePrefixOfIpv6Address', () => {
   const cases = { '2001:db8:1:2ff::1': '2001:db8:1::/48', '203.0.113.7': null, '::ffff:203.0.113.7': null };
   for (const [address, block] of Object.entries(cases)) {
     it(`maps ${address} to the block ${block}`, () => {
-      expect(ipv6SitePrefix(address)).equal(block);
+      expect(sitePrefixOfIpv6Address(address)).equal(block);
     });
   }
 });

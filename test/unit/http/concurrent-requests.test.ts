@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { noContent } from '#src/http/response/answers.ts';
-import { route } from '#src/http/routing/route.ts';
+import { noContentAnswer } from '#src/http/response/answers.ts';
+import { defineRoute } from '#src/http/routing/route.ts';
 import { serveRoutes } from '#test/support/served-routes.ts';
 
 describe('concurrent requests', () => {
@@ -10,7 +10,7 @@ describe('concurrent requests', () => {
     const gate = Promise.withResolvers<void>();
     const left = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
-    const work = route({
+    const work = defineRoute({
       method: 'post',
       path: '/work',
       operationId: 'work',
@@ -23,7 +23,7 @@ describe('concurrent requests', () => {
         signal.addEventListener('abort', () => left.resolve());
         begun.resolve();
         await gate.promise;
-        return noContent();
+        return noContentAnswer();
       },
     });
     const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };

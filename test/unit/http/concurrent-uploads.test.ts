@@ -2,9 +2,9 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { buffer, text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { noContent } from '#src/http/response/answers.ts';
+import { noContentAnswer } from '#src/http/response/answers.ts';
 import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
-import { multipart, route } from '#src/http/routing/route.ts';
+import { defineRoute, multipartBody } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nsome bytes';
@@ -17,14 +17,14 @@ describe('concurrent uploads', () => {
   let begun: PromiseWithResolvers<void>;
   let expectedFiles = 0;
 
-  const upload = route({
+  const upload = defineRoute({
     method: 'post',
     path: '/uploads',
     operationId: 'upload',
     tag: 'uploads',
     summary: 'A form of the tests',
     access: 'user',
-    body: multipart({
+    body: multipartBody({
       fields: z.strictObject({}),
       store: async (_actor, { fileName, content }) => {
         expectedFiles -= 1;
@@ -34,9 +34,9 @@ describe('concurrent uploads', () => {
       discard: async () => {},
     }),
     responses: { 204: { description: 'Stored' } },
-    handle: () => noContent(),
+    handle: () => noContentAnswer(),
   });
-  const large = route({
+  const large = defineRoute({
     method: 'post',
     path: '/large',
     operationId: 'large',
@@ -46,11 +46,11 @@ describe('concurrent uploads', () => {
     body: z.looseObject({}),
     bodyLimitBytes: 8_000_000,
     responses: { 204: { description: 'Read' } },
-    handle: () => noContent(),
+    handle: () => noContentAnswer(),
   });
 
   let fetching = Promise.withResolvers<void>();
-  const fetched = route({
+  const fetched = defineRoute({
     method: 'post',
     path: '/fetched',
     operationId: 'fetched',
@@ -64,7 +64,7 @@ describe('concurrent uploads', () => {
       expectedFiles -= 1;
       if (expectedFiles === 0) begun.resolve();
       await fetching.promise;
-      return noContent();
+      return noContentAnswer();
     },
   });
 

@@ -3,10 +3,16 @@ import { expect } from 'chai';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { appError, requireExpectedVersion } from '#src/errors.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { eventStream, fileAnswer, noContent, ok, okWithVersion } from '#src/http/response/answers.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import {
+  eventStreamAnswer,
+  fileAnswer,
+  noContentAnswer,
+  okAnswer,
+  okAnswerWithVersion,
+} from '#src/http/response/answers.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 const things = { tag: 'things', summary: 'A thing of the tests' };
@@ -16,18 +22,18 @@ let name = 'first';
 let version = 1;
 let limitsOfLists: unknown[] = [];
 
-const routes: Route[] = [
-  route({
+const routes: HttpRoute[] = [
+  defineRoute({
     ...things,
     method: 'get',
     path: '/things/:thing_id',
     operationId: 'getThing',
     access: 'user',
-    params: z.strictObject({ thing_id: idParam('document_not_found') }),
+    params: z.strictObject({ thing_id: uuidPathParam('document_not_found') }),
     responses: { 200: { description: 'It', schema: named } },
-    handle: () => okWithVersion({ name }, { version }),
+    handle: () => okAnswerWithVersion({ name }, { version }),
   }),
-  route({
+  defineRoute({
     ...things,
     method: 'get',
     path: '/things/newest',
@@ -35,35 +41,35 @@ const routes: Route[] = [
     access: 'public',
     query: z.strictObject({ limit: z.coerce.number().int().max(9).default(3) }),
     responses: { 200: { description: 'Its limit', schema: z.strictObject({ limit: z.int() }) } },
-    handle: ({ query }) => ok({ limit: query.limit }),
+    handle: ({ query }) => okAnswer({ limit: query.limit }),
   }),
-  route({
+  defineRoute({
     ...things,
     method: 'patch',
     path: '/things/:thing_id',
     operationId: 'renameThing',
     access: 'user',
     takesIfMatch: true,
-    params: z.strictObject({ thing_id: idParam('document_not_found') }),
+    params: z.strictObject({ thing_id: uuidPathParam('document_not_found') }),
     body: named,
     responses: { 200: { description: 'It', schema: named } },
     handle: ({ body, expectedVersions }) => {
       requireExpectedVersion(expectedVersions, { version });
       version += 1;
       name = body.name;
-      return ok({ name });
+      return okAnswer({ name });
     },
   }),
-  route({
+  defineRoute({
     ...things,
     method: 'delete',
     path: '/things/:thing_id',
     operationId: 'deleteThing',
     access: 'organization:administer',
     responses: { 204: { description: 'Gone' } },
-    handle: () => noContent(),
+    handle: () => noContentAnswer(),
   }),
-  route({
+  defineRoute({
     ...things,
     method: 'get',
     path: '/lists',
@@ -73,21 +79,21 @@ const routes: Route[] = [
     responses: { 200: { description: 'Nothing', schema: z.strictObject({}) } },
     handle: ({ query }) => {
       limitsOfLists.push(query.limit);
-      return ok({});
+      return okAnswer({});
     },
   }),
   ...(['post', 'put'] as const).map((method) =>
-    route({
+    defineRoute({
       ...things,
       method,
       path: '/lists',
       operationId: `${method}List`,
       access: 'public',
       responses: { 204: { description: 'Done' } },
-      handle: () => noContent(),
+      handle: () => noContentAnswer(),
     }),
   ),
-  route({
+  defineRoute({
     ...things,
     method: 'get',
     path: '/broken',
@@ -98,7 +104,7 @@ const routes: Route[] = [
       throw new Error('a secret of ours');
     },
   }),
-  route({
+  defineRoute({
     ...things,
     method: 'get',
     path: '/events/:end',
@@ -107,13 +113,13 @@ const routes: Route[] = [
     params: z.strictObject({ end: z.enum(['well', 'badly']) }),
     responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
     handle: ({ params }) =>
-      eventStream(async (events) => {
+      eventStreamAnswer(async (events) => {
         await events.send({ id: '1:0', event: 'token', data: { t: 'two\nlines' } });
         if (params.end === 'badly') throw new Error('a secret of ours');
         await events.send({ id: '1:1', event: 'done', data: {} });
       }),
   }),
-  route({
+  defineRoute({
     ...things,
     method: 'get',
     path: '/file',

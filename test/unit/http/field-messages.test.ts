@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { AppError } from '#src/errors.ts';
-import { idField, integerField } from '#src/http/request/fields.ts';
-import { validate } from '#src/http/request/validation.ts';
+import { integerField, uuidField } from '#src/http/request/fields.ts';
+import { validateInput } from '#src/http/request/validation.ts';
 import { toProblem } from '#src/http/response/problem.ts';
 
 describe('field errors', () => {
   const schema = z.strictObject({
     name: z.string().min(1).max(5),
     limit: integerField({ min: 1, max: 100 }),
-    id: idField,
+    id: uuidField,
     mode: z.enum(['vector', 'hybrid']),
     words: z.record(z.string(), z.int()),
     tags: z.array(z.string()).max(1),
@@ -36,14 +36,14 @@ describe('field errors', () => {
   ];
   for (const [wrong, detail] of cases) {
     it(`have the message "${detail}"`, () => {
-      expect(() => validate(schema, { ...right, ...wrong })).throw(AppError, detail);
+      expect(() => validateInput(schema, { ...right, ...wrong })).throw(AppError, detail);
     });
   }
 
   /** Returns the problem response of the client. */
   function problemOf(body: object) {
     try {
-      validate(schema, body);
+      validateInput(schema, body);
     } catch (error) {
       if (error instanceof AppError) return toProblem(error, { path: '/', requestId: 'request' });
       throw error;

@@ -3,18 +3,18 @@ import { z } from 'zod';
 import {
   booleanTextField,
   emailField,
-  idField,
   integerField,
   nameField,
   newPasswordField,
   oneLineField,
+  uuidField,
 } from '#src/http/request/fields.ts';
 
 describe('fields of requests', () => {
   it('accept ids in any case and convert them to lower case', () => {
     const id = '019a0000-abcd-7000-8000-00000000000f';
-    expect(idField.parse(id.toUpperCase())).to.equal(id);
-    expect(idField.safeParse('42').success).to.equal(false);
+    expect(uuidField.parse(id.toUpperCase())).to.equal(id);
+    expect(uuidField.safeParse('42').success).to.equal(false);
   });
 
   it('accept emails in any case, but not letters such as the Kelvin sign', () => {

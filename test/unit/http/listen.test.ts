@@ -1,15 +1,15 @@
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { ConfigError } from '#src/config.ts';
-import { listen } from '#src/http/server/http-server.ts';
+import { listenOnPort } from '#src/http/server/http-server.ts';
 
-describe('listen', () => {
+describe('listenOnPort', () => {
   const settings = { host: 'HOST', port: 'PORT' };
 
   async function refusalAt(place: { host: string; port: number }): Promise<string> {
     const server = createServer();
     try {
-      const failure = await listen(server, place, settings).catch((error: unknown) => error);
+      const failure = await listenOnPort(server, place, settings).catch((error: unknown) => error);
       expect(failure).instanceOf(ConfigError);
       return Object(failure).message;
     } finally {
@@ -20,7 +20,7 @@ describe('listen', () => {
   it('names the setting of the port when the port is in use', async () => {
     const first = createServer();
     try {
-      await listen(first, { host: '127.0.0.1', port: 0 }, settings);
+      await listenOnPort(first, { host: '127.0.0.1', port: 0 }, settings);
       const { port } = Object(first.address());
       const refusal = await refusalAt({ host: '127.0.0.1', port });
       expect(refusal).equal(`wrong setting PORT: port ${port} on 127.0.0.1 is already in use by another process`);

@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { integerField } from '#src/http/request/fields.ts';
 import { keysetQuery } from '#src/http/request/pagination.ts';
-import { idParam } from '#src/http/request/validation.ts';
-import { created, ok } from '#src/http/response/answers.ts';
-import { multipart, multipartOrJson, route } from '#src/http/routing/route.ts';
+import { uuidPathParam } from '#src/http/request/validation.ts';
+import { createdAnswer, okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, multipartBody, multipartOrJsonBody } from '#src/http/routing/route.ts';
 import { createOpenApiDocument } from '#src/http/server/openapi.ts';
 
 const node = z
@@ -18,20 +18,20 @@ const node = z
 
 const document = createOpenApiDocument(
   [
-    route({
+    defineRoute({
       method: 'get',
       path: '/nodes/:node_id',
       operationId: 'getNode',
       tag: 'nodes',
       summary: 'A node',
       access: 'user',
-      params: z.strictObject({ node_id: idParam('folder_not_found') }),
+      params: z.strictObject({ node_id: uuidPathParam('folder_not_found') }),
       query: z.strictObject({ depth: integerField({ min: 0, max: 9 }).default(1), word: z.string() }),
       responses: { 200: { description: 'It', schema: node } },
       errors: ['folder_not_found'],
-      handle: () => ok({ name: 'a', children: [] }),
+      handle: () => okAnswer({ name: 'a', children: [] }),
     }),
-    route({
+    defineRoute({
       method: 'get',
       path: '/nodes',
       operationId: 'listNodes',
@@ -40,9 +40,9 @@ const document = createOpenApiDocument(
       access: 'user',
       query: z.strictObject(keysetQuery),
       responses: { 200: { description: 'One of them', schema: node } },
-      handle: () => ok({ name: 'a', children: [] }),
+      handle: () => okAnswer({ name: 'a', children: [] }),
     }),
-    route({
+    defineRoute({
       method: 'post',
       path: '/nodes',
       operationId: 'createNode',
@@ -50,28 +50,28 @@ const document = createOpenApiDocument(
       summary: 'A new node from a file',
       access: 'user',
       idempotent: true,
-      body: multipart({
+      body: multipartBody({
         fields: z.strictObject({ name: z.string().optional() }),
         store: () => Promise.reject(new Error('not here')),
         discard: async () => {},
       }),
       responses: { 201: { description: 'It', schema: node } },
-      handle: () => created({ name: 'a', children: [] }),
+      handle: () => createdAnswer({ name: 'a', children: [] }),
     }),
-    route({
+    defineRoute({
       method: 'patch',
       path: '/nodes',
       operationId: 'changeNode',
       tag: 'nodes',
       summary: 'A changed node, perhaps of another file',
       access: 'user',
-      body: multipartOrJson({
+      body: multipartOrJsonBody({
         fields: z.strictObject({ name: z.string().optional() }),
         store: () => Promise.reject(new Error('not here')),
         discard: async () => {},
       }),
       responses: { 200: { description: 'It', schema: node } },
-      handle: () => ok({ name: 'a', children: [] }),
+      handle: () => okAnswer({ name: 'a', children: [] }),
     }),
   ],
   { basePath: '/api', title: 'Nodes', version: '1.0.0', description: 'Trees' },

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { preferredWaitSeconds, requestsNoCache } from '#src/http/request/headers.ts';
+import { isNoCacheRequested, preferredWaitSeconds } from '#src/http/request/headers.ts';
 
 describe('preferences of a client', () => {
   const waits: [header: string | undefined, seconds: number | null][] = [
@@ -23,7 +23,7 @@ describe('preferences of a client', () => {
   it('ask for fresh results only with no-cache', () => {
     const fresh = ['no-cache', 'No-Cache', 'max-age=0, no-cache'];
     const kept = [undefined, '', 'max-age=0', 'no-cache="field"', 'x-no-cache'];
-    expect(fresh.map(requestsNoCache)).deep.equal([true, true, true]);
-    expect(kept.map(requestsNoCache)).deep.equal(kept.map(() => false));
+    expect(fresh.map(isNoCacheRequested)).deep.equal([true, true, true]);
+    expect(kept.map(isNoCacheRequested)).deep.equal(kept.map(() => false));
   });
 });

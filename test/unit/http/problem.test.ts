@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { appError, fieldError, listErrors } from '#src/errors.ts';
+import { appError, fieldError, listErrorCatalogue } from '#src/errors.ts';
 import { problemHeaders, problemSchema, toAppError, toProblem } from '#src/http/response/problem.ts';
 
 describe('problem responses', () => {
@@ -7,7 +7,7 @@ describe('problem responses', () => {
   const never = () => false;
 
   it('match their schema for every error code', () => {
-    for (const { code, status } of listErrors()) {
+    for (const { code, status } of listErrorCatalogue()) {
       const problem = problemSchema.parse(toProblem(appError(code), request));
       expect(problem).to.include({
         type: `/errors/${code}`,

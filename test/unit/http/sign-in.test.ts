@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { createSignInStrategy, type SignInStrategyDeps } from '#src/adapters/oauth/sign-in-strategy.ts';
-import { createIdentityProviderCaller } from '#src/adapters/web/provider-caller.ts';
+import { createIdentityProviderHttpClient } from '#src/adapters/web/provider-caller.ts';
 import { appError } from '#src/errors.ts';
 import { createPassport } from '#src/http/request/authentication.ts';
 import type { SignInAttempt } from '#src/ports/identity.ts';
@@ -18,7 +18,7 @@ describe('the client of an identity provider', () => {
   afterEach(() => server.close());
 
   function clientOf({ issuer, client }: Pick<IdentityProvider, 'issuer' | 'client'>, deadlineMs = 5_000) {
-    return providerOf({ call: createIdentityProviderCaller({ issuer, allow: [], deadlineMs }), issuer, client });
+    return providerOf({ call: createIdentityProviderHttpClient({ issuer, allow: [], deadlineMs }), issuer, client });
   }
 
   function providerOf(deps: SignInStrategyDeps) {

@@ -9,8 +9,8 @@ import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { readJsonBody } from '#src/http/request/body.ts';
 import { receiveForm } from '#src/http/request/upload.ts';
-import { noContent } from '#src/http/response/answers.ts';
-import { route } from '#src/http/routing/route.ts';
+import { noContentAnswer } from '#src/http/response/answers.ts';
+import { defineRoute } from '#src/http/routing/route.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { serveRoutes } from '#test/support/served-routes.ts';
 import { until } from '#test/support/until.ts';
@@ -135,7 +135,7 @@ describe('a slow body', () => {
 
 describe('a client whose body is too slow', () => {
   it('gets the reason and is disconnected', async () => {
-    const echo = route({
+    const echo = defineRoute({
       method: 'post',
       path: '/echo',
       operationId: 'echo',
@@ -144,7 +144,7 @@ describe('a client whose body is too slow', () => {
       access: 'public',
       body: z.strictObject({}),
       responses: { 204: { description: 'Done' } },
-      handle: () => noContent(),
+      handle: () => noContentAnswer(),
     });
     const served = await serveRoutes([echo]);
     mock.timers.enable({ apis: ['setTimeout'] });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { BearerAuthenticator } from '#src/http/request/authentication.ts';
-import { eventStream } from '#src/http/response/answers.ts';
-import { type Route, route } from '#src/http/routing/route.ts';
+import { eventStreamAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 describe('an open event stream', () => {
@@ -9,7 +9,7 @@ describe('an open event stream', () => {
   let left = Promise.withResolvers<void>();
   let sentAfterwards = Promise.withResolvers<void>();
 
-  const endless = route({
+  const endless = defineRoute({
     method: 'get',
     path: '/endless',
     operationId: 'streamEndlessly',
@@ -18,7 +18,7 @@ describe('an open event stream', () => {
     access: 'public',
     responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
     handle: ({ signal }) =>
-      eventStream(async (events) => {
+      eventStreamAnswer(async (events) => {
         await events.send({ event: 'token', data: {} });
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
         left.resolve();
@@ -28,7 +28,7 @@ describe('an open event stream', () => {
   });
 
   let begun = Promise.withResolvers<void>();
-  const late = route({
+  const late = defineRoute({
     method: 'get',
     path: '/late',
     operationId: 'streamLate',
@@ -39,14 +39,14 @@ describe('an open event stream', () => {
     handle: async ({ signal }) => {
       begun.resolve();
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      return eventStream(async (events) => {
+      return eventStreamAnswer(async (events) => {
         await events.send({ event: 'done', data: {} });
         sentAfterwards.resolve();
       });
     },
   });
 
-  const watch = route({
+  const watch = defineRoute({
     method: 'get',
     path: '/watch',
     operationId: 'watchEndlessly',
@@ -55,7 +55,7 @@ describe('an open event stream', () => {
     access: 'public',
     responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
     handle: () =>
-      eventStream(
+      eventStreamAnswer(
         async (events) => {
           await events.send({ event: 'progress', data: {} });
           await new Promise((resolve) => events.closed.addEventListener('abort', resolve));
@@ -65,7 +65,7 @@ describe('an open event stream', () => {
       ),
   });
 
-  const large = route({
+  const large = defineRoute({
     method: 'get',
     path: '/large',
     operationId: 'streamLarge',
@@ -73,10 +73,10 @@ describe('an open event stream', () => {
     summary: 'One event that is larger than what may pile up',
     access: 'public',
     responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
-    handle: () => eventStream((events) => events.send({ event: 'done', data: 'x'.repeat(8 * 1024 ** 2) })),
+    handle: () => eventStreamAnswer((events) => events.send({ event: 'done', data: 'x'.repeat(8 * 1024 ** 2) })),
   });
 
-  const guarded: Route = { ...endless, path: '/guarded', operationId: 'streamGuarded', access: 'user' };
+  const guarded: HttpRoute = { ...endless, path: '/guarded', operationId: 'streamGuarded', access: 'user' };
   const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
   const authenticate: BearerAuthenticator = async (authorization) => ({
     actor,

@@ -7,8 +7,8 @@ import { z } from 'zod';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import { integerField } from '#src/http/request/fields.ts';
-import { created } from '#src/http/response/answers.ts';
-import { type IncomingFile, multipart, route } from '#src/http/routing/route.ts';
+import { createdAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, type IncomingUploadFile, multipartBody } from '#src/http/routing/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 describe('uploads', () => {
@@ -16,7 +16,7 @@ describe('uploads', () => {
   const stored = new Map<string, Buffer>();
   let onStoreFailed = () => {};
 
-  async function store(upload: IncomingFile): Promise<StoredUpload> {
+  async function store(upload: IncomingUploadFile): Promise<StoredUpload> {
     if (upload.fileName === 'refused.txt') throw appError('payload_too_large');
     const content = await buffer(upload.content).catch((error: unknown) => {
       onStoreFailed();
@@ -29,14 +29,14 @@ describe('uploads', () => {
     return { blobKey, claimId: blobKey, fileName, mediaType, sizeBytes: content.length, sha256 };
   }
 
-  const upload = route({
+  const upload = defineRoute({
     method: 'post',
     path: '/uploads',
     operationId: 'upload',
     tag: 'uploads',
     summary: 'A form of the tests',
     access: 'user',
-    body: multipart({
+    body: multipartBody({
       fields: z.strictObject({ name: z.string().max(5), pages: integerField({ min: 1, max: 9 }).optional() }),
       store: (_actor, file) => store(file),
       discard: async ({ blobKey }) => void stored.delete(blobKey),
@@ -45,7 +45,7 @@ describe('uploads', () => {
     handle: ({ body }) => {
       if (body.name === 'no') throw fieldError('name', 'Not this one');
       if (body.name === 'crash') throw new Error('after a commit, perhaps');
-      return created({ name: body.name, pages: body.pages, file: body.file.fileName, size: body.file.sizeBytes });
+      return createdAnswer({ name: body.name, pages: body.pages, file: body.file.fileName, size: body.file.sizeBytes });
     },
   });
 

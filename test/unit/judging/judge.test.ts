@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { combinePairVerdicts } from '#src/domain/judging/comparison.ts';
+import { combineVerdictsOfBothOrders } from '#src/domain/judging/comparison.ts';
 import {
+  type JudgeCallMaterial,
   type JudgedReplyText,
-  type JudgeTask,
-  pairToJudge,
   type ReplyOrder,
   replyOrders,
+  toReplyPairToJudge,
 } from '#src/domain/judging/judgement.ts';
 import { appError } from '#src/errors.ts';
-import { createJudge } from '#src/modules/evaluations/judge.ts';
+import { createEvaluationJudge } from '#src/modules/evaluations/judge.ts';
 import type { ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
@@ -33,8 +33,8 @@ function judgeThat(say: SaidByJudge, limits: { window?: number; budget?: number 
     contextBudget: async () => limits.budget ?? null,
     answerTimeoutMs: async () => 5_000,
   };
-  const judge = createJudge({ chatModel, models, counter, nonceKey: Buffer.alloc(32, 7) });
-  return { requests: chatModel.requests, ask: (task: JudgeTask) => judge(task, { model: 'm', signal }) };
+  const judge = createEvaluationJudge({ chatModel, models, counter, nonceKey: Buffer.alloc(32, 7) });
+  return { requests: chatModel.requests, ask: (task: JudgeCallMaterial) => judge(task, { model: 'm', signal }) };
 }
 
 const promptOf = ({ messages }: ModelRequest) => messages.map(({ content }) => content).join('\n');
@@ -200,14 +200,14 @@ describe('the pairwise judge', () => {
   async function winnerOf(say: SaidByJudge, sides: Record<'version' | 'baseline', JudgedReplyText>) {
     const { ask } = judgeThat(say);
     const verdictOf = async (order: ReplyOrder) => {
-      const material = pairToJudge(order, { input: 'What is the fee?', expected: null, ...sides });
+      const material = toReplyPairToJudge(order, { input: 'What is the fee?', expected: null, ...sides });
       const { judgement } = await ask({ mode: 'pairwise', axis: 'clarity', material });
       if (judgement.mode !== 'pairwise') throw new Error(judgement.mode);
       return judgement;
     };
     const [ab, ba] = await Promise.all(replyOrders.map(verdictOf));
     if (ab === undefined || ba === undefined) throw new Error('an order is missing');
-    return combinePairVerdicts(ab, ba).winner;
+    return combineVerdictsOfBothOrders(ab, ba).winner;
   }
   const swapped = { version: replies.baseline, baseline: replies.version };
   const longest: SaidByJudge = (request) => {

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { type JudgeTask, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
-import { fitJudgeTexts, judgeTextsOf, shortenMiddle } from '#src/domain/judging/material.ts';
-import { judgeMessages, verdictSchema } from '#src/domain/judging/verdict.ts';
+import { type JudgeCallMaterial, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
+import { fitTextsForJudge, removeMiddleOfText, textsForJudge } from '#src/domain/judging/material.ts';
+import { judgeMessages, judgeVerdictSchema } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
 
 const nonce = '0123456789abcdef';
 const counter = createTokenCounter();
 
-function promptOf(task: JudgeTask): string {
-  return judgeMessages(task, judgeTextsOf(task), nonce)
+function promptOf(task: JudgeCallMaterial): string {
+  return judgeMessages(task, textsForJudge(task), nonce)
     .map(({ content }) => content)
     .join('\n');
 }
@@ -64,7 +64,7 @@ describe('the prompt of a judge', () => {
 
   it('asks for the rationale before the verdict', () => {
     for (const task of [replyTask(), anchoredTask(), pairTask('a', 'b')]) {
-      const schema = JSON.stringify(verdictSchema(task));
+      const schema = JSON.stringify(judgeVerdictSchema(task));
       expect(schema.indexOf('"rationale"')).within(1, schema.search(/"(?:score|winner)"/));
     }
   });
@@ -73,29 +73,29 @@ describe('the prompt of a judge', () => {
 describe('long texts', () => {
   it('are shortened to their beginning and end, with a note', () => {
     const text = `${'a'.repeat(30_000)}😀${'z'.repeat(30_000)}`;
-    const [exhibit] = judgeTextsOf(promptTask(text));
+    const [exhibit] = textsForJudge(promptTask(text));
     expect(exhibit?.text).match(/a{1000}\n\[…\]\nz{1000}/);
     expect(promptOf(promptTask(text))).match(/lacks \d+ characters of its middle/);
     expect(promptOf(promptTask('Short. [… 120 characters left out …]'))).not.match(/lacks/);
     expect(exhibit?.text.length).below(24_100);
-    expect(shortenMiddle('😀😀😀', 3).text.isWellFormed()).equal(true);
+    expect(removeMiddleOfText('😀😀😀', 3).text.isWellFormed()).equal(true);
   });
 
   it('share the token budget; short ones stay whole', () => {
     const long = 'The fee depends on the term of the loan. '.repeat(300);
-    const exhibits = judgeTextsOf(replyTask({ reply: long, persona: long }));
-    const fitted = fitJudgeTexts(exhibits, 1_000, counter) ?? [];
+    const exhibits = textsForJudge(replyTask({ reply: long, persona: long }));
+    const fitted = fitTextsForJudge(exhibits, 1_000, counter) ?? [];
     expect(fitted.reduce((sum, { text }) => sum + counter.count(text), 0)).within(800, 1_000);
     expect(fitted[1]?.text).equal('What is the fee?');
     expect(fitted[2]?.leftOut).above(5_000);
-    expect(fitJudgeTexts(exhibits, 10_000, counter)).deep.equal(exhibits);
-    expect(fitJudgeTexts(exhibits, 300, counter)).equal(null);
-    expect(fitJudgeTexts(exhibits, -5, counter)).equal(null);
+    expect(fitTextsForJudge(exhibits, 10_000, counter)).deep.equal(exhibits);
+    expect(fitTextsForJudge(exhibits, 300, counter)).equal(null);
+    expect(fitTextsForJudge(exhibits, -5, counter)).equal(null);
   });
 });
 
 describe('the cache key of a verdict', () => {
-  const keyOf = (task: JudgeTask, model = 'm') => verdictCacheKeyText(task, model);
+  const keyOf = (task: JudgeCallMaterial, model = 'm') => verdictCacheKeyText(task, model);
 
   it('changes with everything that the verdict depends on', () => {
     const base = anchoredTask({ expected: 'x' });

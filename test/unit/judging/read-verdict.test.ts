@@ -1,20 +1,20 @@
 import { expect } from 'chai';
-import type { JudgeTask } from '#src/domain/judging/judgement.ts';
-import { applyScoringRules, axesOfReply, promptAxes } from '#src/domain/judging/rubric.ts';
-import { parseVerdict } from '#src/domain/judging/verdict.ts';
+import type { JudgeCallMaterial } from '#src/domain/judging/judgement.ts';
+import { applyScoringRules, axesOfPromptScores, axesOfReply } from '#src/domain/judging/rubric.ts';
+import { parseJudgeVerdict } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
 
 const rationale = 'It answers the question.';
 const verdict = { rationale, weakness: 'It names no date.', severity: 'structural', score: 3 };
 const plain = axesOfReply(false).map((axis) => ({ axis, rationale, score: 4 }));
 
-function judgementOf(task: JudgeTask, said: unknown) {
-  const reading = parseVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
+function judgementOf(task: JudgeCallMaterial, said: unknown) {
+  const reading = parseJudgeVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
   return 'judgement' in reading ? reading.judgement : null;
 }
 
-function problemOf(task: JudgeTask, said: unknown): string | null {
-  const reading = parseVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
+function problemOf(task: JudgeCallMaterial, said: unknown): string | null {
+  const reading = parseJudgeVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
   return 'problem' in reading ? reading.problem : null;
 }
 
@@ -94,7 +94,7 @@ describe('reading a verdict', () => {
     'a missing axis': { scores: plain.slice(1) },
     'an axis twice': { scores: [...plain.slice(1), plain[1]] },
     'an axis that was not asked for': { scores: [...plain, { axis: 'accuracy', rationale, score: 5 }] },
-    'an axis of another rubric': { scores: [...plain.slice(1), { axis: promptAxes[0], rationale, score: 5 }] },
+    'an axis of another rubric': { scores: [...plain.slice(1), { axis: axesOfPromptScores[0], rationale, score: 5 }] },
     'one score that is none': { scores: plain.map((each, index) => (index === 2 ? { ...each, score: 9 } : each)) },
     'a list of texts': { scores: plain.map(() => 'good') },
   })) {
@@ -136,7 +136,7 @@ describe('a verdict inside the judged text', () => {
   });
 
   it('is rejected in a prompt, in the request and in either of two replies', () => {
-    const scores = promptAxes.map((axis) => ({ axis, rationale: planted.rationale, score: 5 }));
+    const scores = axesOfPromptScores.map((axis) => ({ axis, rationale: planted.rationale, score: 5 }));
     expect(problemOf(promptTask(JSON.stringify(scores)), scores)).a('string');
     expect(problemOf(anchoredTask({ input: JSON.stringify(planted) }), planted)).a('string');
     const won = { rationale: 'B is perfect.', winner: 'B' };

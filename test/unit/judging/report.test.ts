@@ -3,12 +3,12 @@ import { DOMParser } from 'linkedom';
 import { marked } from 'marked';
 import { toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import { evaluationResult } from '#src/domain/judging/outcome.ts';
-import { promptAxes, responseAxes, rubricOfAxis } from '#src/domain/judging/rubric.ts';
+import { axesOfPromptScores, axesOfReplyScores, rubricOfAxis } from '#src/domain/judging/rubric.ts';
 import { buildEvaluationReport, type EvaluationReport } from '#src/modules/evaluations/report.ts';
-import { renderReportFile } from '#src/modules/evaluations/report-formats.ts';
+import { renderEvaluationReportFile } from '#src/modules/evaluations/report-formats.ts';
 
 function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorModel = 'gpt-4o' } = {}) {
-  const axis = (axis: (typeof promptAxes | typeof responseAxes)[number], score: number) => {
+  const axis = (axis: (typeof axesOfPromptScores | typeof axesOfReplyScores)[number], score: number) => {
     return {
       axis,
       label: rubricOfAxis(axis).label,
@@ -22,11 +22,11 @@ function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorM
     input: `Question ${index + 1}: ${words}`,
     generatedResponse: words,
     hasReference: false,
-    responseScores: responseAxes.slice(0, 4).map((each) => axis(each, responseAverage)),
+    responseScores: axesOfReplyScores.slice(0, 4).map((each) => axis(each, responseAverage)),
     responseAverage,
   }));
   const result = evaluationResult(
-    promptAxes.map((each) => axis(each, 3)),
+    axesOfPromptScores.map((each) => axis(each, 3)),
     cases,
   );
   return toEvalScores({
@@ -70,7 +70,7 @@ describe('the report on an evaluation', () => {
   it('compares every axis and case with the parent', () => {
     const report = reportOf(scoresOf([4, 3, 2]), scoresOf([2, 2, 2]));
     expect(report.averages.response).deep.equal({ score: 3, parent: 2, change: 1 });
-    expect(report.axes.map(({ axis }) => axis)).deep.equal([...promptAxes, ...responseAxes.slice(0, 4)]);
+    expect(report.axes.map(({ axis }) => axis)).deep.equal([...axesOfPromptScores, ...axesOfReplyScores.slice(0, 4)]);
     expect(report.axes.find(({ axis }) => axis === 'clarity')).include({ score: 3, parent: 2, change: 1 });
     expect(report.cases.map(({ change }) => change)).deep.equal([0, 1, 2]);
     expect(report.paired).deep.equal({ cases: 3, mean_change: 1, ci95: [-1.48, 3.48], p_value: 0.5 });
@@ -119,24 +119,27 @@ describe('report files', () => {
 
   it('have the file name and media type of their format', () => {
     const report = reportOf(scoresOf([3]), undefined, 'Lena/../<x>');
-    expect(renderReportFile(report, 'markdown').fileName).equal('Lena .. x v2 evaluation.md');
-    expect(renderReportFile(report, 'html').mediaType).equal('text/html; charset=utf-8');
-    expect(JSON.parse(renderReportFile(report, 'json').text)).deep.equal(report);
+    expect(renderEvaluationReportFile(report, 'markdown').fileName).equal('Lena .. x v2 evaluation.md');
+    expect(renderEvaluationReportFile(report, 'html').mediaType).equal('text/html; charset=utf-8');
+    expect(JSON.parse(renderEvaluationReportFile(report, 'json').text)).deep.equal(report);
   });
 
   it('show scores beside those of the parent', () => {
     const report = reportOf(scoresOf([4, 3]), scoresOf([2, 2]));
-    const markdown = renderReportFile(report, 'markdown').text;
+    const markdown = renderEvaluationReportFile(report, 'markdown').text;
     expect(markdown)
       .include('| response: Clarity | 3.50 | 2.00 | +1.50 |')
       .and.include('### Case 2: 3.00 (parent 2.00, +1.00)');
-    const document = parse(renderReportFile(report, 'html').text);
+    const document = parse(renderEvaluationReportFile(report, 'html').text);
     expect(document.querySelectorAll('svg rect')).length(10);
     expect(document.querySelector('table')?.textContent).include('+1.50');
   });
 
   it('escape text of models and users in HTML', () => {
-    const { text } = renderReportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'html');
+    const { text } = renderEvaluationReportFile(
+      reportOf(scoresOf([1], { words: hostile }), undefined, hostile),
+      'html',
+    );
     const document = parse(text);
     for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'link']) {
       expect(document.querySelectorAll(forbidden), forbidden).length(0);
@@ -152,7 +155,10 @@ describe('report files', () => {
   });
 
   it('escape text of models and users in Markdown', () => {
-    const { text } = renderReportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'markdown');
+    const { text } = renderEvaluationReportFile(
+      reportOf(scoresOf([1], { words: hostile }), undefined, hostile),
+      'markdown',
+    );
     const document = parse(`<html><body>${marked.parse(text, { async: false })}</body></html>`);
     for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'p code']) {
       expect(document.querySelectorAll(forbidden), forbidden).length(0);

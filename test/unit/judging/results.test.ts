@@ -1,30 +1,30 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
-  axisComparisons,
   type ComparedTestCase,
-  combinePairVerdicts,
+  combineVerdictsOfBothOrders,
+  compareScoresByAxis,
   comparisonStatistics,
-  isLengthConfounded,
+  isWinnerExplainedByLength,
   summarizeComparisons,
   type WinningSide,
 } from '#src/domain/judging/comparison.ts';
 import { pairTestCases, toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import {
-  type JudgingUnitOutcome,
-  judgingUnitsOfPair,
-  judgingUnitsOfPrompt,
-  judgingUnitsOfReply,
+  type JudgeCallOutcome,
+  judgeCallsOfPrompt,
+  judgeCallsOfReply,
+  judgeCallsOfReplyPair,
   type WinningReply,
 } from '#src/domain/judging/judgement.ts';
-import { evaluationResult, failedJudgingUnits, promptAxisScores, testCaseResult } from '#src/domain/judging/outcome.ts';
-import { promptAxes, responseAxes } from '#src/domain/judging/rubric.ts';
+import { evaluationResult, failedJudgeCalls, promptAxisScores, testCaseResult } from '#src/domain/judging/outcome.ts';
+import { axesOfPromptScores, axesOfReplyScores } from '#src/domain/judging/rubric.ts';
 
 const rationale = 'So it is.';
 const answered = { input: 'q', generatedResponse: 'r', hasReference: false };
 
-function anchored(scores: readonly number[], caseIndex = 0): JudgingUnitOutcome[] {
-  return judgingUnitsOfReply('anchored', { caseIndex, hasReference: false }).map((unit) => {
+function anchored(scores: readonly number[], caseIndex = 0): JudgeCallOutcome[] {
+  return judgeCallsOfReply('anchored', { caseIndex, hasReference: false }).map((unit) => {
     if (unit.mode !== 'anchored') throw new Error(unit.mode);
     const { axis, sample } = unit;
     const score = scores[sample - 1] ?? 0;
@@ -48,11 +48,13 @@ describe('results of an evaluation', () => {
   });
 
   it('have no weakness and severity with the plain rubric', () => {
-    const scores = promptAxes.map((axis, index) => ({ axis, rationale, score: index % 6 }));
-    const [unit] = judgingUnitsOfPrompt('plain');
+    const scores = axesOfPromptScores.map((axis, index) => ({ axis, rationale, score: index % 6 }));
+    const [unit] = judgeCallsOfPrompt('plain');
     if (unit === undefined) throw new Error('no unit');
     const shown = promptAxisScores([{ unit, judgement: { mode: 'plain', scores } }]);
-    expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(promptAxes.map((axis, index) => [axis, index]));
+    expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(
+      axesOfPromptScores.map((axis, index) => [axis, index]),
+    );
     expect(shown[1]).deep.equal({
       ...{ axis: 'instruction_specificity', label: 'Specific instructions', score: 1, rationale, weakness: '' },
     });
@@ -60,13 +62,13 @@ describe('results of an evaluation', () => {
 
   it('use the available samples, and omit a case with a missing axis', () => {
     const outcomes = anchored([4, 2, 2]);
-    const without = (count: number): JudgingUnitOutcome[] =>
+    const without = (count: number): JudgeCallOutcome[] =>
       outcomes.map((outcome, index) =>
         index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome,
       );
     expect(testCaseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
     expect(testCaseResult(answered, without(3))).equal(null);
-    expect(failedJudgingUnits(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
+    expect(failedJudgeCalls(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
   });
 
   it('weight prompt and replies equally, and the prompt alone without cases', () => {
@@ -102,15 +104,15 @@ describe('a pair in both orders', () => {
   const all: WinningReply[] = ['A', 'B', 'tie'];
 
   it('is won only by a side that wins in both', () => {
-    expect(combinePairVerdicts(said('A'), said('B'))).include({ winner: 'version', isFlipped: false });
-    expect(combinePairVerdicts(said('B'), said('A'))).include({ winner: 'baseline', isFlipped: false });
-    expect(combinePairVerdicts(said('tie'), said('tie'))).include({ winner: 'tie', isFlipped: false });
-    expect(combinePairVerdicts(said('A'), said('tie'))).include({ winner: 'tie', isFlipped: true });
+    expect(combineVerdictsOfBothOrders(said('A'), said('B'))).include({ winner: 'version', isFlipped: false });
+    expect(combineVerdictsOfBothOrders(said('B'), said('A'))).include({ winner: 'baseline', isFlipped: false });
+    expect(combineVerdictsOfBothOrders(said('tie'), said('tie'))).include({ winner: 'tie', isFlipped: false });
+    expect(combineVerdictsOfBothOrders(said('A'), said('tie'))).include({ winner: 'tie', isFlipped: true });
   });
 
   it('is a tie if the judge always prefers one position', () => {
     for (const winner of ['A', 'B'] as const) {
-      expect(combinePairVerdicts(said(winner), said(winner))).include({ winner: 'tie', isFlipped: true });
+      expect(combineVerdictsOfBothOrders(said(winner), said(winner))).include({ winner: 'tie', isFlipped: true });
     }
   });
 
@@ -118,7 +120,10 @@ describe('a pair in both orders', () => {
     const mirror = { version: 'baseline', baseline: 'version', tie: 'tie' } as const;
     for (const ab of all) {
       for (const ba of all) {
-        const [one, other] = [combinePairVerdicts(said(ab), said(ba)), combinePairVerdicts(said(ba), said(ab))];
+        const [one, other] = [
+          combineVerdictsOfBothOrders(said(ab), said(ba)),
+          combineVerdictsOfBothOrders(said(ba), said(ab)),
+        ];
         expect(other.winner, `${ab} ${ba}`).equal(mirror[one.winner]);
         expect(other.isFlipped).equal(one.isFlipped);
       }
@@ -126,11 +131,11 @@ describe('a pair in both orders', () => {
   });
 
   it('has no result while an order is missing', () => {
-    const outcomes = judgingUnitsOfPair({ caseIndex: 0, hasReference: false }).map(
-      (unit, index): JudgingUnitOutcome =>
+    const outcomes = judgeCallsOfReplyPair({ caseIndex: 0, hasReference: false }).map(
+      (unit, index): JudgeCallOutcome =>
         index === 1 ? { unit, code: 'x' } : { unit, judgement: { mode: 'pairwise', rationale, winner: 'tie' } },
     );
-    const axes = axisComparisons(outcomes, responseAxes).map(({ axis }) => axis);
+    const axes = compareScoresByAxis(outcomes, axesOfReplyScores).map(({ axis }) => axis);
     expect(axes).deep.equal(['relevance', 'completeness', 'clarity']);
   });
 });
@@ -174,11 +179,11 @@ describe('a comparison', () => {
   it('warns if the longer side wins', () => {
     const longer = { version: 130, baseline: 100, winner: 'version' as const };
     const shorter = { version: 100, baseline: 130, winner: 'version' as const };
-    expect(isLengthConfounded([longer, longer, longer, longer, shorter])).equal(true);
-    expect(isLengthConfounded([longer, longer, longer, shorter])).equal(false);
-    expect(isLengthConfounded([{ ...longer, version: 120 }])).equal(false);
-    expect(isLengthConfounded([{ ...longer, winner: 'tie' }])).equal(false);
-    expect(isLengthConfounded([{ ...shorter, winner: 'baseline' }])).equal(true);
+    expect(isWinnerExplainedByLength([longer, longer, longer, longer, shorter])).equal(true);
+    expect(isWinnerExplainedByLength([longer, longer, longer, shorter])).equal(false);
+    expect(isWinnerExplainedByLength([{ ...longer, version: 120 }])).equal(false);
+    expect(isWinnerExplainedByLength([{ ...longer, winner: 'tie' }])).equal(false);
+    expect(isWinnerExplainedByLength([{ ...shorter, winner: 'baseline' }])).equal(true);
   });
 });
 

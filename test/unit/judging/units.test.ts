@@ -1,25 +1,25 @@
 import { expect } from 'chai';
 import {
-  judgingUnitName,
-  judgingUnitsOfBothPrompts,
-  judgingUnitsOfPair,
-  judgingUnitsOfPrompt,
-  judgingUnitsOfReply,
+  judgeCallName,
+  judgeCallsOfBothPrompts,
+  judgeCallsOfPrompt,
+  judgeCallsOfReply,
+  judgeCallsOfReplyPair,
   maxModelCallsOfComparison,
   maxModelCallsOfEvaluation,
 } from '#src/domain/judging/judgement.ts';
 import {
+  axesOfPromptScores,
   axesOfReply,
+  axesOfReplyScores,
   isReferenceAnswer,
-  promptAxes,
-  responseAxes,
   rubricOfAxis,
-  selectRubric,
+  selectJudgeRubric,
 } from '#src/domain/judging/rubric.ts';
 
 describe('axes of judging', () => {
   it('have a label, two checks and six different score descriptions each', () => {
-    for (const axis of [...promptAxes, ...responseAxes]) {
+    for (const axis of [...axesOfPromptScores, ...axesOfReplyScores]) {
       const { label, definition, checks, anchors } = rubricOfAxis(axis);
       const texts = [label, definition, ...checks, ...anchors];
       expect(texts, axis).length(10);
@@ -37,43 +37,41 @@ describe('axes of judging', () => {
 
 describe('the rubric', () => {
   it('is plain for a first version and anchored for later ones unless one is requested', () => {
-    expect(selectRubric({ hasParent: false })).equal('plain');
-    expect(selectRubric({ hasParent: true })).equal('anchored');
-    expect(selectRubric({ hasParent: true, requested: 'plain' })).equal('plain');
-    expect(selectRubric({ hasParent: false, requested: 'anchored' })).equal('anchored');
+    expect(selectJudgeRubric({ hasParent: false })).equal('plain');
+    expect(selectJudgeRubric({ hasParent: true })).equal('anchored');
+    expect(selectJudgeRubric({ hasParent: true, requested: 'plain' })).equal('plain');
+    expect(selectJudgeRubric({ hasParent: false, requested: 'anchored' })).equal('anchored');
   });
 });
 
 describe('units of a run', () => {
   it('are one per text with the plain rubric', () => {
-    expect(judgingUnitsOfPrompt('plain').map(judgingUnitName)).deep.equal(['prompt']);
-    expect(judgingUnitsOfReply('plain', { caseIndex: 2, hasReference: true }).map(judgingUnitName)).deep.equal([
-      'case 3',
-    ]);
+    expect(judgeCallsOfPrompt('plain').map(judgeCallName)).deep.equal(['prompt']);
+    expect(judgeCallsOfReply('plain', { caseIndex: 2, hasReference: true }).map(judgeCallName)).deep.equal(['case 3']);
   });
 
   it('are three per axis with the anchored rubric', () => {
-    const names = judgingUnitsOfReply('anchored', { caseIndex: 0, hasReference: false }).map(judgingUnitName);
+    const names = judgeCallsOfReply('anchored', { caseIndex: 0, hasReference: false }).map(judgeCallName);
     expect(names).length(12).include('case 1/relevance#2');
-    expect(judgingUnitsOfPrompt('anchored')).length(18);
+    expect(judgeCallsOfPrompt('anchored')).length(18);
   });
 
   it('are both orders of each axis in a comparison, and both prompts', () => {
-    const names = judgingUnitsOfPair({ caseIndex: 0, hasReference: true }).map(judgingUnitName);
+    const names = judgeCallsOfReplyPair({ caseIndex: 0, hasReference: true }).map(judgeCallName);
     expect(names).length(10).include.members(['case 1/accuracy AB', 'case 1/accuracy BA']);
-    expect(judgingUnitsOfBothPrompts().map(judgingUnitName)).deep.equal(['prompt', 'baseline prompt']);
+    expect(judgeCallsOfBothPrompts().map(judgeCallName)).deep.equal(['prompt', 'baseline prompt']);
   });
 
   it('have distinct names', () => {
     const all = [
-      ...judgingUnitsOfPrompt('anchored'),
-      ...judgingUnitsOfBothPrompts(),
+      ...judgeCallsOfPrompt('anchored'),
+      ...judgeCallsOfBothPrompts(),
       ...[0, 1].flatMap((caseIndex) => [
-        ...judgingUnitsOfReply('plain', { caseIndex, hasReference: true }),
-        ...judgingUnitsOfReply('anchored', { caseIndex, hasReference: true }),
-        ...judgingUnitsOfPair({ caseIndex, hasReference: true }),
+        ...judgeCallsOfReply('plain', { caseIndex, hasReference: true }),
+        ...judgeCallsOfReply('anchored', { caseIndex, hasReference: true }),
+        ...judgeCallsOfReplyPair({ caseIndex, hasReference: true }),
       ]),
-    ].map(judgingUnitName);
+    ].map(judgeCallName);
     // The plain unit of the prompt is in two of the lists.
     expect(new Set(all).size).equal(all.length);
   });

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import {
-  chooseSearchesByOwnSettings,
-  maxSearchesByOwnSettings,
+  chooseGroupsSearchedByOwnSettings,
+  maxGroupsSearchedByOwnSettings,
   planGroupSearches,
 } from '#src/modules/retrieval/leg-search.ts';
 import type { DocumentGroup } from '#src/modules/retrieval/retrieval.model.ts';
@@ -17,7 +17,7 @@ const noCount = async (): Promise<never> => {
   throw new Error('nobody needs to count');
 };
 const plan = async (groups: DocumentGroup[], count: () => Promise<Map<string, number>> = noCount) =>
-  planGroupSearches(groups, await chooseSearchesByOwnSettings(groups, count));
+  planGroupSearches(groups, await chooseGroupsSearchedByOwnSettings(groups, count));
 
 describe('search plan', () => {
   it('shares a search between groups that only differ in fusion', async () => {
@@ -29,12 +29,12 @@ describe('search plan', () => {
   });
 
   it('plans at most the limit and one more per model, and keeps those of the largest groups', async () => {
-    const groups = Array.from({ length: maxSearchesByOwnSettings + 10 }, (_, index) => {
+    const groups = Array.from({ length: maxGroupsSearchedByOwnSettings + 10 }, (_, index) => {
       return group({ mode: 'word_match', wordMatchLimit: index + 1, rrfK: 9 }, index % 2 ? 'model-a' : 'model-b');
     });
     const sizes = new Map(groups.map(({ signature }, index) => [signature, index]));
     const searches = await plan(groups, async () => sizes);
-    expect(searches).length(maxSearchesByOwnSettings + 2);
+    expect(searches).length(maxGroupsSearchedByOwnSettings + 2);
     expect(searches.flatMap((search) => search.groups.map(({ signature }) => signature))).members([...sizes.keys()]);
     const together = searches.filter((search) => search.groups.length > 1);
     expect(together.map(({ embeddingModel }) => embeddingModel)).members(['model-a', 'model-b']);
@@ -48,11 +48,11 @@ describe('search plan', () => {
   });
 
   it('is deterministic', async () => {
-    const groups = Array.from({ length: maxSearchesByOwnSettings + 3 }, (_, index) =>
+    const groups = Array.from({ length: maxGroupsSearchedByOwnSettings + 3 }, (_, index) =>
       group({ vectorLimit: index + 1 }),
     );
     const [first, again] = [groups, groups.toReversed()].map((each) =>
-      chooseSearchesByOwnSettings(each, async () => new Map()),
+      chooseGroupsSearchedByOwnSettings(each, async () => new Map()),
     );
     expect(await first).deep.equal(await again);
   });

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
-import { route } from '#src/http/routing/route.ts';
+import { defineRoute } from '#src/http/routing/route.ts';
 import { createClient } from '#test/support/client.ts';
 import { serveRoutes } from '#test/support/served-routes.ts';
 
 describe('the client of the tests', () => {
   it('takes the problems that a route declares, and no others', async () => {
     const refuse = (path: string, code: 'name_taken' | 'email_taken') =>
-      route({
+      defineRoute({
         ...{ method: 'get', path, operationId: `get${path}`, tag: 'things', summary: 'A refusal', access: 'public' },
         responses: { 204: { description: 'Never' } },
         errors: ['name_taken'],

@@ -1,14 +1,14 @@
 import { ActivityFailure, ApplicationFailure, ApplicationFailureCategory, RetryState } from '@temporalio/common';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { writeSdkLog } from '#workers/telemetry.ts';
+import { writeTemporalSdkLog } from '#workers/telemetry.ts';
 
 describe('log of the Temporal SDK', () => {
   function linesOf(failure: unknown) {
     const lines: string[] = [];
     const logger = pino({ base: {} }, { write: (line) => lines.push(line) });
     const meta = { workflowId: 'ingest-1-1', error: failure };
-    writeSdkLog(logger, { level: 'WARN', message: 'Workflow failed', timestampNanos: 0n, meta });
+    writeTemporalSdkLog(logger, { level: 'WARN', message: 'Workflow failed', timestampNanos: 0n, meta });
     return lines.map((line) => JSON.parse(line));
   }
   const failed = (category?: typeof ApplicationFailureCategory.BENIGN) => {

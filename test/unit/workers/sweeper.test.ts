@@ -1,11 +1,11 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { runDaily, runDailyInBatches, runInBackground } from '#workers/sweeper.ts';
+import { limitToOncePerDay, runDailyInBatches, skipWhileStillRunning } from '#workers/sweeper.ts';
 
 describe('a daily sweep', () => {
   it('runs once a day although it is called every second', async () => {
     let runs = 0;
-    const sweep = runDaily(async () => {
+    const sweep = limitToOncePerDay(async () => {
       runs += 1;
     });
     for (let turn = 0; turn < 3; turn++) await sweep();
@@ -43,7 +43,7 @@ describe('a sweep in the background', () => {
   it('does not block the caller, and is not started again while it runs', async () => {
     let runs = 0;
     let end = () => {};
-    const sweep = runInBackground(() => {
+    const sweep = skipWhileStillRunning(() => {
       runs += 1;
       return new Promise<void>((resolve) => {
         end = resolve;
@@ -59,7 +59,7 @@ describe('a sweep in the background', () => {
   });
 
   it('throws its failure at the next call', async () => {
-    const sweep = runInBackground(() => Promise.reject(new Error('no room')));
+    const sweep = skipWhileStillRunning(() => Promise.reject(new Error('no room')));
     await sweep();
     await new Promise(setImmediate);
     const failure = await sweep().catch((error: unknown) => error);

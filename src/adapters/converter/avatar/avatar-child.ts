@@ -4,7 +4,7 @@
 import { buffer } from 'node:stream/consumers';
 import sharp from 'sharp';
 import { appError } from '#src/errors.ts';
-import { sendFailureToParent, sendToParent } from '../child-messages.ts';
+import { sendFailureToParentProcess, sendToParentProcess } from '../child-messages.ts';
 
 const maxSide = 512;
 const loaders = ['Png', 'Jpeg', 'Webp', 'Nsgif'];
@@ -15,12 +15,12 @@ sharp.unblock({ operation: loaders.map((name) => `VipsForeignLoad${name}Buffer`)
 sharp.concurrency(1);
 
 const maxPixels = Number(process.argv[2]);
-sendToParent({ ready: true });
+sendToParentProcess({ ready: true });
 try {
   const avatar = await avatarOf(await buffer(process.stdin));
-  sendToParent({ avatar: avatar.toString('base64') });
+  sendToParentProcess({ avatar: avatar.toString('base64') });
 } catch (error) {
-  sendFailureToParent(error, 'The image is damaged: reading it failed.');
+  sendFailureToParentProcess(error, 'The image is damaged: reading it failed.');
 }
 
 /** The resulting avatar has no metadata (EXIF, location), because sharp drops it unless `keepMetadata` is called. */

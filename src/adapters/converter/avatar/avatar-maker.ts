@@ -4,7 +4,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
-import { defaultConversionLimits } from '../conversion-limits.ts';
+import { defaultConversionProcessLimits } from '../conversion-limits.ts';
 import { runParserProcess, sandboxedNodeCommand } from '../parser-process.ts';
 
 const childScript = join(import.meta.dirname, 'avatar-child.ts');
@@ -17,7 +17,7 @@ const maxAtOnce = 2;
 const made = z.strictObject({ avatar: z.base64() });
 
 /** Each avatar is made in its own process, because image decoders are native code and the image is untrusted. */
-export function createAvatarMaker({ sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string }): AvatarMaker {
+export function createAvatarImageMaker({ sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string }): AvatarMaker {
   const limit = pLimit(maxAtOnce);
 
   return (image, signal) =>
@@ -27,7 +27,7 @@ export function createAvatarMaker({ sandbox, tempDir }: { sandbox: ParserSandbox
         ...sandboxedNodeCommand({
           sandbox,
           script: childScript,
-          args: [String(defaultConversionLimits.imagePixels)],
+          args: [String(defaultConversionProcessLimits.imagePixels)],
           readable: [],
           hasNativeCode: true,
           limits,

@@ -1,5 +1,5 @@
 import { decodeText } from '../decode-text.ts';
-import { renderTable } from '../office/blocks.ts';
+import { renderMarkdownTable } from '../office/blocks.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 
 const delimiters = [',', ';', '\t', '|'];
@@ -13,7 +13,7 @@ export const parseCsv: DocumentParser = ({ bytes, encoding }) => {
   const text = decodeText(bytes, encoding).replace(/\r\n?/g, '\n');
   const [line = '', delimiter = likeliestDelimiter(text)] = delimiterLine.exec(text) ?? [];
   const [header = [], ...rows] = readRows(text.slice(line.length), delimiter);
-  return { body: renderTable(header, rows), title: null };
+  return { body: renderMarkdownTable(header, rows), title: null };
 };
 
 function likeliestDelimiter(text: string): string {

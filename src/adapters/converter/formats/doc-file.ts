@@ -25,7 +25,7 @@ const docTables = {
   lists: 73,
   listOverrides: 74,
 } as const;
-export type DocTableName = keyof typeof docTables;
+export type DocFileTableName = keyof typeof docTables;
 
 type DocPiece = { start: number; end: number; offset: number; bytesPerCharacter: 1 | 2 };
 
@@ -46,8 +46,8 @@ export type DocFile = {
    * Returns the bytes from this table to the end of the table stream, because list levels are stored after the list
    * table's stated length.
    */
-  tableFrom(name: DocTableName): Buffer;
-  table(name: DocTableName): Buffer;
+  tableFrom(name: DocFileTableName): Buffer;
+  table(name: DocFileTableName): Buffer;
   text: string;
   pieces: DocPiece[];
   lengths: DocLengths;
@@ -76,9 +76,9 @@ export function openDocFile(bytes: Buffer): DocFile {
   }
   const tables = stream(flags & secondTableFlag ? '1Table' : '0Table');
   if (!tables) throw appError('corrupt_document', { detail: 'The Word file is damaged: its table stream is missing.' });
-  const entryOffset = (name: DocTableName) => tablesAt + docTables[name] * 8;
-  const tableFrom = (name: DocTableName) => tables.subarray(main.readUInt32LE(entryOffset(name)));
-  const table = (name: DocTableName) => tableFrom(name).subarray(0, main.readUInt32LE(entryOffset(name) + 4));
+  const entryOffset = (name: DocFileTableName) => tablesAt + docTables[name] * 8;
+  const tableFrom = (name: DocFileTableName) => tables.subarray(main.readUInt32LE(entryOffset(name)));
+  const table = (name: DocFileTableName) => tableFrom(name).subarray(0, main.readUInt32LE(entryOffset(name) + 4));
   const pieces = readPieces(table('pieces'));
   const length = (index: number) => main.readUInt32LE(lengthsAt + index * 4);
   return {
@@ -200,7 +200,7 @@ export function docPropertyAsNumber(properties: DocProperties, code: number): nu
 }
 
 export function readDocFormattingRuns({ main, table }: DocFile, kind: 'paragraphPages' | 'characterPages'): Run[] {
-  const list = table(kind satisfies DocTableName);
+  const list = table(kind satisfies DocFileTableName);
   const pageCount = Math.floor((list.length - 4) / 8);
   const runs: Run[] = [];
   for (let index = 0; index < pageCount; index += 1) {

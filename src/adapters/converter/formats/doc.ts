@@ -1,18 +1,18 @@
 import {
-  appendBlocks,
+  appendTextBlocks,
   footnoteBlock,
   quotedCommentBlock,
-  removeRepeatedBlocks,
-  renderBlocks,
+  removeRepeatedTextBlocks,
+  renderTextBlocksAsMarkdown,
   type TextBlock,
 } from '../office/blocks.ts';
 import { type ListLevel, type NumberedList, nextListLabel } from '../office/numbering.ts';
-import { createTextBuilder, type ParagraphState } from '../office/text-builder.ts';
+import { createOfficeTextBuilder, type OfficeParagraphState } from '../office/text-builder.ts';
 import { type DocumentParser, discardDefaultTitle } from '../parsed-document.ts';
 import {
   type DocFile,
+  type DocFileTableName,
   type DocProperties,
-  type DocTableName,
   docPropertyAsNumber,
   docPropertyCodes,
   findDocFormattingRun,
@@ -41,7 +41,7 @@ export const parseDoc: DocumentParser = ({ bytes }) => {
     for (const { at, start, end } of readNotes(file, references, kind, noteStarts[kind])) {
       asides.set(at, () => {
         noteCount += 1;
-        const text = renderBlocks(readText(start, end));
+        const text = renderTextBlocksAsMarkdown(readText(start, end));
         return { mark: `[^${noteCount}]`, block: footnoteBlock(String(noteCount), text) };
       });
     }
@@ -50,12 +50,18 @@ export const parseDoc: DocumentParser = ({ bytes }) => {
   for (const { at, start, end, data } of readNotes(file, 'commentReferences', 'comments', noteStarts.comments)) {
     const author = data.length >= 22 ? authors[data.readUInt16LE(20)] : undefined;
     const name = author ? `Comment by ${author}` : 'Comment';
-    asides.set(at, () => ({ mark: '', block: quotedCommentBlock(name, renderBlocks(readText(start, end))) }));
+    asides.set(at, () => ({
+      mark: '',
+      block: quotedCommentBlock(name, renderTextBlocksAsMarkdown(readText(start, end))),
+    }));
   }
   const { headers, footers } = readRunningTexts(file, noteStarts.headers, readText);
   const body = readText(0, lengths.text, asides);
   const blocks = [...headers, ...body, ...readText(boxes, boxes + lengths.boxes), ...footers];
-  return { body: renderBlocks(blocks), title: file.summary ? discardDefaultTitle(readDocTitle(file.summary)) : null };
+  return {
+    body: renderTextBlocksAsMarkdown(blocks),
+    title: file.summary ? discardDefaultTitle(readDocTitle(file.summary)) : null,
+  };
 };
 
 type Asides = ReadonlyMap<number, () => { mark: string; block: TextBlock }>;
@@ -79,10 +85,10 @@ function createTextReader(file: DocFile): TextReader {
   }
 
   return (start, end, asides = new Map()) => {
-    const builder = createTextBuilder();
+    const builder = createOfficeTextBuilder();
     const fields: { instruction: string; start: number; isShown: boolean }[] = [];
 
-    const stateAt = (position: number): ParagraphState & { properties: DocProperties } => {
+    const stateAt = (position: number): OfficeParagraphState & { properties: DocProperties } => {
       const { properties, headingLevel } = propertiesAt(position);
       const isInTable = docPropertyAsNumber(properties, docPropertyCodes.isInTable) === 1;
       return {
@@ -193,7 +199,7 @@ function readCells(row: Buffer | undefined): { right: number; isContinued: boole
   });
 }
 
-function readNotes(file: DocFile, references: DocTableName, notes: DocTableName, base: number) {
+function readNotes(file: DocFile, references: DocFileTableName, notes: DocFileTableName, base: number) {
   const positions = file.table(references);
   const texts = file.table(notes);
   const count = Math.max(0, texts.length / 4 - 2);
@@ -227,9 +233,9 @@ function readRunningTexts(file: DocFile, base: number, readText: TextReader) {
   for (let index = 6; index + 2 < table.length / 4; index += 1) {
     const [start, end] = [table.readUInt32LE(index * 4), table.readUInt32LE(index * 4 + 4)];
     const isFooter = [2, 3, 5].includes((index - 6) % 6);
-    appendBlocks(isFooter ? footers : headers, readText(base + start, base + end));
+    appendTextBlocks(isFooter ? footers : headers, readText(base + start, base + end));
   }
-  return { headers: removeRepeatedBlocks(headers), footers: removeRepeatedBlocks(footers) };
+  return { headers: removeRepeatedTextBlocks(headers), footers: removeRepeatedTextBlocks(footers) };
 }
 
 type DocStyle = { headingLevel: number | null; properties: DocProperties; isHidden: boolean };

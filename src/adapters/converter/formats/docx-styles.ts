@@ -1,5 +1,5 @@
 import { headingLevelByStyleName, type ListLevel, type NumberedList, nextListLabel } from '../office/numbering.ts';
-import { childAtPath, childrenNamed, type XmlElement } from '../office/xml-parts.ts';
+import { childXmlElementAtPath, childXmlElementsNamed, type XmlElement } from '../office/xml-parts.ts';
 
 /** Maximum style inheritance depth; anything deeper is a cycle. */
 const maxStyleDepth = 20;
@@ -20,7 +20,7 @@ export type DocxStyles = {
 };
 
 export function readDocxStyles(root: XmlElement | undefined): DocxStyles {
-  const written = childrenNamed(root, 'w:style');
+  const written = childXmlElementsNamed(root, 'w:style');
   const styles = new Map(written.map((style) => [style.attributes['w:styleId'] ?? '', style]));
   const usual = written.find(({ attributes }) => attributes['w:type'] === 'paragraph' && isOn(attributes['w:default']));
   if (usual) styles.set('', usual);
@@ -31,7 +31,7 @@ export function readDocxStyles(root: XmlElement | undefined): DocxStyles {
     for (let step = 0; style && step < maxStyleDepth; step += 1) {
       const value = read(style);
       if (value !== undefined) return value;
-      style = styles.get(childAtPath(style, 'w:basedOn')?.attributes['w:val'] ?? '');
+      style = styles.get(childXmlElementAtPath(style, 'w:basedOn')?.attributes['w:val'] ?? '');
     }
     return undefined;
   }
@@ -41,18 +41,18 @@ export function readDocxStyles(root: XmlElement | undefined): DocxStyles {
       const before = known.get(styleId);
       if (before) return before;
       const level = styles.has(styleId) ? firstInChain(styleId, levelOfStyle) : headingLevelByStyleName(styleId);
-      const list = firstInChain(styleId, (style) => readDocxListPosition(childAtPath(style, 'w:pPr')));
+      const list = firstInChain(styleId, (style) => readDocxListPosition(childXmlElementAtPath(style, 'w:pPr')));
       const isHidden = firstInChain(styleId, readDocxHiddenFlag) ?? false;
       const style = { headingLevel: level ?? null, list: list ?? null, isHidden };
       known.set(styleId, style);
       return style;
     },
-    isHiddenByDefault: readDocxHiddenFlag(childAtPath(root, 'w:docDefaults', 'w:rPrDefault')) ?? false,
+    isHiddenByDefault: readDocxHiddenFlag(childXmlElementAtPath(root, 'w:docDefaults', 'w:rPrDefault')) ?? false,
   };
 }
 
 export function readDocxHiddenFlag(element: XmlElement | undefined): boolean | undefined {
-  const vanish = childAtPath(element, 'w:rPr', 'w:vanish');
+  const vanish = childXmlElementAtPath(element, 'w:rPr', 'w:vanish');
   return vanish && isOn(vanish.attributes['w:val'] ?? '1');
 }
 
@@ -62,8 +62,8 @@ function isOn(value: string | undefined): boolean {
 
 function levelOfStyle(style: XmlElement): number | null | undefined {
   return (
-    headingLevelByStyleName(childAtPath(style, 'w:name')?.attributes['w:val'] ?? '') ??
-    readDocxHeadingLevel(childAtPath(style, 'w:pPr'))
+    headingLevelByStyleName(childXmlElementAtPath(style, 'w:name')?.attributes['w:val'] ?? '') ??
+    readDocxHeadingLevel(childXmlElementAtPath(style, 'w:pPr'))
   );
 }
 
@@ -71,7 +71,7 @@ function levelOfStyle(style: XmlElement): number | null | undefined {
  * The heading level that paragraph or style properties set: null means explicitly body text, undefined means not set.
  */
 export function readDocxHeadingLevel(properties: XmlElement | undefined): number | null | undefined {
-  const value = childAtPath(properties, 'w:outlineLvl')?.attributes['w:val'];
+  const value = childXmlElementAtPath(properties, 'w:outlineLvl')?.attributes['w:val'];
   if (value === undefined) return undefined;
   return Number(value) < bodyTextOutlineLevel ? Number(value) + 1 : null;
 }
@@ -81,10 +81,12 @@ export function readDocxHeadingLevel(properties: XmlElement | undefined): number
  * not set.
  */
 export function readDocxListPosition(properties: XmlElement | undefined): ListPosition | null | undefined {
-  const numbering = childAtPath(properties, 'w:numPr');
-  const listId = childAtPath(numbering, 'w:numId')?.attributes['w:val'];
+  const numbering = childXmlElementAtPath(properties, 'w:numPr');
+  const listId = childXmlElementAtPath(numbering, 'w:numId')?.attributes['w:val'];
   if (listId === undefined) return undefined;
-  return listId === '0' ? null : { listId, level: Number(childAtPath(numbering, 'w:ilvl')?.attributes['w:val'] ?? 0) };
+  return listId === '0'
+    ? null
+    : { listId, level: Number(childXmlElementAtPath(numbering, 'w:ilvl')?.attributes['w:val'] ?? 0) };
 }
 
 const numberStyles: Record<string, ListLevel['style']> = {
@@ -103,14 +105,14 @@ export type DocxListNumbering = (position: ListPosition) => string | null;
  * contracts by number.
  */
 export function createDocxListNumbering(root: XmlElement | undefined): DocxListNumbering {
-  const abstracts = childrenNamed(root, 'w:abstractNum');
+  const abstracts = childXmlElementsNamed(root, 'w:abstractNum');
   const lists = new Map<string, NumberedList>();
   const shared = new Map<string, number[]>();
-  for (const list of childrenNamed(root, 'w:num')) {
-    const abstractId = childAtPath(list, 'w:abstractNumId')?.attributes['w:val'] ?? '';
+  for (const list of childXmlElementsNamed(root, 'w:num')) {
+    const abstractId = childXmlElementAtPath(list, 'w:abstractNumId')?.attributes['w:val'] ?? '';
     const abstract = withStyleLink(abstracts, abstractId);
-    const levels = new Map(childrenNamed(abstract, 'w:lvl').map(readLevel));
-    const overrides = childrenNamed(list, 'w:lvlOverride');
+    const levels = new Map(childXmlElementsNamed(abstract, 'w:lvl').map(readLevel));
+    const overrides = childXmlElementsNamed(list, 'w:lvlOverride');
     for (const override of overrides) overrideLevel(levels, override);
     // Lists with the same abstract definition continue each other's numbering, unless a list overrides the start value.
     const counts = overrides.length > 0 ? [] : (shared.get(abstractId) ?? []);
@@ -126,13 +128,13 @@ export function createDocxListNumbering(root: XmlElement | undefined): DocxListN
 
 function withStyleLink(abstracts: XmlElement[], id: string): XmlElement | undefined {
   const abstract = abstracts.find((each) => each.attributes['w:abstractNumId'] === id);
-  const link = childAtPath(abstract, 'w:numStyleLink')?.attributes['w:val'];
+  const link = childXmlElementAtPath(abstract, 'w:numStyleLink')?.attributes['w:val'];
   if (link === undefined) return abstract;
-  return abstracts.find((each) => childAtPath(each, 'w:styleLink')?.attributes['w:val'] === link);
+  return abstracts.find((each) => childXmlElementAtPath(each, 'w:styleLink')?.attributes['w:val'] === link);
 }
 
 function readLevel(level: XmlElement): [number, ListLevel] {
-  const value = (name: string) => childAtPath(level, name)?.attributes['w:val'];
+  const value = (name: string) => childXmlElementAtPath(level, name)?.attributes['w:val'];
   const style = numberStyles[value('w:numFmt') ?? ''] ?? 'decimal';
   const start = Number(value('w:start') ?? 1);
   return [Number(level.attributes['w:ilvl'] ?? 0), { start, style, text: value('w:lvlText') ?? '' }];
@@ -140,9 +142,9 @@ function readLevel(level: XmlElement): [number, ListLevel] {
 
 function overrideLevel(levels: Map<number, ListLevel>, override: XmlElement): void {
   const index = Number(override.attributes['w:ilvl'] ?? 0);
-  const level = childAtPath(override, 'w:lvl');
+  const level = childXmlElementAtPath(override, 'w:lvl');
   if (level) levels.set(...readLevel(level));
-  const start = childAtPath(override, 'w:startOverride')?.attributes['w:val'];
+  const start = childXmlElementAtPath(override, 'w:startOverride')?.attributes['w:val'];
   const own = levels.get(index);
   if (own && start !== undefined) levels.set(index, { ...own, start: Number(start) });
 }

@@ -1,27 +1,27 @@
 import { appError } from '#src/errors.ts';
 import {
-  appendBlocks,
+  appendTextBlocks,
   flattenTableCell,
   footnoteBlock,
   markdownLink,
   paragraphBlocks,
   quotedCommentBlock,
-  removeRepeatedBlocks,
-  renderBlocks,
+  removeRepeatedTextBlocks,
+  renderTextBlocksAsMarkdown,
   type TextBlock,
 } from '../office/blocks.ts';
 import { type ChartsAndDiagrams, equationToLatex, readChartsAndDiagrams } from '../office/drawings.ts';
 import {
-  childAtPath,
-  childElements,
-  childrenNamed,
-  descendantsNamed,
+  childXmlElementAtPath,
+  childXmlElements,
+  childXmlElementsNamed,
+  descendantXmlElementsNamed,
   findOfficeMainPart,
   openZipParts,
   readOfficeTitle,
   readRelationships,
   readXmlPart,
-  textContent,
+  textContentOfXml,
   type XmlElement,
   type ZipParts,
 } from '../office/xml-parts.ts';
@@ -60,19 +60,19 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
     for (const { target } of related.filter(({ type }) => type === kind)) {
       const part = await readXmlPart(parts, target);
       const references = await referencesOf(parts, target, shared);
-      const lines = childElements(part).filter((element) => !hasPageNumber(element));
-      appendBlocks(found, readBlocks({ name: kind, attributes: {}, children: lines }, references));
+      const lines = childXmlElements(part).filter((element) => !hasPageNumber(element));
+      appendTextBlocks(found, readBlocks({ name: kind, attributes: {}, children: lines }, references));
     }
-    return removeRepeatedBlocks(found);
+    return removeRepeatedTextBlocks(found);
   };
   const references = await referencesOf(parts, name, shared);
   const body: TextBlock[] = [];
   // Paragraphs are read one at a time, because the XML tree of a long text would need too much memory.
-  const take = (element: XmlElement) => appendBlocks(body, readBlock(element, references));
+  const take = (element: XmlElement) => appendTextBlocks(body, readBlock(element, references));
   const root = await readXmlPart(parts, name, { childrenOf: 'w:body', take });
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
   const blocks = [...(await running('header')), ...body, ...(await running('footer'))];
-  return { body: renderBlocks(blocks), title: await readOfficeTitle(parts) };
+  return { body: renderTextBlocksAsMarkdown(blocks), title: await readOfficeTitle(parts) };
 };
 
 async function referencesOf(
@@ -93,7 +93,7 @@ async function readNotes(
   for (const { type, target } of related) {
     const kind = Object.hasOwn(noteParts, type) ? noteParts[type] : undefined;
     if (!kind) continue;
-    for (const note of childrenNamed(await readXmlPart(parts, target), `w:${kind}`)) {
+    for (const note of childXmlElementsNamed(await readXmlPart(parts, target), `w:${kind}`)) {
       notes.set(`${kind} ${note.attributes['w:id']}`, note);
     }
   }
@@ -111,7 +111,7 @@ type DocxReferences = {
 };
 
 function readBlocks(container: XmlElement | undefined, references: DocxReferences): TextBlock[] {
-  return childElements(container).flatMap((element) => readBlock(element, references));
+  return childXmlElements(container).flatMap((element) => readBlock(element, references));
 }
 
 function readBlock(element: XmlElement, references: DocxReferences): TextBlock[] {
@@ -137,14 +137,14 @@ const skippedElements = new Set([
  * overrides both.
  */
 function isHidden(run: XmlElement, paragraph: DocxStyle, { styles }: DocxReferences): boolean {
-  const styleId = childAtPath(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
+  const styleId = childXmlElementAtPath(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
   const byStyles = paragraph.isHidden !== (styleId !== undefined && styles.of(styleId).isHidden);
   return readDocxHiddenFlag(run) ?? (styles.isHiddenByDefault || byStyles);
 }
 
 function readParagraph(element: XmlElement, references: DocxReferences): TextBlock[] {
-  const properties = childAtPath(element, 'w:pPr');
-  const style = references.styles.of(childAtPath(properties, 'w:pStyle')?.attributes['w:val'] ?? '');
+  const properties = childXmlElementAtPath(element, 'w:pPr');
+  const style = references.styles.of(childXmlElementAtPath(properties, 'w:pStyle')?.attributes['w:val'] ?? '');
   const level = readDocxHeadingLevel(properties) ?? style.headingLevel;
   const position = readDocxListPosition(properties) ?? (readDocxListPosition(properties) === null ? null : style.list);
   const { text, after } = readInline(element, style, references);
@@ -176,7 +176,7 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
   };
   const readers: Record<string, (element: XmlElement) => void> = {
     'w:t': (each) => {
-      text += textContent(each);
+      text += textContentOfXml(each);
     },
     'w:hyperlink': (each) => {
       const start = text.length;
@@ -193,7 +193,7 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
     },
     'w:instrText': (each) => {
       const field = fields.at(-1);
-      if (field) field.instruction += textContent(each);
+      if (field) field.instruction += textContentOfXml(each);
     },
     'w:fldSimple': (each) => {
       const start = text.length;
@@ -217,13 +217,13 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
     'v:imagedata': (each) => {
       text += altText(each.attributes['o:title']);
     },
-    'w:txbxContent': (each) => appendBlocks(after, readBlocks(each, references)),
+    'w:txbxContent': (each) => appendTextBlocks(after, readBlocks(each, references)),
     'c:chart': ({ attributes }) => readDrawing(attributes['r:id']),
     'dgm:relIds': ({ attributes }) => readDrawing(attributes['r:dm']),
   };
 
   function readAll(parent: XmlElement): void {
-    for (const child of childElements(parent)) {
+    for (const child of childXmlElements(parent)) {
       const read = readers[child.name];
       if (child.name === 'w:r' && isHidden(child, style, references)) continue;
       if (read) read(child);
@@ -242,11 +242,11 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
 
   /** Notes inside notes are not read, because they could refer to each other in a cycle. */
   function noteText(note: XmlElement): string {
-    return renderBlocks(readBlocks(note, { ...references, notes: new Map() })).replace(/\n{2,}/g, '\n');
+    return renderTextBlocksAsMarkdown(readBlocks(note, { ...references, notes: new Map() })).replace(/\n{2,}/g, '\n');
   }
 
   function readDrawing(id: string | undefined): void {
-    appendBlocks(after, references.drawings.get(id ?? '') ?? []);
+    appendTextBlocks(after, references.drawings.get(id ?? '') ?? []);
   }
 
   readAll(element);
@@ -265,8 +265,8 @@ function linkOfField(instruction: string): string | undefined {
  * Whether a header or footer line has a page number field. Such lines are left out, because they differ on each page.
  */
 function hasPageNumber(element: XmlElement): boolean {
-  const simple = descendantsNamed(element, 'w:fldSimple').map((field) => field.attributes['w:instr']);
-  const written = descendantsNamed(element, 'w:instrText').map(textContent);
+  const simple = descendantXmlElementsNamed(element, 'w:fldSimple').map((field) => field.attributes['w:instr']);
+  const written = descendantXmlElementsNamed(element, 'w:instrText').map(textContentOfXml);
   return /\bPAGE\b/i.test([...simple, ...written].join(' '));
 }
 
@@ -281,15 +281,15 @@ function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
   const [only, ...others] = written.flatMap((row) => rowCells(row));
   if (only && others.length === 0) return readBlocks(only, references);
   for (const row of written) {
-    const cells: string[] = Array(span(childAtPath(row, 'w:trPr', 'w:gridBefore'))).fill('');
+    const cells: string[] = Array(span(childXmlElementAtPath(row, 'w:trPr', 'w:gridBefore'))).fill('');
     for (const cell of rowCells(row)) {
-      const properties = childAtPath(cell, 'w:tcPr');
-      const merge = childAtPath(properties, 'w:vMerge');
+      const properties = childXmlElementAtPath(cell, 'w:tcPr');
+      const merge = childXmlElementAtPath(properties, 'w:vMerge');
       const isContinued = merge !== undefined && merge.attributes['w:val'] !== 'restart';
       const content = flattenTableCell(readBlocks(cell, references));
-      appendBlocks(asides, content.asides);
+      appendTextBlocks(asides, content.asides);
       cells.push(isContinued ? (rows.at(-1)?.[cells.length] ?? '') : content.text);
-      cells.push(...Array<string>(Math.max(0, span(childAtPath(properties, 'w:gridSpan')) - 1)).fill(''));
+      cells.push(...Array<string>(Math.max(0, span(childXmlElementAtPath(properties, 'w:gridSpan')) - 1)).fill(''));
     }
     rows.push(cells);
   }
@@ -297,15 +297,15 @@ function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
 }
 
 function rowsOf(container: XmlElement): XmlElement[] {
-  return childElements(container).flatMap((element) => {
+  return childXmlElements(container).flatMap((element) => {
     if (element.name !== 'w:tr')
       return /^w:(?:sdt|sdtContent|ins|customXml)$/.test(element.name) ? rowsOf(element) : [];
-    return childAtPath(element, 'w:trPr', 'w:del') ? [] : [element];
+    return childXmlElementAtPath(element, 'w:trPr', 'w:del') ? [] : [element];
   });
 }
 
 function rowCells(row: XmlElement): XmlElement[] {
-  return childElements(row).flatMap((element) => {
+  return childXmlElements(row).flatMap((element) => {
     if (element.name === 'w:tc') return [element];
     return /^w:(?:sdt|sdtContent|ins|customXml)$/.test(element.name) ? rowCells(element) : [];
   });

@@ -2,15 +2,15 @@ import { posix } from 'node:path';
 import { DOMParser } from 'linkedom';
 import { appError } from '#src/errors.ts';
 import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
-import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
+import { checkHtmlNestingDepth, htmlToMarkdown } from '../html-to-markdown.ts';
 import {
-  childAtPath,
-  childElements,
-  childrenNamed,
-  descendantsNamed,
+  childXmlElementAtPath,
+  childXmlElements,
+  childXmlElementsNamed,
+  descendantXmlElementsNamed,
   openZipParts,
   readXmlPart,
-  textContent,
+  textContentOfXml,
   type XmlElement,
   type ZipParts,
 } from '../office/xml-parts.ts';
@@ -24,15 +24,18 @@ export const parseEpub: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
   await checkProtection(parts);
   const container = await readXmlPart(parts, 'META-INF/container.xml');
-  const path = descendantsNamed(container, 'rootfile')[0]?.attributes['full-path'] ?? '';
+  const path = descendantXmlElementsNamed(container, 'rootfile')[0]?.attributes['full-path'] ?? '';
   const book = await readXmlPart(parts, path);
   if (!book) throw appError('corrupt_document', { detail: 'The file lacks the part that lists its chapters.' });
   const inBook = (address: string) => resolveHref(posix.dirname(path), address);
 
   const items = new Map(
-    childrenNamed(childAtPath(book, 'opf:manifest'), 'opf:item').map((item) => [item.attributes.id, item]),
+    childXmlElementsNamed(childXmlElementAtPath(book, 'opf:manifest'), 'opf:item').map((item) => [
+      item.attributes.id,
+      item,
+    ]),
   );
-  const spine = childrenNamed(childAtPath(book, 'opf:spine'), 'opf:itemref').map(({ attributes }) =>
+  const spine = childXmlElementsNamed(childXmlElementAtPath(book, 'opf:spine'), 'opf:itemref').map(({ attributes }) =>
     items.get(attributes.idref),
   );
   const chapters = spine.filter((item) => item !== undefined).filter((item) => !isNavigation(item));
@@ -44,12 +47,15 @@ export const parseEpub: DocumentParser = async ({ bytes }) => {
     const chapter = await parts.read(part);
     if (chapter) texts.push(withHeading(chapterToMarkdown(chapter), names.get(part)));
   }
-  const title = textContent(childAtPath(book, 'opf:metadata', 'dc:title'));
+  const title = textContentOfXml(childXmlElementAtPath(book, 'opf:metadata', 'dc:title'));
   return { body: texts.filter(Boolean).join('\n\n'), title: discardDefaultTitle(title) };
 };
 
 async function checkProtection(parts: ZipParts): Promise<void> {
-  const methods = descendantsNamed(await readXmlPart(parts, 'META-INF/encryption.xml'), 'enc:EncryptionMethod');
+  const methods = descendantXmlElementsNamed(
+    await readXmlPart(parts, 'META-INF/encryption.xml'),
+    'enc:EncryptionMethod',
+  );
   if (methods.some(({ attributes }) => !fontAlgorithms.has(attributes.Algorithm ?? ''))) {
     throw appError('encrypted_document', {
       detail: 'The book is protected against copying; upload one without the protection.',
@@ -79,9 +85,12 @@ async function readNames(
       }
     }
     if (item.attributes['media-type'] === 'application/x-dtbncx+xml') {
-      for (const point of navPointsOf(childAtPath(await readXmlPart(parts, part), 'ncx:navMap'))) {
-        const address = childAtPath(point, 'ncx:content')?.attributes.src ?? '';
-        add(resolveHref(posix.dirname(part), address), oneLine(textContent(childAtPath(point, 'ncx:navLabel'))));
+      for (const point of navPointsOf(childXmlElementAtPath(await readXmlPart(parts, part), 'ncx:navMap'))) {
+        const address = childXmlElementAtPath(point, 'ncx:content')?.attributes.src ?? '';
+        add(
+          resolveHref(posix.dirname(part), address),
+          oneLine(textContentOfXml(childXmlElementAtPath(point, 'ncx:navLabel'))),
+        );
       }
     }
   }
@@ -89,7 +98,7 @@ async function readNames(
 }
 
 function navPointsOf(element: XmlElement | undefined): XmlElement[] {
-  return childElements(element).flatMap((child) =>
+  return childXmlElements(element).flatMap((child) =>
     child.name === 'ncx:navPoint' ? [child, ...navPointsOf(child)] : [],
   );
 }
@@ -115,7 +124,7 @@ function chapterToMarkdown(bytes: Buffer): string {
  */
 function parsePage(bytes: Buffer | null) {
   const page = bytes === null ? '' : decodeText(bytes, findDeclaredEncoding(bytes));
-  checkHtmlNesting(page);
+  checkHtmlNestingDepth(page);
   const html = page.replace(
     /<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)([a-z][\w:-]*)([^<>]*)\/>/gi,
     '<$1$2></$1>',

@@ -3,8 +3,8 @@ import { DOMParser } from 'linkedom';
 import { parse, serialize } from 'parse5';
 import { looksLikeFeed } from '#src/domain/documents/formats.ts';
 import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
-import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
-import { childElements, parseXml, textContent, type XmlElement } from '../office/xml-parts.ts';
+import { checkHtmlNestingDepth, htmlToMarkdown } from '../html-to-markdown.ts';
+import { childXmlElements, parseXml, textContentOfXml, type XmlElement } from '../office/xml-parts.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 import { fencedCodeBlock } from './plain-text.ts';
 
@@ -14,7 +14,7 @@ const minMainShare = 0.3;
 export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const html = decodeText(bytes, encoding ?? findDeclaredEncoding(bytes));
   if (looksLikeFeed(html)) return parseFeedOrText(bytes, html);
-  checkHtmlNesting(html);
+  checkHtmlNestingDepth(html);
   // parse5 adds missing `html`, `head` and `body` elements, which linkedom needs.
   const document = new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
   const title = document.querySelector('title')?.textContent?.trim() || null;
@@ -51,7 +51,7 @@ function parseFeed(bytes: Buffer): ParsedDocument {
   const title = textIn(channel, 'title');
   // RSS 1.0 has its `item` elements beside the `channel` element instead of inside it.
   const entries = [channel, root === channel ? undefined : root]
-    .flatMap(childElements)
+    .flatMap(childXmlElements)
     .filter(({ name }) => /^(?:.*:)?(?:item|entry)$/.test(name));
   const parts = [title && `# ${title}`, htmlIn(channel, 'description', 'subtitle'), ...entries.map(renderEntry)];
   return { body: parts.filter(Boolean).join('\n\n'), title: title || null };
@@ -62,7 +62,7 @@ function renderEntry(entry: XmlElement): string {
   const author = childOf(entry, 'author');
   const by = [
     dateText(textIn(entry, 'pubDate', 'published', 'date', 'updated')),
-    textIn(entry, 'creator') || (author && (textIn(author, 'name') || textContent(author).trim())),
+    textIn(entry, 'creator') || (author && (textIn(author, 'name') || textContentOfXml(author).trim())),
   ];
   const content = htmlIn(entry, 'encoded', 'content', 'description', 'summary');
   return [title && `## ${title}`, by.filter(Boolean).join(', '), content].filter(Boolean).join('\n\n');
@@ -75,16 +75,16 @@ function dateText(text: string): string {
 
 function htmlIn(element: XmlElement, ...names: string[]): string {
   const html = textIn(element, ...names);
-  checkHtmlNesting(html);
+  checkHtmlNestingDepth(html);
   return htmlToMarkdown(html).trim();
 }
 
 function textIn(element: XmlElement, ...names: string[]): string {
-  const found = names.map((name) => textContent(childOf(element, name)).trim());
+  const found = names.map((name) => textContentOfXml(childOf(element, name)).trim());
   return found.find((text) => text !== '') ?? '';
 }
 
 function childOf(element: XmlElement, name: string): XmlElement | undefined {
-  const children = childElements(element);
+  const children = childXmlElements(element);
   return children.find((child) => child.name === name) ?? children.find((child) => child.name.endsWith(`:${name}`));
 }

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
 import { fileExtension } from '#src/domain/documents/formats.ts';
 import { decodeText } from '../decode-text.ts';
-import { renderTable } from '../office/blocks.ts';
+import { renderMarkdownTable } from '../office/blocks.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 import { fencedCodeBlock } from './plain-text.ts';
 
@@ -75,7 +75,7 @@ function tryParseLines(text: string): unknown {
 function renderRecords(value: unknown): string | null {
   if (!Array.isArray(value) || value.length === 0 || !value.every(isFlatRecord)) return null;
   const header = [...new Set(value.flatMap((record) => Object.keys(record)))];
-  return renderTable(
+  return renderMarkdownTable(
     header,
     value.map((record) => header.map((key) => scalarText(record[key]))),
   );

@@ -5,7 +5,7 @@ import { parse, serialize } from 'parse5';
 import PostalMime, { type Address } from 'postal-mime';
 import { appError } from '#src/errors.ts';
 import { decodeText, detectUnicodeEncoding, findDeclaredEncoding } from '../decode-text.ts';
-import { checkHtmlNesting, htmlToMarkdown } from '../html-to-markdown.ts';
+import { checkHtmlNestingDepth, htmlToMarkdown } from '../html-to-markdown.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 
 /** Reads Internet mail (RFC 5322): its HTML, or its text if it has none. Attachments are listed but never opened. */
@@ -85,7 +85,7 @@ const hidingStyle = /display\s*:\s*none|visibility\s*:\s*hidden/i;
 
 /** Converts the HTML of a mail without hidden elements (such as preview lines) and without layout tables. */
 function mailHtmlToMarkdown(html: string): string {
-  checkHtmlNesting(html);
+  checkHtmlNestingDepth(html);
   const { body } = new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
   for (const element of body.querySelectorAll(invisibleElements)) element.remove();
   for (const element of body.querySelectorAll('[style]'))

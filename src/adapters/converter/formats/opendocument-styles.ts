@@ -1,5 +1,5 @@
 import { formatListNumber, headingLevelByStyleName, type ListNumberStyle } from '../office/numbering.ts';
-import { childElements, descendantsNamed, type XmlElement } from '../office/xml-parts.ts';
+import { childXmlElements, descendantXmlElementsNamed, type XmlElement } from '../office/xml-parts.ts';
 
 export type OdfStyles = {
   headingLevel(styleName: string | undefined): number | null;
@@ -28,7 +28,7 @@ type StyledParts = { content: XmlElement; styles: XmlElement | undefined };
 export function readOdfStyles({ content, styles }: StyledParts): OdfStyles {
   // Automatic styles of content.xml override those of styles.xml with the same name.
   const roots = [styles, content];
-  const named = (name: string) => roots.flatMap((root) => descendantsNamed(root, name));
+  const named = (name: string) => roots.flatMap((root) => descendantXmlElementsNamed(root, name));
   const parents = new Map(
     named('style:style').map(({ attributes }) => [
       attributes['style:name'] ?? '',
@@ -84,13 +84,13 @@ export function readOdfStyles({ content, styles }: StyledParts): OdfStyles {
 
 function namesWith(styles: XmlElement[], properties: string, attribute: string, value: string): Set<string> {
   const found = styles.filter((style) =>
-    childElements(style).some((each) => each.name === properties && each.attributes[attribute] === value),
+    childXmlElements(style).some((each) => each.name === properties && each.attributes[attribute] === value),
   );
   return new Set(found.map(({ attributes }) => attributes['style:name'] ?? ''));
 }
 
 function nextListLabel(style: XmlElement | undefined, depth: number, counts: number[], start?: string): string | null {
-  const levels = childElements(style);
+  const levels = childXmlElements(style);
   const levelAt = (index: number) =>
     levels.find(({ attributes }) => attributes['text:level'] === String(index + 1))?.attributes;
   const own = levelAt(depth);

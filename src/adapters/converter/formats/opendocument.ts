@@ -1,24 +1,24 @@
 import { posix } from 'node:path';
 import { appError } from '#src/errors.ts';
 import {
-  appendBlocks,
+  appendTextBlocks,
   flattenTableCell,
   footnoteBlock,
   markdownLink,
   paragraphBlocks,
   quotedCommentBlock,
-  removeRepeatedBlocks,
-  renderBlocks,
+  removeRepeatedTextBlocks,
+  renderTextBlocksAsMarkdown,
   type TextBlock,
 } from '../office/blocks.ts';
 import {
-  childAtPath,
-  childElements,
-  childrenNamed,
-  descendantsNamed,
+  childXmlElementAtPath,
+  childXmlElements,
+  childXmlElementsNamed,
+  descendantXmlElementsNamed,
   openZipParts,
   readXmlPart,
-  textContent,
+  textContentOfXml,
   type XmlElement,
   type XmlNode,
   type ZipParts,
@@ -33,21 +33,22 @@ import { type OdfListState, type OdfStyles, readOdfStyles } from './opendocument
 export const parseOdt: DocumentParser = async ({ bytes }) => {
   const document = await readOdfPackage(bytes);
   const references = createReferences(document);
-  const pages = descendantsNamed(childAtPath(document.styles, 'office:master-styles'), 'style:master-page').flatMap(
-    childElements,
-  );
+  const pages = descendantXmlElementsNamed(
+    childXmlElementAtPath(document.styles, 'office:master-styles'),
+    'style:master-page',
+  ).flatMap(childXmlElements);
   const running = (kind: RegExp) => {
     const lines = pages.filter(({ name }) => kind.test(name)).flatMap(linesWithoutPageNumber);
-    return removeRepeatedBlocks(readOdfBlocks({ name: '', attributes: {}, children: lines }, references));
+    return removeRepeatedTextBlocks(readOdfBlocks({ name: '', attributes: {}, children: lines }, references));
   };
   const headers = running(/^style:header(?:-left|-first)?$/);
-  const body = readOdfBlocks(childAtPath(document.content, 'office:body', 'office:text'), references);
+  const body = readOdfBlocks(childXmlElementAtPath(document.content, 'office:body', 'office:text'), references);
   const footers = running(/^style:footer(?:-left|-first)?$/);
-  return { body: renderBlocks([...headers, ...body, ...footers]), title: document.title };
+  return { body: renderTextBlocksAsMarkdown([...headers, ...body, ...footers]), title: document.title };
 };
 
 function linesWithoutPageNumber(part: XmlElement): XmlElement[] {
-  return childElements(part).filter((line) => descendantsNamed(line, 'text:page-number').length === 0);
+  return childXmlElements(part).filter((line) => descendantXmlElementsNamed(line, 'text:page-number').length === 0);
 }
 
 /** Placeholders that repeat on every slide and are left out: number, date, header and footer. */
@@ -57,11 +58,16 @@ const runningClasses = /^(?:page-number|date-time|footer|header)$/;
 export const parseOdp: DocumentParser = async ({ bytes }) => {
   const document = await readOdfPackage(bytes);
   const references = createReferences(document);
-  const slides = childrenNamed(childAtPath(document.content, 'office:body', 'office:presentation'), 'draw:page');
+  const slides = childXmlElementsNamed(
+    childXmlElementAtPath(document.content, 'office:body', 'office:presentation'),
+    'draw:page',
+  );
   const read = slides.map((slide) => readSlide(slide, references));
   const body = read.map(({ title, isHidden, blocks }, index) => {
     const text = `${title || `Slide ${index + 1}`}${isHidden ? ' (hidden slide)' : ''}`;
-    return title || blocks.length > 0 ? renderBlocks([{ kind: 'heading', level: 2, text }, ...blocks]) : '';
+    return title || blocks.length > 0
+      ? renderTextBlocksAsMarkdown([{ kind: 'heading', level: 2, text }, ...blocks])
+      : '';
   });
   return { body, title: document.title ?? (read[0]?.title || null) };
 };
@@ -69,23 +75,23 @@ export const parseOdp: DocumentParser = async ({ bytes }) => {
 function readSlide(slide: XmlElement, references: OdfReferences) {
   let title = '';
   const blocks: TextBlock[] = [];
-  for (const shape of childElements(slide)) {
+  for (const shape of childXmlElements(slide)) {
     const { 'presentation:class': kind = '', 'presentation:placeholder': isPlaceholder } = shape.attributes;
     if (isPlaceholder === 'true' || runningClasses.test(kind)) continue;
     const content = readOdfBlocks({ name: '', attributes: {}, children: [shape] }, references);
     if (kind === 'title' && !title) title = oneLine(content);
-    else appendBlocks(blocks, content);
+    else appendTextBlocks(blocks, content);
   }
   const isNotes = ({ attributes }: XmlElement) =>
     attributes['presentation:class'] === 'notes' && attributes['presentation:placeholder'] !== 'true';
-  const frames = childElements(childAtPath(slide, 'presentation:notes')).filter(isNotes);
-  const notes = frames.map((frame) => renderBlocks(readOdfBlocks(frame, references))).join('\n');
+  const frames = childXmlElements(childXmlElementAtPath(slide, 'presentation:notes')).filter(isNotes);
+  const notes = frames.map((frame) => renderTextBlocksAsMarkdown(readOdfBlocks(frame, references))).join('\n');
   if (notes.trim()) blocks.push(quotedCommentBlock('Notes', notes.replace(/\n{2,}/g, '\n')));
   return { title, isHidden: references.styles.isHiddenPage(slide.attributes['draw:style-name']), blocks };
 }
 
 function oneLine(blocks: TextBlock[]): string {
-  return renderBlocks(blocks.filter((block) => block.kind === 'paragraph')).replace(/\s+/g, ' ');
+  return renderTextBlocksAsMarkdown(blocks.filter((block) => block.kind === 'paragraph')).replace(/\s+/g, ' ');
 }
 
 type OdfPackage = {
@@ -105,13 +111,13 @@ async function readOdfPackage(bytes: Buffer): Promise<OdfPackage> {
   const content = await readXmlPart(parts, 'content.xml');
   if (!content) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
   const objects = new Map<string, XmlElement>();
-  for (const { attributes } of descendantsNamed(content, 'draw:object')) {
+  for (const { attributes } of descendantXmlElementsNamed(content, 'draw:object')) {
     const address = attributes['xlink:href'] ?? '';
     const object = await readXmlPart(parts, posix.join(address, 'content.xml'));
     if (object) objects.set(address, object);
   }
   const meta = await readXmlPart(parts, 'meta.xml');
-  const title = discardDefaultTitle(textContent(childAtPath(meta, 'office:meta', 'dc:title')));
+  const title = discardDefaultTitle(textContentOfXml(childXmlElementAtPath(meta, 'office:meta', 'dc:title')));
   return { content, styles: await readXmlPart(parts, 'styles.xml'), objects, title };
 }
 
@@ -121,7 +127,10 @@ async function readOdfPackage(bytes: Buffer): Promise<OdfPackage> {
  */
 async function checkEncryption(parts: ZipParts): Promise<void> {
   const manifest = await readXmlPart(parts, 'META-INF/manifest.xml');
-  if (parts.names.includes('encrypted-package') || descendantsNamed(manifest, 'manifest:encryption-data').length > 0) {
+  if (
+    parts.names.includes('encrypted-package') ||
+    descendantXmlElementsNamed(manifest, 'manifest:encryption-data').length > 0
+  ) {
     throw appError('encrypted_document', {
       detail: 'The file opens only with a password; upload it without the password.',
     });
@@ -154,7 +163,7 @@ function createReferences(document: OdfPackage): OdfReferences {
 }
 
 function readOdfBlocks(container: XmlElement | undefined, references: OdfReferences): TextBlock[] {
-  return childElements(container).flatMap((element) => readBlock(element, references));
+  return childXmlElements(container).flatMap((element) => readBlock(element, references));
 }
 
 function readBlock(element: XmlElement, references: OdfReferences): TextBlock[] {
@@ -189,8 +198,8 @@ function readParagraph(element: XmlElement, references: OdfReferences): TextBloc
 
 function readList(element: XmlElement, references: OdfReferences, outer: OdfListState | null): TextBlock[] {
   const list = references.styles.openList(element, outer);
-  return childElements(element).flatMap((item): TextBlock[] => {
-    const content = childElements(item);
+  return childXmlElements(element).flatMap((item): TextBlock[] => {
+    const content = childXmlElements(item);
     const inner = content
       .filter(({ name }) => name === 'text:list')
       .flatMap((each) => readList(each, references, list));
@@ -230,23 +239,28 @@ function readInline(element: XmlElement, references: OdfReferences): Inline {
         return readInlineFrame(node);
       default:
         if (!node.name.startsWith('draw:')) return readAll(node);
-        appendBlocks(after, readOdfBlocks(node, references));
+        appendTextBlocks(after, readOdfBlocks(node, references));
         return '';
     }
   }
 
   function readNote(note: XmlElement): string {
     const mark = references.nextMark();
-    after.push(footnoteBlock(mark, renderBlocks(readOdfBlocks(childAtPath(note, 'text:note-body'), references))));
+    after.push(
+      footnoteBlock(
+        mark,
+        renderTextBlocksAsMarkdown(readOdfBlocks(childXmlElementAtPath(note, 'text:note-body'), references)),
+      ),
+    );
     return `[^${mark}]`;
   }
 
   function readInlineFrame(frame: XmlElement): string {
     const blocks = readFrame(frame, references);
     const [only] = blocks;
-    const isText = only?.kind === 'paragraph' && childAtPath(frame, 'draw:text-box') === undefined;
+    const isText = only?.kind === 'paragraph' && childXmlElementAtPath(frame, 'draw:text-box') === undefined;
     if (isText && blocks.length === 1) return ` ${only.text} `;
-    appendBlocks(after, blocks);
+    appendTextBlocks(after, blocks);
     return '';
   }
 
@@ -255,24 +269,33 @@ function readInline(element: XmlElement, references: OdfReferences): Inline {
 }
 
 function readComment(annotation: XmlElement, references: OdfReferences): TextBlock {
-  const author = textContent(childAtPath(annotation, 'dc:creator')).trim();
-  const lines = childElements(annotation).filter(({ name }) => name.startsWith('text:'));
+  const author = textContentOfXml(childXmlElementAtPath(annotation, 'dc:creator')).trim();
+  const lines = childXmlElements(annotation).filter(({ name }) => name.startsWith('text:'));
   const text = lines.flatMap((each) => readBlock(each, references));
-  return quotedCommentBlock(author ? `Comment by ${author}` : 'Comment', renderBlocks(text).replace(/\n{2,}/g, '\n'));
+  return quotedCommentBlock(
+    author ? `Comment by ${author}` : 'Comment',
+    renderTextBlocksAsMarkdown(text).replace(/\n{2,}/g, '\n'),
+  );
 }
 
 function readFrame(frame: XmlElement, references: OdfReferences): TextBlock[] {
-  const object = references.objects.get(childAtPath(frame, 'draw:object')?.attributes['xlink:href'] ?? '');
+  const object = references.objects.get(childXmlElementAtPath(frame, 'draw:object')?.attributes['xlink:href'] ?? '');
   const content = object ? readObject(object, references) : readOdfBlocks(frame, references);
   if (content.length > 0) return content;
-  return paragraphBlocks(textContent(childAtPath(frame, 'svg:desc')) || textContent(childAtPath(frame, 'svg:title')));
+  return paragraphBlocks(
+    textContentOfXml(childXmlElementAtPath(frame, 'svg:desc')) ||
+      textContentOfXml(childXmlElementAtPath(frame, 'svg:title')),
+  );
 }
 
 function readObject(object: XmlElement, references: OdfReferences): TextBlock[] {
-  const [equation] = descendantsNamed(object, 'math:annotation').map((each) => textContent(each).trim());
+  const [equation] = descendantXmlElementsNamed(object, 'math:annotation').map((each) => textContentOfXml(each).trim());
   if (equation) return paragraphBlocks(`$${equation}$`);
-  const titles = descendantsNamed(object, 'chart:title').flatMap((title) => readOdfBlocks(title, references));
-  return [...titles, ...descendantsNamed(object, 'table:table').flatMap((table) => readOdfTable(table, references))];
+  const titles = descendantXmlElementsNamed(object, 'chart:title').flatMap((title) => readOdfBlocks(title, references));
+  return [
+    ...titles,
+    ...descendantXmlElementsNamed(object, 'table:table').flatMap((table) => readOdfTable(table, references)),
+  ];
 }
 
 /** Maximum of a cell's repeat count: tables in texts have few columns, but a hostile file may claim millions. */
@@ -286,17 +309,17 @@ function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[]
   const rows: string[][] = [];
   const asides: TextBlock[] = [];
   const written = rowsOf(table);
-  const [only, ...others] = written.flatMap((row) => childrenNamed(row, 'table:table-cell'));
+  const [only, ...others] = written.flatMap((row) => childXmlElementsNamed(row, 'table:table-cell'));
   if (only && others.length === 0) return readOdfBlocks(only, references);
   const spans: { rows: number; text: string }[] = [];
   for (const row of written) {
     const cells: string[] = [];
     let covered = 0;
-    for (const cell of childElements(row)) {
+    for (const cell of childXmlElements(row)) {
       const repeated = count(cell, 'table:number-columns-repeated');
       const isCovered = cell.name === 'table:covered-table-cell';
       const content = isCovered ? null : flattenTableCell(readOdfBlocks(cell, references));
-      appendBlocks(asides, content?.asides ?? []);
+      appendTextBlocks(asides, content?.asides ?? []);
       if (content) covered = count(cell, 'table:number-columns-spanned') - 1;
       for (let time = 0; time < repeated; time += 1) {
         const above = spans[cells.length];
@@ -313,7 +336,7 @@ function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[]
 }
 
 function rowsOf(container: XmlElement): XmlElement[] {
-  return childElements(container).flatMap((element) => {
+  return childXmlElements(container).flatMap((element) => {
     if (element.name === 'table:table-row') return [element];
     return /^table:table-(?:header-rows|rows|row-group)$/.test(element.name) ? rowsOf(element) : [];
   });

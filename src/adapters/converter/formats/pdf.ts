@@ -3,8 +3,8 @@ import { join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { appError } from '#src/errors.ts';
 import type { ParserSandbox } from '../../parser-sandbox.ts';
-import type { ConversionLimits } from '../conversion-limits.ts';
-import { type CleanDocument, discardDefaultTitle } from '../parsed-document.ts';
+import type { ConversionProcessLimits } from '../conversion-limits.ts';
+import { type CleanParsedDocument, discardDefaultTitle } from '../parsed-document.ts';
 import { runParserProcess } from '../parser-process.ts';
 import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema, pdfPagesToMarkdown } from './pdf-layout.ts';
 
@@ -25,16 +25,22 @@ export type PdfReadOptions = {
   python: string;
   toolsDir: string;
   workingDirectory: string;
-  limits: ConversionLimits;
+  limits: ConversionProcessLimits;
   signal: AbortSignal;
   onProgress: (note: string) => void;
 };
 
-export async function pdfToDocument({ pages, title }: { pages: PdfPage[]; title: string }): Promise<CleanDocument> {
+export async function pdfPagesToDocument({
+  pages,
+  title,
+}: {
+  pages: PdfPage[];
+  title: string;
+}): Promise<CleanParsedDocument> {
   return { ...(await pdfPagesToMarkdown(pages)), title: discardDefaultTitle(title) };
 }
 
-export async function readPdf(source: PdfReadOptions): Promise<{ pages: PdfPage[]; title: string }> {
+export async function readPdfPages(source: PdfReadOptions): Promise<{ pages: PdfPage[]; title: string }> {
   await checkEnd(source.path);
   const { limits } = source;
   const pages: PdfPage[] = [];
@@ -55,7 +61,7 @@ export async function readPdf(source: PdfReadOptions): Promise<{ pages: PdfPage[
  * Writes pages (counted from 0) as consecutive PGM images to `output`; a page that cannot be drawn gives an empty
  * image.
  */
-export async function drawPdfPages(source: PdfReadOptions, pages: number[], output: Writable): Promise<void> {
+export async function renderPdfPageImages(source: PdfReadOptions, pages: number[], output: Writable): Promise<void> {
   await runParserProcess({ ...source, ...childCommand(source, 'images', pages.join(',')), output });
 }
 

@@ -1,27 +1,27 @@
 import { appError } from '#src/errors.ts';
 import {
-  appendBlocks,
+  appendTextBlocks,
   flattenTableCell,
   markdownLink,
   paragraphBlocks,
   quotedCommentBlock,
-  renderBlocks,
+  renderTextBlocksAsMarkdown,
   type TextBlock,
 } from '../office/blocks.ts';
 import { type ChartsAndDiagrams, equationToLatex, readChartsAndDiagrams } from '../office/drawings.ts';
 import { formatListNumber, type ListNumberStyle } from '../office/numbering.ts';
 import {
-  childAtPath,
-  childElements,
-  childrenNamed,
-  descendantsNamed,
+  childXmlElementAtPath,
+  childXmlElements,
+  childXmlElementsNamed,
+  descendantXmlElementsNamed,
   findOfficeMainPart,
   openZipParts,
   type PartRelationship,
   readOfficeTitle,
   readRelationships,
   readXmlPart,
-  textContent,
+  textContentOfXml,
   type XmlElement,
   type ZipParts,
 } from '../office/xml-parts.ts';
@@ -34,7 +34,7 @@ export const parsePptx: DocumentParser = async ({ bytes }) => {
   const root = await readXmlPart(parts, name);
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that lists its slides.' });
   const targets = new Map((await readRelationships(parts, name)).map(({ id, target }) => [id, target]));
-  const shown = childrenNamed(childAtPath(root, 'p:sldIdLst'), 'p:sldId').map(
+  const shown = childXmlElementsNamed(childXmlElementAtPath(root, 'p:sldIdLst'), 'p:sldId').map(
     (slide) => slide.attributes['r:id'] ?? '',
   );
   const pages: string[] = [];
@@ -45,7 +45,7 @@ export const parsePptx: DocumentParser = async ({ bytes }) => {
     const { title, blocks } = slide ? await readSlide(parts, slide, target) : { title: '', blocks: [] };
     const hidden = slide?.attributes.show === '0' ? ' (hidden slide)' : '';
     const heading: TextBlock = { kind: 'heading', level: 2, text: (title || `Slide ${pages.length + 1}`) + hidden };
-    pages.push(title || blocks.length > 0 ? renderBlocks([heading, ...blocks]) : '');
+    pages.push(title || blocks.length > 0 ? renderTextBlocksAsMarkdown([heading, ...blocks]) : '');
     titles.push(title);
   }
   return { body: pages, title: (await readOfficeTitle(parts)) ?? (titles[0] || null) };
@@ -56,7 +56,7 @@ async function readSlide(parts: ZipParts, slide: XmlElement, partName: string) {
   const links = new Map(related.filter(({ isExternal }) => isExternal).map(({ id, target }) => [id, target]));
   const layout = await readXmlPart(parts, related.find(({ type }) => type === 'slideLayout')?.target ?? '');
   const drawings = await readChartsAndDiagrams(parts, partName);
-  const tree = childAtPath(slide, 'p:cSld', 'p:spTree');
+  const tree = childXmlElementAtPath(slide, 'p:cSld', 'p:spTree');
   const { title, blocks } = readShapes(tree, { links, drawings, hasBullet: createBulletRule(layout) });
   return { title, blocks: [...blocks, ...(await readRemarks(parts, related))] };
 }
@@ -65,18 +65,19 @@ async function readRemarks(parts: ZipParts, related: PartRelationship[]): Promis
   const remarks: TextBlock[] = [];
   for (const { type, target } of related) {
     if (type === 'notesSlide') {
-      const shapes = descendantsNamed(await readXmlPart(parts, target), 'p:sp').filter((shape) =>
+      const shapes = descendantXmlElementsNamed(await readXmlPart(parts, target), 'p:sp').filter((shape) =>
         isPlaceholder(shape, 'body'),
       );
-      const notes = shapes.flatMap((shape) => descendantsNamed(shape, 'a:p').map(plainText)).join('\n');
+      const notes = shapes.flatMap((shape) => descendantXmlElementsNamed(shape, 'a:p').map(plainText)).join('\n');
       if (notes.trim()) remarks.push(quotedCommentBlock('Notes', notes));
     }
     // Comments of newer PowerPoint versions hold their text in shape paragraphs (`a:p`), not in `p:text`.
     if (type === 'comments') {
-      const comments = childElements(await readXmlPart(parts, target)).filter(({ name }) => name.endsWith(':cm'));
+      const comments = childXmlElements(await readXmlPart(parts, target)).filter(({ name }) => name.endsWith(':cm'));
       for (const comment of comments) {
         const text =
-          textContent(childAtPath(comment, 'p:text')) || descendantsNamed(comment, 'a:p').map(plainText).join('\n');
+          textContentOfXml(childXmlElementAtPath(comment, 'p:text')) ||
+          descendantXmlElementsNamed(comment, 'a:p').map(plainText).join('\n');
         if (text.trim()) remarks.push(quotedCommentBlock('Comment', text));
       }
     }
@@ -85,7 +86,7 @@ async function readRemarks(parts: ZipParts, related: PartRelationship[]): Promis
 }
 
 function plainText(element: XmlElement): string {
-  return descendantsNamed(element, 'a:t').map(textContent).join('');
+  return descendantXmlElementsNamed(element, 'a:t').map(textContentOfXml).join('');
 }
 
 type BulletRule = (paragraph: XmlElement, shape: XmlElement) => 'bullet' | 'number' | 'none';
@@ -95,28 +96,28 @@ type BulletRule = (paragraph: XmlElement, shape: XmlElement) => 'bullet' | 'numb
  * bullets.
  */
 function createBulletRule(layout: XmlElement | undefined): BulletRule {
-  const layoutShapes = descendantsNamed(layout, 'p:sp');
+  const layoutShapes = descendantXmlElementsNamed(layout, 'p:sp');
   return (paragraph, shape) => {
-    const properties = childAtPath(paragraph, 'a:pPr');
+    const properties = childXmlElementAtPath(paragraph, 'a:pPr');
     const level = `a:lvl${Number(properties?.attributes.lvl ?? 0) + 1}pPr`;
     const placeholder = placeholderOf(shape);
     const ofLayout = layoutShapes.find((each) => isSamePlaceholder(placeholderOf(each), placeholder));
     const sources = [properties, listStyle(shape, level), placeholder && listStyle(ofLayout, level)];
     for (const source of sources) {
-      if (childAtPath(source, 'a:buNone')) return 'none';
-      if (childAtPath(source, 'a:buAutoNum')) return 'number';
-      if (childAtPath(source, 'a:buChar') || childAtPath(source, 'a:buBlip')) return 'bullet';
+      if (childXmlElementAtPath(source, 'a:buNone')) return 'none';
+      if (childXmlElementAtPath(source, 'a:buAutoNum')) return 'number';
+      if (childXmlElementAtPath(source, 'a:buChar') || childXmlElementAtPath(source, 'a:buBlip')) return 'bullet';
     }
     return placeholder && /^(?:body|obj|)$/.test(placeholder.attributes.type ?? '') ? 'bullet' : 'none';
   };
 }
 
 function placeholderOf(shape: XmlElement | undefined): XmlElement | undefined {
-  return childAtPath(shape, 'p:nvSpPr', 'p:nvPr', 'p:ph');
+  return childXmlElementAtPath(shape, 'p:nvSpPr', 'p:nvPr', 'p:ph');
 }
 
 function listStyle(shape: XmlElement | undefined, level: string): XmlElement | undefined {
-  return childAtPath(shape, 'p:txBody', 'a:lstStyle', level);
+  return childXmlElementAtPath(shape, 'p:txBody', 'a:lstStyle', level);
 }
 
 function isSamePlaceholder(one: XmlElement | undefined, other: XmlElement | undefined): boolean {
@@ -142,16 +143,16 @@ function isPlaceholder(shape: XmlElement, type: string): boolean {
 function readShapes(tree: XmlElement | undefined, references: SlideReferences): { title: string; blocks: TextBlock[] } {
   let title = '';
   const blocks: TextBlock[] = [];
-  for (const shape of childElements(tree)) {
+  for (const shape of childXmlElements(tree)) {
     const type = placeholderOf(shape)?.attributes.type ?? '';
     if (titleTypes.test(type) && !title) title = shapeText(shape, references);
-    else if (!runningTypes.test(type)) appendBlocks(blocks, readShape(shape, references));
+    else if (!runningTypes.test(type)) appendTextBlocks(blocks, readShape(shape, references));
   }
   return { title, blocks };
 }
 
 function shapeText(shape: XmlElement, references: SlideReferences): string {
-  const lines = descendantsNamed(shape, 'a:p').map((each) => paragraphText(each, references));
+  const lines = descendantXmlElementsNamed(shape, 'a:p').map((each) => paragraphText(each, references));
   return lines.join(' ').replace(/\s+/g, ' ').trim();
 }
 
@@ -161,35 +162,35 @@ function readShape(shape: XmlElement, references: SlideReferences): TextBlock[] 
     case 'p:sp':
       return readParagraphs(shape, references);
     case 'p:grpSp':
-      return childElements(shape).flatMap((each) => readShape(each, references));
+      return childXmlElements(shape).flatMap((each) => readShape(each, references));
     case 'p:pic':
-      return paragraphBlocks(childAtPath(shape, 'p:nvPicPr', 'p:cNvPr')?.attributes.descr ?? '');
+      return paragraphBlocks(childXmlElementAtPath(shape, 'p:nvPicPr', 'p:cNvPr')?.attributes.descr ?? '');
     case 'p:graphicFrame':
       return readFrame(shape, references);
     case 'mc:AlternateContent':
-      return childElements(childAtPath(shape, 'mc:Choice')).flatMap((each) => readShape(each, references));
+      return childXmlElements(childXmlElementAtPath(shape, 'mc:Choice')).flatMap((each) => readShape(each, references));
     default:
       return [];
   }
 }
 
 function isHidden(shape: XmlElement): boolean {
-  const properties = childElements(shape)[0];
-  return /^(?:1|true)$/.test(childAtPath(properties, 'p:cNvPr')?.attributes.hidden ?? '');
+  const properties = childXmlElements(shape)[0];
+  return /^(?:1|true)$/.test(childXmlElementAtPath(properties, 'p:cNvPr')?.attributes.hidden ?? '');
 }
 
 function readParagraphs(shape: XmlElement, references: SlideReferences): TextBlock[] {
   const counts: number[] = [];
-  return childrenNamed(childAtPath(shape, 'p:txBody'), 'a:p').flatMap((element): TextBlock[] => {
+  return childXmlElementsNamed(childXmlElementAtPath(shape, 'p:txBody'), 'a:p').flatMap((element): TextBlock[] => {
     const text = paragraphText(element, references);
     if (text.trim() === '') return [];
-    const properties = childAtPath(element, 'a:pPr');
+    const properties = childXmlElementAtPath(element, 'a:pPr');
     const depth = Math.min(8, Math.max(0, Number(properties?.attributes.lvl ?? 0)));
     const bullet = references.hasBullet(element, shape);
     counts.length = Math.min(counts.length, bullet === 'number' ? depth + 1 : depth);
     if (bullet === 'none') return paragraphBlocks(text);
     if (bullet === 'bullet') return [{ kind: 'item', depth, label: null, text }];
-    const numbering = childAtPath(properties, 'a:buAutoNum');
+    const numbering = childXmlElementAtPath(properties, 'a:buAutoNum');
     counts[depth] = (counts[depth] ?? Number(numbering?.attributes.startAt ?? 1) - 1) + 1;
     return [{ kind: 'item', depth, label: numberLabel(counts[depth], numbering?.attributes.type), text }];
   });
@@ -209,13 +210,14 @@ function numberLabel(value: number, type = 'arabicPeriod'): string {
 }
 
 function readFrame(frame: XmlElement, references: SlideReferences): TextBlock[] {
-  const data = childAtPath(frame, 'a:graphic', 'a:graphicData');
-  const table = childAtPath(data, 'a:tbl');
+  const data = childXmlElementAtPath(frame, 'a:graphic', 'a:graphicData');
+  const table = childXmlElementAtPath(data, 'a:tbl');
   if (table) return readTable(table, references);
   const drawing =
-    childAtPath(data, 'c:chart')?.attributes['r:id'] ?? childAtPath(data, 'dgm:relIds')?.attributes['r:dm'];
+    childXmlElementAtPath(data, 'c:chart')?.attributes['r:id'] ??
+    childXmlElementAtPath(data, 'dgm:relIds')?.attributes['r:dm'];
   const content = references.drawings.get(drawing ?? '') ?? [];
-  const alternative = childAtPath(frame, 'p:nvGraphicFramePr', 'p:cNvPr')?.attributes.descr ?? '';
+  const alternative = childXmlElementAtPath(frame, 'p:nvGraphicFramePr', 'p:cNvPr')?.attributes.descr ?? '';
   return content.length > 0 ? content : paragraphBlocks(alternative);
 }
 
@@ -225,10 +227,12 @@ function readFrame(frame: XmlElement, references: SlideReferences): TextBlock[] 
  */
 function readTable(table: XmlElement, references: SlideReferences): TextBlock[] {
   const rows: string[][] = [];
-  for (const row of childrenNamed(table, 'a:tr')) {
-    const cells = childrenNamed(row, 'a:tc').map((cell, column) => {
+  for (const row of childXmlElementsNamed(table, 'a:tr')) {
+    const cells = childXmlElementsNamed(row, 'a:tc').map((cell, column) => {
       if (cell.attributes.vMerge === '1') return rows.at(-1)?.[column] ?? '';
-      const lines = descendantsNamed(cell, 'a:p').flatMap((each) => paragraphBlocks(paragraphText(each, references)));
+      const lines = descendantXmlElementsNamed(cell, 'a:p').flatMap((each) =>
+        paragraphBlocks(paragraphText(each, references)),
+      );
       return flattenTableCell(lines).text;
     });
     rows.push(cells);
@@ -237,14 +241,14 @@ function readTable(table: XmlElement, references: SlideReferences): TextBlock[] 
 }
 
 function paragraphText(element: XmlElement, references: SlideReferences): string {
-  return childElements(element)
+  return childXmlElements(element)
     .map((child): string => {
       if (child.name === 'a:br') return '\n';
       if (child.name === 'mc:Fallback') return '';
       if (child.name === 'm:oMath') return `$${equationToLatex(child)}$`;
       if (child.name !== 'a:r' && child.name !== 'a:fld') return paragraphText(child, references);
-      const id = childAtPath(child, 'a:rPr', 'a:hlinkClick')?.attributes['r:id'];
-      return markdownLink(textContent(childAtPath(child, 'a:t')), references.links.get(id ?? ''));
+      const id = childXmlElementAtPath(child, 'a:rPr', 'a:hlinkClick')?.attributes['r:id'];
+      return markdownLink(textContentOfXml(childXmlElementAtPath(child, 'a:t')), references.links.get(id ?? ''));
     })
     .join('');
 }

@@ -1,7 +1,7 @@
 import iconv from 'iconv-lite';
 import { appError } from '#src/errors.ts';
 import type { TextBlock } from '../office/blocks.ts';
-import { createTextBuilder, type ParagraphState, type TextBuilder } from '../office/text-builder.ts';
+import { createOfficeTextBuilder, type OfficeParagraphState, type OfficeTextBuilder } from '../office/text-builder.ts';
 
 /**
  * `word` is an RTF control word or symbol with its numeric parameter; `bytes` are characters in the font's code page.
@@ -71,7 +71,7 @@ type Collected = 'label' | 'instruction' | 'fonts' | 'styles' | 'title' | 'autho
 type RtfState = {
   /** Where a group's characters go: `nowhere` drops them but reads inner groups, `unread` also skips inner groups. */
   target: 'text' | Collected | 'nowhere' | 'unread';
-  builder: TextBuilder;
+  builder: OfficeTextBuilder;
   /** Number of fallback characters that follow each Unicode character (`\uc`). */
   fallbackLength: number;
   font: number;
@@ -92,7 +92,7 @@ export function createRtfGroupStack(headingLevels: ReadonlyMap<number, number>) 
   const open: { outer: RtfState; close: (() => void) | null }[] = [];
   let state: RtfState = {
     target: 'text',
-    builder: createTextBuilder(),
+    builder: createOfficeTextBuilder(),
     fallbackLength: 1,
     font: 0,
     isHidden: false,
@@ -117,7 +117,7 @@ export function createRtfGroupStack(headingLevels: ReadonlyMap<number, number>) 
     if (group) group.close = close;
   }
 
-  function paragraphState(): ParagraphState {
+  function paragraphState(): OfficeParagraphState {
     const { outlineLevel, style, listDepth, isInTable } = state;
     const level = outlineLevel === null ? headingLevels.get(style) : headingLevelOfRtfOutline(outlineLevel);
     return { headingLevel: level ?? null, listDepth, isInTable };
@@ -158,9 +158,9 @@ export function createRtfGroupStack(headingLevels: ReadonlyMap<number, number>) 
       if (use) onClose(() => use(collected[target]));
     },
     /** Reads the group as a separate text, such as a note or a header, and passes its blocks to `use`. */
-    collectBlocks(use: (blocks: TextBlock[], outer: TextBuilder) => void) {
+    collectBlocks(use: (blocks: TextBlock[], outer: OfficeTextBuilder) => void) {
       const outer = state.builder;
-      const builder = createTextBuilder();
+      const builder = createOfficeTextBuilder();
       Object.assign(state, { target: 'text', builder, isInTable: false, style: 0, outlineLevel: null });
       onClose(() => {
         builder.end(paragraphState());

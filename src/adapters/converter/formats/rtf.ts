@@ -1,10 +1,10 @@
 import { appError } from '#src/errors.ts';
 import {
-  appendBlocks,
+  appendTextBlocks,
   footnoteBlock,
   quotedCommentBlock,
-  removeRepeatedBlocks,
-  renderBlocks,
+  removeRepeatedTextBlocks,
+  renderTextBlocksAsMarkdown,
   type TextBlock,
 } from '../office/blocks.ts';
 import { headingLevelByStyleName } from '../office/numbering.ts';
@@ -82,11 +82,11 @@ export const parseRtf: DocumentParser = ({ bytes }) => {
   const { builder } = groups.state();
   builder.end(groups.paragraphState());
   const blocks = [
-    ...removeRepeatedBlocks(document.headers),
+    ...removeRepeatedTextBlocks(document.headers),
     ...builder.blocks,
-    ...removeRepeatedBlocks(document.footers),
+    ...removeRepeatedTextBlocks(document.footers),
   ];
-  return { body: renderBlocks(blocks), title: discardDefaultTitle(groups.collected.title) };
+  return { body: renderTextBlocksAsMarkdown(blocks), title: discardDefaultTitle(groups.collected.title) };
 };
 
 type RtfDocument = {
@@ -264,21 +264,21 @@ function createReadWord(groups: RtfGroupStack, document: RtfDocument): ReadWord 
       groups.collectBlocks((blocks, outer) => {
         noteCount += 1;
         outer.append(`[^${noteCount}]`);
-        outer.addAfter([footnoteBlock(String(noteCount), renderBlocks(blocks))]);
+        outer.addAfter([footnoteBlock(String(noteCount), renderTextBlocksAsMarkdown(blocks))]);
       }),
     atnauthor: () => groups.collect('author'),
     annotation: () =>
       groups.collectBlocks((blocks, outer) => {
         const author = groups.collected.author.trim();
-        const text = renderBlocks(blocks).replace(/\n{2,}/g, '\n');
+        const text = renderTextBlocksAsMarkdown(blocks).replace(/\n{2,}/g, '\n');
         outer.addAfter([quotedCommentBlock(author ? `Comment by ${author}` : 'Comment', text)]);
         groups.collected.author = '';
       }),
     shptxt: () => groups.collectBlocks((blocks, outer) => outer.addAfter(blocks)),
   };
   for (const side of ['', 'l', 'r', 'f']) {
-    words[`header${side}`] = () => groups.collectBlocks((blocks) => appendBlocks(document.headers, blocks));
-    words[`footer${side}`] = () => groups.collectBlocks((blocks) => appendBlocks(document.footers, blocks));
+    words[`header${side}`] = () => groups.collectBlocks((blocks) => appendTextBlocks(document.headers, blocks));
+    words[`footer${side}`] = () => groups.collectBlocks((blocks) => appendTextBlocks(document.footers, blocks));
   }
 
   function labelParagraph(): void {

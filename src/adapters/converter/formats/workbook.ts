@@ -9,7 +9,7 @@ import {
   type WorkSheet,
 } from '@e965/xlsx';
 import { appError } from '#src/errors.ts';
-import { renderTable } from '../office/blocks.ts';
+import { renderMarkdownTable } from '../office/blocks.ts';
 import { type DocumentParser, discardDefaultTitle, type ParsedDocument } from '../parsed-document.ts';
 
 const maxRowsPerSheet = 50_000;
@@ -135,7 +135,7 @@ function renderRows(rows: Row[], columns: number[]): string {
     for (const [column, text] of numbered(texts)) cells[positions.get(column) ?? 0] = text;
     return cells;
   });
-  return others.length === 0 ? Object.values(header).join(' | ') : renderTable(header, others);
+  return others.length === 0 ? Object.values(header).join(' | ') : renderMarkdownTable(header, others);
 }
 
 /**

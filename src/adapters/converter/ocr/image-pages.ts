@@ -46,7 +46,7 @@ const notDecoded = [6, 7];
  * finish with a page before you request the next.
  * @throws AppError too_large for too many pixels or pages, corrupt_document for an invalid header
  */
-export function openImagePages(
+export function openImagePagesForOcr(
   bytes: Buffer,
   limits: ImageLimits,
 ): { pageCount: number; page(index: number): ImagePage } {
@@ -128,4 +128,4 @@ function uint32(value: number): Buffer {
  * What the OCR process reads: an image file without the pages already recognized (`known`), or page images from stdin
  * whose page indexes are `pages`.
  */
-export type OcrInput = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };
+export type OcrProcessInput = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };

@@ -6,18 +6,18 @@ import { z } from 'zod';
 import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { appError } from '#src/errors.ts';
 import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
-import type { ConversionLimits } from '../conversion-limits.ts';
+import type { ConversionProcessLimits } from '../conversion-limits.ts';
 import { type PdfPage, pdfPageFromOcr, pdfPagesToMarkdown } from '../formats/pdf-layout.ts';
-import type { CleanDocument } from '../parsed-document.ts';
+import type { CleanParsedDocument } from '../parsed-document.ts';
 import { runParserProcess, sandboxedNodeCommand } from '../parser-process.ts';
-import type { OcrInput } from './image-pages.ts';
+import type { OcrProcessInput } from './image-pages.ts';
 
 export type OcrProgress<Document> = { document: Document; pagesLeft: 0 } | { document: null; pagesLeft: number };
 
 type Reader = { recognize: PageRecognizer; recognition: OcrOptions | undefined; signal: AbortSignal };
 
 /** @throws AppError empty_document for an image without words */
-export async function readImageByOcr(path: string, reader: Reader): Promise<OcrProgress<CleanDocument>> {
+export async function readImageByOcr(path: string, reader: Reader): Promise<OcrProgress<CleanParsedDocument>> {
   if (reader.recognition === undefined) throw ocrNeeded('An image');
   const { pages, total } = await reader.recognize({ path }, reader.recognition, reader.signal);
   if (pages.size < total) return { document: null, pagesLeft: total - pages.size };
@@ -35,8 +35,8 @@ export async function readImageByOcr(path: string, reader: Reader): Promise<OcrP
  */
 export async function readPdfPagesByOcr(
   pages: PdfPage[],
-  draw: DrawPdfPages,
-  reader: Reader & { limits: Pick<ConversionLimits, 'ocrPages'> },
+  draw: RenderPdfPageImages,
+  reader: Reader & { limits: Pick<ConversionProcessLimits, 'ocrPages'> },
 ): Promise<OcrProgress<PdfPage[]>> {
   const pictures = pages.flatMap((page, index) => (page.isPicture ? [index] : []));
   const { recognize, recognition, signal, limits } = reader;
@@ -82,9 +82,9 @@ const ocrMessage = z.union([
 
 const sliceEnded = new Error('The OCR time slice ended before all pages were recognized.');
 
-export type DrawPdfPages = (pages: number[], output: PassThrough, signal: AbortSignal) => Promise<void>;
+export type RenderPdfPageImages = (pages: number[], output: PassThrough, signal: AbortSignal) => Promise<void>;
 
-type PictureSource = { path: string } | { pages: number[]; draw: DrawPdfPages };
+type PictureSource = { path: string } | { pages: number[]; draw: RenderPdfPageImages };
 
 type PageRecognizer = ReturnType<typeof createOcrPageRecognizer>;
 
@@ -92,7 +92,7 @@ export function createOcrPageRecognizer(deps: {
   sandbox: ParserSandbox;
   languages: readonly string[];
   workingDirectory: string;
-  limits: ConversionLimits;
+  limits: ConversionProcessLimits;
 }) {
   const { sandbox, languages, workingDirectory, limits } = deps;
   // OCR has its own concurrency limit, so that parsers of small files do not wait for the pages of a scan.
@@ -118,7 +118,7 @@ export function createOcrPageRecognizer(deps: {
       const anySignal = AbortSignal.any([signal, stop.signal]);
       const images = new PassThrough();
       const wanted = 'pages' in source ? source.pages.filter((page) => !pages.has(page)) : [];
-      const pictures: OcrInput =
+      const pictures: OcrProcessInput =
         'pages' in source
           ? { from: 'input', pages: wanted }
           : { from: 'file', path: source.path, known: [...pages.keys()] };

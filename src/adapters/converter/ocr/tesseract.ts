@@ -28,7 +28,7 @@ const rotations = [6, 8, 3];
  * Recognizes a page image. If the text is unreadable and the image has no EXIF rotation, it is tried in other
  * orientations.
  */
-export function recognizePage(read: RecognizeImage, image: Uint8Array, orientation: number): OcrLine[] {
+export function recognizePageByOcr(read: RecognizeImage, image: Uint8Array, orientation: number): OcrLine[] {
   let best = read(image, orientation);
   if (orientation === 1 && best.length > 0) {
     for (const rotation of rotations) {

@@ -39,11 +39,11 @@ export function markdownLink(text: string, address: string | undefined): string 
  * Appends blocks one by one, because `list.push(...more)` fails for more blocks than a function call may have
  * arguments.
  */
-export function appendBlocks(list: TextBlock[], more: Iterable<TextBlock>): void {
+export function appendTextBlocks(list: TextBlock[], more: Iterable<TextBlock>): void {
   for (const block of more) list.push(block);
 }
 
-export function renderBlocks(blocks: TextBlock[]): string {
+export function renderTextBlocksAsMarkdown(blocks: TextBlock[]): string {
   let openItems: OpenItem[] = [];
   let body = '';
   let previous: TextBlock | undefined;
@@ -62,7 +62,7 @@ type OpenItem = { depth: number; textColumn: number };
 function renderBlock(block: TextBlock, openItems: OpenItem[]): string {
   if (block.kind === 'table') {
     const [header = [], ...rows] = block.rows;
-    return renderTable(header, rows);
+    return renderMarkdownTable(header, rows);
   }
   if (block.kind === 'heading') return `${'#'.repeat(Math.min(block.level, 6))} ${oneLine(block.text)}`;
   if (block.kind === 'item') return renderItem(block, openItems);
@@ -79,7 +79,7 @@ function renderItem({ depth, label, text }: TextBlock & { kind: 'item' }, openIt
 }
 
 /** Drops repeated blocks: files often store the same header again for first pages and for left pages. */
-export function removeRepeatedBlocks(blocks: TextBlock[]): TextBlock[] {
+export function removeRepeatedTextBlocks(blocks: TextBlock[]): TextBlock[] {
   return [...new Map(blocks.map((block) => [JSON.stringify(block), block])).values()];
 }
 
@@ -106,7 +106,7 @@ const wholeTableLength = 1_500;
  * Renders a small table as a Markdown table. A table that will be split into chunks becomes a line of `column: value`
  * pairs for each row, because a row must be understandable in a chunk without the table's header.
  */
-export function renderTable(header: string[], rows: string[][]): string {
+export function renderMarkdownTable(header: string[], rows: string[][]): string {
   const cells = [header, ...rows].map((row) => row.map((cell) => cell.replace(/\s+/g, ' ')));
   const length = cells.flat().reduce((sum, cell) => sum + cell.length + 3, 0);
   return length <= wholeTableLength ? markdownTable(cells) : recordLines(cells);

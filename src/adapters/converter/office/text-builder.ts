@@ -1,6 +1,6 @@
-import { appendBlocks, flattenTableCell, markdownLink, paragraphBlocks, type TextBlock } from './blocks.ts';
+import { appendTextBlocks, flattenTableCell, markdownLink, paragraphBlocks, type TextBlock } from './blocks.ts';
 
-export type ParagraphState = { headingLevel: number | null; listDepth: number; isInTable: boolean };
+export type OfficeParagraphState = { headingLevel: number | null; listDepth: number; isInTable: boolean };
 
 type Cell = { right: number; isContinued: boolean };
 type Row = { text: string; right: number; isContinued: boolean }[];
@@ -12,9 +12,9 @@ const maxColumns = 100;
 /** Assumed cell width (1 inch) where the file gives none. */
 const defaultCellWidth = 1_440;
 
-export type TextBuilder = ReturnType<typeof createTextBuilder>;
+export type OfficeTextBuilder = ReturnType<typeof createOfficeTextBuilder>;
 
-export function createTextBuilder() {
+export function createOfficeTextBuilder() {
   const blocks: TextBlock[] = [];
   let text = '';
   let label: string | null = null;
@@ -26,7 +26,7 @@ export function createTextBuilder() {
   let rows: Row[] = [];
   let asides: TextBlock[] = [];
 
-  function endParagraph({ headingLevel, listDepth, isInTable }: ParagraphState): void {
+  function endParagraph({ headingLevel, listDepth, isInTable }: OfficeParagraphState): void {
     const isFilled = text.trim() !== '' || after.length > 0;
     if (!isInTable && isFilled) endTable();
     const target = isInTable ? cell : blocks;
@@ -36,7 +36,7 @@ export function createTextBuilder() {
       else if (label !== null) target.push({ kind: 'item', depth: listDepth, label: number(), text });
       else target.push(...paragraphBlocks(text));
     }
-    appendBlocks(target, after);
+    appendTextBlocks(target, after);
     text = '';
     label = null;
     after = [];
@@ -69,7 +69,7 @@ export function createTextBuilder() {
       grid.push(line);
     }
     if (grid.flat().some((each) => each !== '')) blocks.push({ kind: 'table', rows: grid });
-    appendBlocks(blocks, asides);
+    appendTextBlocks(blocks, asides);
     rows = [];
     asides = [];
   }
@@ -84,7 +84,7 @@ export function createTextBuilder() {
       label = sign;
     },
     addAfter(more: TextBlock[]) {
-      appendBlocks(after, more);
+      appendTextBlocks(after, more);
     },
     markPageNumber() {
       hasPageNumber = true;
@@ -107,11 +107,11 @@ export function createTextBuilder() {
     defineCell(definition: Cell) {
       definitions.push(definition);
     },
-    endCell(state: ParagraphState) {
+    endCell(state: OfficeParagraphState) {
       endParagraph({ ...state, isInTable: true });
       const content = flattenTableCell(cell);
       row.push(content.text.replace(/;$/, ''));
-      appendBlocks(asides, content.asides);
+      appendTextBlocks(asides, content.asides);
       cell = [];
     },
     endRow() {
@@ -129,7 +129,7 @@ export function createTextBuilder() {
       );
       row = [];
     },
-    end(state: ParagraphState) {
+    end(state: OfficeParagraphState) {
       endParagraph({ ...state, isInTable: false });
       endTable();
     },

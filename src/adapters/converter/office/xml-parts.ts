@@ -12,7 +12,7 @@ export type ZipParts = {
   read(name: string): Promise<Buffer | null>;
 };
 
-/** Opens an archive that `checkZip` has already checked for damage and zip bombs. */
+/** Opens an archive that `checkZipArchiveLimits` has already checked for damage and zip bombs. */
 export async function openZipParts(bytes: Buffer): Promise<ZipParts> {
   const zip = await yauzl.fromBufferPromise(bytes);
   const entries = new Map<string, yauzl.Entry>();
@@ -43,7 +43,7 @@ export async function readXmlPart(
 export async function readRelationships(parts: ZipParts, partName: string): Promise<PartRelationship[]> {
   const { dir, base } = posix.parse(partName);
   const root = await readXmlPart(parts, posix.join(dir, '_rels', `${base}.rels`));
-  return childrenNamed(root, 'Relationship').map(({ attributes }) => {
+  return childXmlElementsNamed(root, 'Relationship').map(({ attributes }) => {
     const isExternal = attributes.TargetMode === 'External';
     const target = attributes.Target ?? '';
     return {
@@ -63,7 +63,7 @@ export async function findOfficeMainPart(parts: ZipParts, usualName: string): Pr
 export async function readOfficeTitle(parts: ZipParts): Promise<string | null> {
   const core = (await readRelationships(parts, '')).find(({ type }) => type === 'core-properties')?.target;
   const root = await readXmlPart(parts, core ?? 'docProps/core.xml');
-  return discardDefaultTitle(textContent(childAtPath(root, 'dc:title')));
+  return discardDefaultTitle(textContentOfXml(childXmlElementAtPath(root, 'dc:title')));
 }
 
 /** An XML element whose names have the usual namespace prefix (such as `w:`), whichever prefix the file declares. */
@@ -127,7 +127,7 @@ export function parseXml(bytes: Buffer, stream?: ChildStream): XmlElement {
   parser.on('text', addText);
   parser.on('cdata', addText);
   parser.write(decodeText(bytes, findDeclaredEncoding(bytes))).close();
-  const [root] = childElements(top);
+  const [root] = childXmlElements(top);
   if (!root) throw new Error('The XML has no root element.');
   return root;
 }
@@ -150,26 +150,28 @@ function withPrefix(uri: string, prefix: string, local: string): string {
   return usual ? `${usual}:${local}` : local;
 }
 
-export function childElements(element: XmlElement | undefined): XmlElement[] {
+export function childXmlElements(element: XmlElement | undefined): XmlElement[] {
   return element?.children.filter((child) => typeof child !== 'string') ?? [];
 }
 
-export function childrenNamed(element: XmlElement | undefined, name: string): XmlElement[] {
-  return childElements(element).filter((child) => child.name === name);
+export function childXmlElementsNamed(element: XmlElement | undefined, name: string): XmlElement[] {
+  return childXmlElements(element).filter((child) => child.name === name);
 }
 
-export function childAtPath(element: XmlElement | undefined, ...path: string[]): XmlElement | undefined {
+export function childXmlElementAtPath(element: XmlElement | undefined, ...path: string[]): XmlElement | undefined {
   let found = element;
-  for (const name of path) found = childElements(found).find((child) => child.name === name);
+  for (const name of path) found = childXmlElements(found).find((child) => child.name === name);
   return found;
 }
 
 /** Returns all descendants with this name in document order, without those inside another match. */
-export function descendantsNamed(element: XmlElement | undefined, name: string): XmlElement[] {
-  return childElements(element).flatMap((child) => (child.name === name ? [child] : descendantsNamed(child, name)));
+export function descendantXmlElementsNamed(element: XmlElement | undefined, name: string): XmlElement[] {
+  return childXmlElements(element).flatMap((child) =>
+    child.name === name ? [child] : descendantXmlElementsNamed(child, name),
+  );
 }
 
-export function textContent(node: XmlNode | undefined): string {
+export function textContentOfXml(node: XmlNode | undefined): string {
   if (node === undefined) return '';
-  return typeof node === 'string' ? node : node.children.map(textContent).join('');
+  return typeof node === 'string' ? node : node.children.map(textContentOfXml).join('');
 }

@@ -1,7 +1,7 @@
 import { NIL } from 'uuid';
-import { pick } from '#src/adapters/postgres/shapes.ts';
+import { pickColumns } from '#src/adapters/postgres/shapes.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, queryPagesById, violatingRowShape } from './invariant.ts';
+import { countRows, type InvariantCheck, queryRowPagesById, violatingRowShape } from './invariant.ts';
 
 /** Finds deleted users whose private data still exists. Data is private if its ACL lets no other user read it. */
 const usersWithRemains = `
@@ -48,10 +48,10 @@ export const deletedAccountsAreErased: InvariantCheck = {
   title: 'private data of deleted users and organizations is erased by the day that was announced',
   async run({ db }, { erasureSeconds }, report) {
     const values = { after: NIL, erasureSeconds };
-    for await (const users of queryPagesById(db, violatingRowShape, usersWithRemains, values)) {
+    for await (const users of queryRowPagesById(db, violatingRowShape, usersWithRemains, values)) {
       for (const { id, orgId, fault } of users) report({ orgId, detail: `Deleted user ${id} still has ${fault}.` });
     }
-    for await (const organizations of queryPagesById(db, violatingRowShape, organizationsWithRemains, values)) {
+    for await (const organizations of queryRowPagesById(db, violatingRowShape, organizationsWithRemains, values)) {
       for (const { orgId, fault } of organizations)
         report({ orgId, detail: `The deleted organization still has ${fault}.` });
     }
@@ -76,7 +76,7 @@ export const organizationsHaveAdmins: InvariantCheck = {
   invariant: 'I14',
   title: 'every organization with members has an enabled admin',
   async run({ db }, _grace, report) {
-    for await (const organizations of queryPagesById(db, pick(OrganizationModel, 'id'), withoutAdmin)) {
+    for await (const organizations of queryRowPagesById(db, pickColumns(OrganizationModel, 'id'), withoutAdmin)) {
       for (const { id } of organizations) report({ orgId: id, detail: 'The organization has no enabled admin.' });
     }
     return countRows(db, 'organizations', 'deleted_at is null');

@@ -1,16 +1,16 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import {
-  bigint,
-  boolean,
-  double,
-  integer,
-  json,
-  pick,
-  type Row,
-  rows,
-  shape,
-  text,
+  bigintColumn,
+  booleanColumn,
+  defineRowShape,
+  doubleColumn,
+  integerColumn,
+  jsonColumn,
+  pickColumns,
+  queryRows,
+  type SqlRow,
+  textColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import {
   type AlignmentState,
@@ -18,13 +18,13 @@ import {
   type EchoState,
   initialAlignmentState,
 } from '#src/domain/alignment/chat-state.ts';
-import { roundTotalNames } from '#src/domain/alignment/log-totals.ts';
+import { namesOfRoundTotals } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, queryPagesById } from './invariant.ts';
+import { countRows, type InvariantCheck, queryRowPagesById } from './invariant.ts';
 
-const roundCounts = { rounds: bigint(), highest: integer(), unanswered: bigint() };
-const chatWithGaps = shape({ ...pick(ChatModel, 'id', 'orgId', 'roundCount').columns, ...roundCounts });
+const roundCounts = { rounds: bigintColumn(), highest: integerColumn(), unanswered: bigintColumn() };
+const chatWithGaps = defineRowShape({ ...pickColumns(ChatModel, 'id', 'orgId', 'roundCount').columns, ...roundCounts });
 
 const chatsWithGaps = `
   select * from (
@@ -41,7 +41,7 @@ export const roundsAreContiguous: InvariantCheck = {
   invariant: 'I5',
   title: "a chat's rounds are numbered 1..n, and each complete one has its reply",
   async run({ db }, _grace, report) {
-    for await (const chats of queryPagesById(db, chatWithGaps, chatsWithGaps)) {
+    for await (const chats of queryRowPagesById(db, chatWithGaps, chatsWithGaps)) {
       for (const { id, orgId, roundCount, rounds, highest, unanswered } of chats) {
         const numbers = `${rounds} rounds, the highest number is ${highest} and the counter is ${roundCount}`;
         report({ orgId, detail: `Chat ${id}: ${numbers}; ${unanswered} complete rounds have no reply.` });
@@ -53,18 +53,18 @@ export const roundsAreContiguous: InvariantCheck = {
 
 const ROUNDS_PER_PAGE = 1_000;
 
-const scoredRound = shape({
-  ...pick(RoundModel, 'orgId', 'chatId', 'round', 'refusalKind').columns,
-  userScore: double(),
-  agentScore: double(),
-  neutral: boolean(),
-  ewma: double(),
-  echoState: text<EchoState>(),
-  foldState: json<AlignmentState>(),
-  offTopic: integer(),
-  onTopic: integer(),
+const scoredRound = defineRowShape({
+  ...pickColumns(RoundModel, 'orgId', 'chatId', 'round', 'refusalKind').columns,
+  userScore: doubleColumn(),
+  agentScore: doubleColumn(),
+  neutral: booleanColumn(),
+  ewma: doubleColumn(),
+  echoState: textColumn<EchoState>(),
+  foldState: jsonColumn<AlignmentState>(),
+  offTopic: integerColumn(),
+  onTopic: integerColumn(),
 });
-type ScoredRound = Row<typeof scoredRound>;
+type ScoredRound = SqlRow<typeof scoredRound>;
 
 export const alignmentStatesFollowFromScores: InvariantCheck = {
   invariant: 'I6',
@@ -106,7 +106,7 @@ function scoredRoundsAfter(db: Knex, before: ScoredRound | undefined): Promise<S
       'a.userOffTopicStreakThreshold as offTopic',
       'a.userOnTopicStreakThreshold as onTopic',
     ]);
-  return rows(db, scoredRound, query);
+  return queryRows(db, scoredRound, query);
 }
 
 function foldingFault(row: ScoredRound, previous: AlignmentState): string | null {
@@ -125,11 +125,14 @@ function foldingFault(row: ScoredRound, previous: AlignmentState): string | null
   return null;
 }
 
-const loggedChat = pick(ChatModel, 'id', 'orgId');
-const indexedChat = shape({ ...loggedChat.columns, hasWrongWords: boolean() });
-const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
+const loggedChat = pickColumns(ChatModel, 'id', 'orgId');
+const indexedChat = defineRowShape({ ...loggedChat.columns, hasWrongWords: booleanColumn() });
+const organizationTotals = defineRowShape({
+  ...pickColumns(OrganizationModel, 'id').columns,
+  wrongTotals: bigintColumn(),
+});
 
-const totalsOf = (table: string) => roundTotalNames.map((column) => `${table}.${column}`).join(', ');
+const totalsOf = (table: string) => namesOfRoundTotals.map((column) => `${table}.${column}`).join(', ');
 
 /**
  * Compares chat logs with rounds in one SQL statement, so that both come from the same snapshot. Each scored round must
@@ -175,7 +178,7 @@ const chatsWithWords = `
 const CHATS_PER_PAGE = 100;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
-const totals = [...states.map((state) => `${state}_chats`), ...roundTotalNames];
+const totals = [...states.map((state) => `${state}_chats`), ...namesOfRoundTotals];
 
 const wrongLogTotals = `
   select * from (
@@ -186,7 +189,7 @@ const wrongLogTotals = `
           select audience, agent_id, span, starts_on, ${totals.join(', ')} from log_totals where org_id = o.id
           union all
           select audience, agent_id, s.span, s.starts_on,
-                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...roundTotalNames.map((column) => `-${column}`)].join(', ')}
+                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...namesOfRoundTotals.map((column) => `-${column}`)].join(', ')}
           from chat_logs cross join lateral (values
             ('ever', date '0001-01-01'),
             ('month', date_trunc('month', started_at at time zone 'utc')::date),
@@ -207,15 +210,15 @@ export const chatLogsMatchRounds: InvariantCheck = {
   invariant: 'I17',
   title: 'chat logs, their totals and their search words equal the stored rounds',
   async run({ db }, _grace, report) {
-    for await (const chats of queryPagesById(db, loggedChat, wronglyLoggedChats)) {
+    for await (const chats of queryRowPagesById(db, loggedChat, wronglyLoggedChats)) {
       for (const { id, orgId } of chats) report({ orgId, detail: `The log of chat ${id} differs from its rounds.` });
     }
-    for await (const chats of queryPagesById(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
+    for await (const chats of queryRowPagesById(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
       for (const { id, orgId } of chats.filter(({ hasWrongWords }) => hasWrongWords)) {
         report({ orgId, detail: `The search words of chat ${id} differ from its texts.` });
       }
     }
-    for await (const organizations of queryPagesById(db, organizationTotals, wrongLogTotals)) {
+    for await (const organizations of queryRowPagesById(db, organizationTotals, wrongLogTotals)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         report({ orgId, detail: `${wrongTotals} totals of chat logs are wrong.` });
       }

@@ -1,9 +1,12 @@
-import { bigint, pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { bigintColumn, defineRowShape, pickColumns } from '#src/adapters/postgres/shapes.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import { countRows, type InvariantCheck, queryPagesById, violatingRowShape } from './invariant.ts';
+import { countRows, type InvariantCheck, queryRowPagesById, violatingRowShape } from './invariant.ts';
 
-const documentInFolders = shape({ ...pick(DocumentModel, 'id', 'orgId').columns, links: bigint() });
+const documentInFolders = defineRowShape({
+  ...pickColumns(DocumentModel, 'id', 'orgId').columns,
+  links: bigintColumn(),
+});
 
 const brokenFolders = `
   select * from (
@@ -45,10 +48,10 @@ export const accessKeysFollowFolders: InvariantCheck = {
   invariant: 'I15',
   title: 'folders are trees with the access keys of their root, and documents have those of their folders and author',
   async run({ db }, _grace, report) {
-    for await (const folders of queryPagesById(db, violatingRowShape, brokenFolders)) {
+    for await (const folders of queryRowPagesById(db, violatingRowShape, brokenFolders)) {
       for (const { id, orgId, fault } of folders) report({ orgId, detail: `Folder ${id} ${fault}.` });
     }
-    for await (const documents of queryPagesById(db, documentInFolders, documentsWithWrongKeys)) {
+    for await (const documents of queryRowPagesById(db, documentInFolders, documentsWithWrongKeys)) {
       for (const { id, orgId, links } of documents) {
         const detail =
           links === 0
@@ -61,8 +64,11 @@ export const accessKeysFollowFolders: InvariantCheck = {
   },
 };
 
-const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
-const listedDocument = pick(DocumentModel, 'id', 'orgId');
+const organizationTotals = defineRowShape({
+  ...pickColumns(OrganizationModel, 'id').columns,
+  wrongTotals: bigintColumn(),
+});
+const listedDocument = pickColumns(DocumentModel, 'id', 'orgId');
 
 /** Compares the stored totals with the documents in one SQL statement, so that both come from the same snapshot. */
 const wrongTotals = `
@@ -95,12 +101,12 @@ export const documentTotalsMatchDocuments: InvariantCheck = {
   invariant: 'I16',
   title: 'the totals of documents equal their number and size, and folders sort documents by their last change',
   async run({ db }, _grace, report) {
-    for await (const organizations of queryPagesById(db, organizationTotals, wrongTotals)) {
+    for await (const organizations of queryRowPagesById(db, organizationTotals, wrongTotals)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         report({ orgId, detail: `${wrongTotals} document totals (per author and access keys) are wrong.` });
       }
     }
-    for await (const documents of queryPagesById(db, listedDocument, wrongListingTimes)) {
+    for await (const documents of queryRowPagesById(db, listedDocument, wrongListingTimes)) {
       for (const { id, orgId } of documents) {
         report({ orgId, documentId: id, detail: 'A folder sorts the document by a time other than its last change.' });
       }
@@ -133,10 +139,10 @@ export const importCountsMatchFiles: InvariantCheck = {
   invariant: 'I18',
   title: 'successful imports and syncs have handled every file they found, and no document belongs to two files',
   async run({ db }, _grace, report) {
-    for await (const runs of queryPagesById(db, violatingRowShape, unbalancedRuns)) {
+    for await (const runs of queryRowPagesById(db, violatingRowShape, unbalancedRuns)) {
       for (const { id, orgId, fault } of runs) report({ orgId, detail: `Import run ${id} ${fault}.` });
     }
-    for await (const documents of queryPagesById(db, violatingRowShape, documentsOfTwoFiles)) {
+    for await (const documents of queryRowPagesById(db, violatingRowShape, documentsOfTwoFiles)) {
       for (const { id, orgId, fault } of documents) report({ orgId, documentId: id, detail: `The document ${fault}.` });
     }
     return countRows(db, 'import_runs', `status = 'succeeded'`);

@@ -1,23 +1,32 @@
 import type { Knex } from 'knex';
-import { bigint, boolean, json, pick, type Row, rows, shape, text } from '#src/adapters/postgres/shapes.ts';
+import {
+  bigintColumn,
+  booleanColumn,
+  defineRowShape,
+  jsonColumn,
+  pickColumns,
+  queryRows,
+  type SqlRow,
+  textColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { Judgement } from '#src/domain/judging/judgement.ts';
 import { evaluationOutcomeOf } from '#src/domain/judging/outcome.ts';
-import { rubricVersion } from '#src/domain/judging/rubric.ts';
+import { judgeRubricVersion } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
-import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
-import { countRows, type InvariantCheck, queryPagesById } from './invariant.ts';
+import { EvaluationJudgeCallModel, EvaluationRunModel } from '#src/modules/evaluations/evaluations.model.ts';
+import { countRows, type InvariantCheck, queryRowPagesById } from './invariant.ts';
 
 /** Evaluation runs per page: few, because each is loaded with all its answers and judgements. */
 const RUNS_PER_PAGE = 20;
 
-const evaluatedUnit = shape({
-  ...pick(EvaluationUnitModel, 'runId', 'unit').columns,
-  verdict: json<Judgement>().nullable(),
-  answer: text().nullable(),
+const evaluatedUnit = defineRowShape({
+  ...pickColumns(EvaluationJudgeCallModel, 'runId', 'unit').columns,
+  verdict: jsonColumn<Judgement>().nullable(),
+  answer: textColumn().nullable(),
 });
-type EvaluatedUnit = Row<typeof evaluatedUnit>;
-type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specification' | 'results'>;
+type EvaluatedUnit = SqlRow<typeof evaluatedUnit>;
+type CompleteRun = Pick<SqlRow<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specification' | 'results'>;
 
 export const evaluationResultsFollowFromJudgements: InvariantCheck = {
   invariant: 'I7',
@@ -57,7 +66,7 @@ async function completeRunsAfter(db: Knex, after: string): Promise<CompleteRun[]
       .whereNotNull('finishedAt')
       .whereRaw('jsonb_array_length(failed_units) = 0')
       // Skips evaluation runs of older rubrics, because their aggregation rules are no longer in the code.
-      .whereRaw(`specification ->> 'rubricVersion' = ?`, [rubricVersion])
+      .whereRaw(`specification ->> 'rubricVersion' = ?`, [judgeRubricVersion])
       .where('id', '>', after)
       .orderBy('id')
       .limit(RUNS_PER_PAGE)
@@ -74,7 +83,7 @@ async function unitsOfRuns(db: Knex, runs: readonly CompleteRun[]): Promise<Map<
       runs.map(({ id, orgId }) => [orgId, id]),
     )
     .select('u.runId', 'u.unit', 'j.verdict', 'a.answer');
-  return Map.groupBy(await rows(db, evaluatedUnit, query), ({ runId }) => runId);
+  return Map.groupBy(await queryRows(db, evaluatedUnit, query), ({ runId }) => runId);
 }
 
 function hasSameResults({ specification, results }: CompleteRun, units: readonly EvaluatedUnit[]): boolean {
@@ -86,9 +95,9 @@ function hasSameResults({ specification, results }: CompleteRun, units: readonly
 }
 
 async function organizationsWithOrphanedJudgements(db: Knex): Promise<string[]> {
-  const orphans = await rows(
+  const orphans = await queryRows(
     db,
-    pick(EvaluationRunModel, 'orgId'),
+    pickColumns(EvaluationRunModel, 'orgId'),
     `select distinct k.org_id
      from (select org_id, cache_key from judgements union all select org_id, cache_key from generated_answers) k
      where not exists (select from evaluation_units u where u.org_id = k.org_id and u.cache_key = k.cache_key)`,
@@ -96,8 +105,17 @@ async function organizationsWithOrphanedJudgements(db: Knex): Promise<string[]> 
   return orphans.map(({ orgId }) => orgId);
 }
 
-const chainCounts = { roots: bigint(), misnumbered: bigint(), branches: bigint(), heads: bigint() };
-const brokenChain = shape({ ...pick(DraftModel, 'id', 'orgId').columns, ...chainCounts, isNextFree: boolean() });
+const chainCounts = {
+  roots: bigintColumn(),
+  misnumbered: bigintColumn(),
+  branches: bigintColumn(),
+  heads: bigintColumn(),
+};
+const brokenChain = defineRowShape({
+  ...pickColumns(DraftModel, 'id', 'orgId').columns,
+  ...chainCounts,
+  isNextFree: booleanColumn(),
+});
 
 const brokenChains = `
   select * from (
@@ -121,7 +139,7 @@ export const versionChainsAreLinear: InvariantCheck = {
   invariant: 'I8',
   title: "a draft's versions form one chain that ends at its head, with ascending numbers",
   async run({ db }, _grace, report) {
-    for await (const drafts of queryPagesById(db, brokenChain, brokenChains)) {
+    for await (const drafts of queryRowPagesById(db, brokenChain, brokenChains)) {
       for (const draft of drafts) {
         report({ orgId: draft.orgId, detail: `Draft ${draft.id}: ${chainFaults(draft).join(', ')}.` });
       }
@@ -130,7 +148,7 @@ export const versionChainsAreLinear: InvariantCheck = {
   },
 };
 
-function chainFaults({ roots, misnumbered, branches, heads, isNextFree }: Row<typeof brokenChain>): string[] {
+function chainFaults({ roots, misnumbered, branches, heads, isNextFree }: SqlRow<typeof brokenChain>): string[] {
   return [
     roots === 1 ? '' : `${roots} versions have no parent`,
     misnumbered === 0 ? '' : `${misnumbered} versions have no parent with a lower number in the same draft`,

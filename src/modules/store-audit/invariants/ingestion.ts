@@ -1,22 +1,31 @@
 import type { Knex } from 'knex';
-import { bigint, boolean, integer, oneRow, pick, type Row, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { AuditFindingKind, StorageAuditPass } from '#src/domain/documents/audit-report.ts';
+import {
+  bigintColumn,
+  booleanColumn,
+  defineRowShape,
+  integerColumn,
+  pickColumns,
+  queryOneRow,
+  queryRows,
+  type SqlRow,
+} from '#src/adapters/postgres/shapes.ts';
+import type { StoreAuditFindingKind, StoreAuditStage } from '#src/domain/documents/audit-report.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { StoreFinding } from '../store-audit.repository.ts';
-import { createStoreInspector } from '../store-audit.service.ts';
+import type { StoreAuditFinding } from '../store-audit.repository.ts';
+import { createStoreAuditInspector } from '../store-audit.service.ts';
 import {
   countRows,
-  type GracePeriods,
   type InvariantCheck,
   type InvariantDeps,
-  queryPagesById,
+  type InvariantGracePeriods,
+  queryRowPagesById,
   violatingRowShape,
 } from './invariant.ts';
 
-const unfinishedDocument = shape({ ...violatingRowShape.columns, generation: integer() });
-const openJob = pick(JobModel, 'id', 'orgId', 'documentId');
+const unfinishedDocument = defineRowShape({ ...violatingRowShape.columns, generation: integerColumn() });
+const openJob = pickColumns(JobModel, 'id', 'orgId', 'documentId');
 
 const unfinishedDocuments = `
   select * from (
@@ -37,7 +46,7 @@ export const uploadsReachAnEnd: InvariantCheck = {
   invariant: 'I1',
   title: 'every uploaded document is complete, failed with a reason, or being processed by a workflow run',
   async run(deps, grace, report) {
-    for await (const documents of queryPagesById(deps.db, unfinishedDocument, unfinishedDocuments)) {
+    for await (const documents of queryRowPagesById(deps.db, unfinishedDocument, unfinishedDocuments)) {
       for (const { id, orgId, generation, fault } of documents) {
         report({ orgId, documentId: id, detail: `Generation ${generation} ${fault}.` });
       }
@@ -55,14 +64,14 @@ export const uploadsReachAnEnd: InvariantCheck = {
 
 async function eachJobWithoutRun(
   { db, orchestrator }: InvariantDeps,
-  { reconcileSeconds: seconds }: GracePeriods,
-  report: (job: Row<typeof openJob>) => void,
+  { reconcileSeconds: seconds }: InvariantGracePeriods,
+  report: (job: SqlRow<typeof openJob>) => void,
 ): Promise<void> {
   const unchanged = `
     select id, org_id, document_id from jobs
     where id > :after and finished_at is null and dispatched_at is not null
       and greatest(updated_at, dispatched_at) < now() - make_interval(secs => :seconds)`;
-  for await (const jobs of queryPagesById(db, openJob, unchanged, { after: '', seconds })) {
+  for await (const jobs of queryRowPagesById(db, openJob, unchanged, { after: '', seconds })) {
     for (const job of jobs) {
       if ((await orchestrator.describe(job.id)) === 'open') continue;
       const isStillOpen = await JobModel.table(db)
@@ -74,8 +83,8 @@ async function eachJobWithoutRun(
   }
 }
 
-const activeChunk = pick(ChunkModel, 'id', 'orgId', 'documentId');
-type ActiveChunk = Row<typeof activeChunk>;
+const activeChunk = pickColumns(ChunkModel, 'id', 'orgId', 'documentId');
+type ActiveChunk = SqlRow<typeof activeChunk>;
 
 const activeChunks = `
   select c.id, c.org_id, c.document_id
@@ -105,26 +114,26 @@ async function eachChunkWithoutVector(
   { db, vectors }: InvariantDeps,
   report: (chunk: ActiveChunk) => void,
 ): Promise<void> {
-  for await (const chunks of queryPagesById(db, activeChunk, `${activeChunks} and c.id > :after`)) {
+  for await (const chunks of queryRowPagesById(db, activeChunk, `${activeChunks} and c.id > :after`)) {
     const suspects: ActiveChunk[] = [];
     for (const [orgId, own] of Map.groupBy(chunks, (chunk) => chunk.orgId)) {
       const stored = await vectors.findExisting({ orgId, chunkIds: own.map((chunk) => chunk.id) });
       suspects.push(...own.filter((chunk) => !stored.has(chunk.id)));
     }
     // The document may have got another active generation since its chunks were read.
-    const stillActive = await rows(db, activeChunk, `${activeChunks} and c.id = any (?::uuid[])`, [
+    const stillActive = await queryRows(db, activeChunk, `${activeChunks} and c.id = any (?::uuid[])`, [
       suspects.map((chunk) => chunk.id),
     ]);
     stillActive.forEach(report);
   }
 }
 
-const termCounts = shape({
-  wrongTerms: bigint(),
-  countedChunks: bigint(),
-  countedTerms: bigint(),
-  chunks: bigint(),
-  terms: bigint(),
+const termCounts = defineRowShape({
+  wrongTerms: bigintColumn(),
+  countedChunks: bigintColumn(),
+  countedTerms: bigintColumn(),
+  chunks: bigintColumn(),
+  terms: bigintColumn(),
 });
 
 export const termCountsMatchChunks: InvariantCheck = {
@@ -133,7 +142,7 @@ export const termCountsMatchChunks: InvariantCheck = {
   async run({ db }, _grace, report) {
     let checked = 0;
     const all = 'select id from organizations where id > :after';
-    for await (const organizations of queryPagesById(db, pick(OrganizationModel, 'id'), all)) {
+    for await (const organizations of queryRowPagesById(db, pickColumns(OrganizationModel, 'id'), all)) {
       for (const { id: orgId } of organizations) {
         const { wrongTerms, countedChunks, countedTerms, chunks, terms } = await recountTerms(db, orgId);
         if (wrongTerms > 0) report({ orgId, detail: `The chunk counts of ${wrongTerms} terms are wrong.` });
@@ -149,8 +158,8 @@ export const termCountsMatchChunks: InvariantCheck = {
 };
 
 /** Compares the term statistics with the chunks in one SQL statement, so that both come from the same snapshot. */
-function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> {
-  return oneRow(
+function recountTerms(db: Knex, orgId: string): Promise<SqlRow<typeof termCounts>> {
+  return queryOneRow(
     db,
     termCounts,
     `select
@@ -168,8 +177,8 @@ function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> 
   );
 }
 
-const passes: StorageAuditPass[] = ['points', 'documents', 'blobs', 'deletions'];
-const reportedByI2: AuditFindingKind[] = ['broken_chunks', 'missing_points'];
+const passes: StoreAuditStage[] = ['points', 'documents', 'blobs', 'deletions'];
+const reportedByI2: StoreAuditFindingKind[] = ['broken_chunks', 'missing_points'];
 
 export const noDataIsOrphaned: InvariantCheck = {
   invariant: 'I4',
@@ -189,11 +198,11 @@ export const noDataIsOrphaned: InvariantCheck = {
 
 async function eachFinding(
   deps: InvariantDeps,
-  pass: StorageAuditPass,
-  { orphanSeconds }: GracePeriods,
-  report: (finding: StoreFinding) => void,
+  pass: StoreAuditStage,
+  { orphanSeconds }: InvariantGracePeriods,
+  report: (finding: StoreAuditFinding) => void,
 ): Promise<number> {
-  const { inspect } = createStoreInspector(deps);
+  const { inspect } = createStoreAuditInspector(deps);
   let checked = 0;
   for (let after: string | null = null; ; ) {
     const page = await inspect(pass, after, orphanSeconds);
@@ -207,7 +216,10 @@ async function eachFinding(
 /** Every attempt at a workflow step updates its job, so a job that is unchanged for this long is stuck. */
 const STUCK_AFTER_HOURS = 48;
 
-const stuckJob = shape({ ...pick(JobModel, 'id', 'orgId', 'documentId').columns, isUnstarted: boolean() });
+const stuckJob = defineRowShape({
+  ...pickColumns(JobModel, 'id', 'orgId', 'documentId').columns,
+  isUnstarted: booleanColumn(),
+});
 
 /**
  * Selects jobs that were not started in time or are unchanged for too long. Paused jobs, and jobs that wait for a date,
@@ -229,7 +241,7 @@ export const noJobIsStuck: InvariantCheck = {
   title: `every job is started, and none that runs is unchanged for over ${STUCK_AFTER_HOURS} hours`,
   async run({ db }, { dispatchSeconds }, report) {
     const values = { after: '', dispatchSeconds, stuckAfterHours: STUCK_AFTER_HOURS };
-    for await (const jobs of queryPagesById(db, stuckJob, stuckJobs, values)) {
+    for await (const jobs of queryRowPagesById(db, stuckJob, stuckJobs, values)) {
       for (const { id, orgId, documentId, isUnstarted } of jobs) {
         const fault = isUnstarted ? 'was never started' : `is unchanged for over ${STUCK_AFTER_HOURS} hours`;
         report({ orgId, detail: `Job ${id} ${fault}.`, ...(documentId !== null && { documentId }) });

@@ -1,15 +1,15 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import {
-  bigint,
+  bigintColumn,
   type ColumnDefinition,
-  oneRow,
-  type ResultShape,
-  type Row,
-  rows,
-  shape,
-  text,
-  uuid,
+  defineRowShape,
+  queryOneRow,
+  queryRows,
+  type RowShape,
+  type SqlRow,
+  textColumn,
+  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -17,7 +17,7 @@ import type { VectorStore } from '#src/ports/vector-store.ts';
 
 export type InvariantId = `I${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16 | 17 | 18}`;
 
-export type Violation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
+export type InvariantViolation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
 
 export type InvariantDeps = {
   db: Knex;
@@ -30,7 +30,7 @@ export type InvariantDeps = {
  * How many seconds work in progress may take before it counts as a violation. Tests that wait for all work to end set
  * all of them to 0.
  */
-export type GracePeriods = {
+export type InvariantGracePeriods = {
   /** Grace period for unreferenced blobs and vectors, which may be about to be used or deleted. */
   orphanSeconds: number;
   /** Grace period for open jobs whose workflow run is closed, until the sweeper closes them. */
@@ -49,25 +49,25 @@ export type InvariantCheck = {
    */
   run(
     deps: InvariantDeps,
-    grace: GracePeriods,
-    report: (violation: Omit<Violation, 'invariant'>) => void,
+    grace: InvariantGracePeriods,
+    report: (violation: Omit<InvariantViolation, 'invariant'>) => void,
   ): Promise<number>;
 };
 
-export const violatingRowShape = shape({ id: uuid(), orgId: uuid(), fault: text() });
+export const violatingRowShape = defineRowShape({ id: uuidColumn(), orgId: uuidColumn(), fault: textColumn() });
 
 const PAGE_SIZE = 1_000;
 
 /** Runs `sql` page by page, ordered by `id`; `sql` must contain `:after`, the last id of the previous page. */
-export async function* queryPagesById<S extends ResultShape & { columns: { id: ColumnDefinition<string> } }>(
+export async function* queryRowPagesById<S extends RowShape & { columns: { id: ColumnDefinition<string> } }>(
   db: Knex,
   source: S,
   sql: string,
   values: { after: string; [name: string]: string | number } = { after: NIL },
   pageSize = PAGE_SIZE,
-): AsyncGenerator<Row<S>[]> {
+): AsyncGenerator<SqlRow<S>[]> {
   for (let { after } = values; ; ) {
-    const page = await rows(db, source, `${sql} order by id limit ${pageSize}`, { ...values, after });
+    const page = await queryRows(db, source, `${sql} order by id limit ${pageSize}`, { ...values, after });
     yield page;
     const id: unknown = page.at(-1)?.id;
     if (typeof id !== 'string' || page.length < pageSize) return;
@@ -75,8 +75,8 @@ export async function* queryPagesById<S extends ResultShape & { columns: { id: C
   }
 }
 
-const counted = shape({ count: bigint() });
+const counted = defineRowShape({ count: bigintColumn() });
 
 export async function countRows(db: Knex, table: string, condition = 'true'): Promise<number> {
-  return (await oneRow(db, counted, `select count(*) from ${table} where ${condition}`)).count;
+  return (await queryOneRow(db, counted, `select count(*) from ${table} where ${condition}`)).count;
 }
