@@ -8,10 +8,7 @@ import type {
 import type { AnchorWordCandidatesService } from '#src/modules/anchor-words/anchoring.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
-/**
- * After this many failed attempts (a few seconds) to use the chat model, anchor words are proposed without it; their
- * quality is good as well.
- */
+/** Failed attempts (seconds) after which anchor words are proposed without the chat model, with good quality too. */
 const attemptsBeforeDegrading = 4;
 
 export type AnchorWordActivities = ReturnType<typeof createAnchorWordActivities>;

@@ -13,10 +13,7 @@ import { withHeartbeats } from './heartbeats.ts';
 
 export type EvaluationActivities = ReturnType<typeof createEvaluationActivities>;
 
-/**
- * Activities of the workflows `evaluateVersion`, `compareVersions` and `evaluateCase`. All are idempotent: stored
- * answers and verdicts are not requested again.
- */
+/** Idempotent activities of evaluation workflows: stored answers and verdicts are not requested again. */
 export function createEvaluationActivities({ evaluationSteps }: { evaluationSteps: EvaluationStepsService }) {
   return {
     planEvaluation: (input: EvaluationInput): Promise<EvaluationPlan> =>

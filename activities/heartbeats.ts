@@ -3,10 +3,7 @@ import { Context } from '@temporalio/activity';
 /** Interval of an activity's heartbeats: a third of the shortest heartbeat timeout. */
 const BEAT_INTERVAL_MS = 3_000;
 
-/**
- * Given to an activity: `signal` aborts when the activity is cancelled; `report` stores heartbeat details for its next
- * attempt.
- */
+/** `signal` aborts when the activity is cancelled; `report` stores heartbeat details for the next attempt. */
 type ActivityControls = { signal: AbortSignal; report: (details: unknown) => void };
 
 /**

@@ -35,10 +35,7 @@ export type Config = Readonly<{
   server: {
     host: string;
     port: number;
-    /**
-     * Time between SIGTERM and the rejection of new connections; meanwhile load balancers notice that the readiness
-     * probe fails.
-     */
+    /** Time between SIGTERM and refusing connections, in which load balancers see the readiness probe fail. */
     shutdownDelayMs: number;
     keepAliveMs: number;
     basePath: string;
@@ -79,20 +76,14 @@ export type Config = Readonly<{
       };
   /** Converter of office files to PDF; if `path` is null, LibreOffice is searched in its default locations. */
   renderer: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' };
-  /**
-   * Address of the clamd (ClamAV daemon) that scans every uploaded file: `host:port` or the path of its socket; null
-   * disables scanning.
-   */
+  /** Address of clamd (ClamAV), which scans uploads: `host:port` or a socket path. Null disables scanning. */
   clamdAddress: string | null;
   models: {
     baseUrl: string;
     apiKey: string;
     chatModel: string;
     evaluatorModel: string;
-    /**
-     * Chat model that writes a context for each chunk (contextual retrieval); if null, the context of a chunk is its
-     * headings.
-     */
+    /** Chat model that writes a context for each chunk. If null, a chunk's context is its headings. */
     contextualModel: string | null;
     embeddingModel: string;
     /** Dimensions of embedding vectors; null means the model's default. */

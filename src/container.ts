@@ -14,10 +14,7 @@ import { createToolServices } from './container/tool-services.ts';
 import { createInvariantChecks } from './modules/store-audit/invariants.ts';
 import type { Telemetry } from './ports/telemetry.ts';
 
-/**
- * Composition root of the API and the workers: constructs all adapters and services. Each adapter connects at its first
- * use.
- */
+/** Composition root of API and workers: constructs all adapters and services. Adapters connect at their first use. */
 export function createContainer(config: Config, role: ProcessRole, telemetry: Telemetry = noopTelemetry) {
   const shared = createSharedServices(createInfrastructure(config, role, telemetry));
   const accounts = { ...shared, ...createAccountServices(shared) };

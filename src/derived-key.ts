@@ -1,9 +1,6 @@
 import { hkdfSync } from 'node:crypto';
 
-/**
- * Derives one key per purpose from the secret (HKDF, RFC 5869), so that a signature made for one purpose is not valid
- * for another.
- */
+/** Derives one key per purpose (HKDF, RFC 5869): a signature for one purpose is not valid for another. */
 export function deriveKey(
   secret: string,
   purpose: 'cursors' | 'file-addresses' | 'export-addresses' | 'judged-texts' | 'request-fingerprints',

@@ -5,10 +5,7 @@ export type EncryptionKey = { id: string; key: Buffer };
 
 const keyBytes = 32;
 
-/**
- * Parses encryption keys of the form `id:base64,id:base64`; the first key is the one that encrypts. Errors do not quote
- * the keys.
- */
+/** Parses keys of the form `id:base64,id:base64`; the first one encrypts. Errors do not quote the keys. */
 export function parseEncryptionKeys(text: string): EncryptionKey[] {
   const keys = text.split(',').map((item) => {
     const [, id, encoded = ''] = /^\s*([\w-]{1,32}):([A-Za-z0-9+/]+={0,2})\s*$/.exec(item) ?? [];
@@ -25,10 +22,7 @@ export function parseEncryptionKeys(text: string): EncryptionKey[] {
 const minModulusBits = 2_048;
 const pemBlock = /-----BEGIN ([A-Z ]+)-----[^-]+-----END \1-----/g;
 
-/**
- * Returns the PEM text if it is an RSA key that can sign access tokens; otherwise throws an error that says what is
- * required.
- */
+/** Returns the PEM text of an RSA key that can sign access tokens. Throws an error that says what is required. */
 export function checkSigningKeyPem(text: string): string {
   if (isRsa(() => createPrivateKey(text))) return text;
   throw new Error(`must be an unencrypted RSA private key (PEM) of at least ${minModulusBits} bits`);

@@ -12,25 +12,16 @@ import {
   startProbeServer,
 } from './http/server/http-server.ts';
 
-/**
- * Timeout for receiving a whole request. Node's default of five minutes is too short for a large upload over a slow
- * line.
- */
+/** Timeout for receiving a request. Node's default, five minutes, is too short for large uploads over slow lines. */
 const UPLOAD_TIMEOUT_MS = 6 * 60 * 60_000;
 
-/**
- * Maximum size of the URL and the headers together. Node's default is too small for query parameters with thousands of
- * characters, which percent-encoding makes even longer.
- */
+/** Maximum size of URL and headers: query parameters may have thousands of percent-encoded characters. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
 /** How long a shutdown waits for open requests; longer than for event streams, which first send an `error` event. */
 const REQUEST_TIMEOUT_MS = 25_000;
 
-/**
- * How long a shutdown waits for chat answers in progress; shorter than for event streams, which report how the answers
- * ended.
- */
+/** How long a shutdown waits for chat answers; shorter than for event streams, which report how the answers ended. */
 const ANSWER_TIMEOUT_MS = 18_000;
 
 async function main(): Promise<void> {

@@ -11,10 +11,7 @@ const failureConverter = 'src/temporal/failure-converter.ts';
 const lockFile = 'package-lock.json';
 const cache = join(root, 'node_modules/.cache/workflow-bundle');
 
-/**
- * Bundles the workflow code. Caches the bundle by the hash of its sources, because the bundler takes seconds and 130
- * MB.
- */
+/** Bundles the workflow code, cached by the hash of its sources: the bundler takes seconds and 130 MB. */
 export async function buildWorkflowBundle({
   failureConverterPath,
 }: Pick<DataConverter, 'failureConverterPath'> = {}): Promise<WorkflowBundleOption> {

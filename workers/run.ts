@@ -56,10 +56,7 @@ export function startWorkers(container: Container): RunningWorkers {
   };
 }
 
-/**
- * Starts the sweeper without Temporal workers.
- * @returns a function that stops it and waits for the running sweep
- */
+/** Starts the sweeper without Temporal workers. Returns a function that stops it after the running sweep. */
 export function startSweeps(container: Container): () => Promise<void> {
   const { jobs, chat, scoringRequests, sessions, documents, embeddings, chunkContexts, ingestion, erasure, vectors } =
     container;
@@ -149,10 +146,7 @@ async function run(
   }
 }
 
-/**
- * Sets up search attributes and schedules. Runs repeatedly, because a Temporal server that lost its data refuses
- * workflow starts until the search attributes exist.
- */
+/** Sets up search attributes and schedules, repeatedly: a Temporal server may have lost its data. */
 function temporalSetUp(temporal: TemporalConnection): () => Promise<void> {
   let isUpToDate = false;
   return async () => {

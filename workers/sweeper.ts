@@ -7,10 +7,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 type Sweep = { name: string; run: () => Promise<void> };
 
-/**
- * Runs all sweeps (periodic maintenance) once a second. Not a workflow, because sweeps must also run while Temporal is
- * down.
- */
+/** Runs all sweeps (periodic maintenance) every second. No workflow: sweeps must run while Temporal is down. */
 export function startSweeper(
   sweeps: readonly Sweep[],
   logger: Logger,
@@ -86,10 +83,7 @@ function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promi
   };
 }
 
-/**
- * Runs a sweep without making the other sweeps wait for it, and skips it while its last run continues. An error of the
- * run is thrown at the next call.
- */
+/** Runs a sweep beside others, and skips it while it is running. The next call throws an error of the run. */
 export function skipWhileStillRunning(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;
   let failure: Error | undefined;

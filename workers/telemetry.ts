@@ -38,10 +38,7 @@ export function writeTemporalSdkLog(logger: Logger, { level, message, meta }: Lo
   else logger.warn({ ...meta, err: error }, message);
 }
 
-/**
- * Compares fields instead of using `instanceof`, because an error from the workflow sandbox has its own copy of the
- * classes.
- */
+/** Compares fields, because errors from the workflow sandbox have their own classes (no `instanceof`). */
 function benignFailure(error: unknown): { code: unknown; reason: unknown } | null {
   if (typeof error !== 'object' || error === null) return null;
   if ('category' in error && error.category === ApplicationFailureCategory.BENIGN && 'type' in error) {
@@ -55,10 +52,7 @@ type SdkMetrics = {
   read(): Promise<string>;
 };
 
-/**
- * The Temporal SDK serves its metrics on a port only. Finds a free local port for them, and reads them for the worker's
- * metrics page.
- */
+/** Reads the Temporal SDK's metrics, which it serves on a port only, for the worker's metrics page. */
 export async function createTemporalSdkMetricsSource(): Promise<SdkMetrics> {
   let port = randomPort();
   while (!(await isFree(port))) port = randomPort();
@@ -113,16 +107,10 @@ export function createTraceSinks({ tracing }: Container['telemetry']): InjectedS
   };
 }
 
-/**
- * Scrapes of the metrics within this time share one reading, which costs two SQL statements and about twenty Temporal
- * RPCs.
- */
+/** Scrapes within this time share one reading, which costs two SQL statements and twenty Temporal RPCs. */
 const READ_EVERY_MS = 15_000;
 
-/**
- * Registers gauges about jobs. Every worker reports the same values for the whole deployment: take the maximum, not the
- * sum.
- */
+/** Registers job gauges. Every worker reports those of the whole deployment: take the maximum, not the sum. */
 export function registerJobGauges({ jobs, orchestrator, telemetry }: Container): void {
   const { metrics } = telemetry;
   let read: ReturnType<typeof jobs.statistics> | undefined;

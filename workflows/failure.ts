@@ -100,10 +100,7 @@ export async function recordUnsuccessfulRunEnd(
   });
 }
 
-/**
- * Ignores that the end of a run could not be recorded, because the sweeper reads it from the closed run. Throws errors
- * of workflow code.
- */
+/** Ignores an end that could not be recorded: the sweeper reads it. Throws errors of workflow code. */
 function ignoreFailure(error: unknown): void {
   if (toRunFailure(error) === undefined) throw error;
 }

@@ -47,15 +47,9 @@ const { recordImportParked, recordImportResumed, recordImportFailure, recordImpo
 
 const stageQuery = defineQuery<ImportProgress>(stageQueryName);
 
-/**
- * Files that are downloaded concurrently: enough to hide the latency of a provider, and below the limit that one
- * provider has per account.
- */
+/** Concurrent downloads: enough to hide a provider's latency, below a provider's limit per account. */
 const concurrentFiles = 8;
-/**
- * Continues as new after this many events. A batch adds at most nine events per file, so a history stays below 6,000
- * events.
- */
+/** Continues as new after this many events. A batch adds nine per file: histories stay below 6,000. */
 const eventsPerRun = 500;
 
 const noFiles: ImportCounts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
@@ -208,10 +202,7 @@ async function skipFile(input: ImportRun & { n: number }, error: ChildWorkflowFa
   return { status: 'failed', code: 'run_terminated' };
 }
 
-/**
- * Fetches one file of an import, unless its content was imported before, and starts its ingestion without waiting for
- * its end.
- */
+/** Fetches a file unless its content was imported before. Starts its ingestion without waiting. */
 export async function importFile(input: ImportFileInput): Promise<ImportFileResult> {
   showRunProgress('Downloading the file from the provider.');
   try {

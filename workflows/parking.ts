@@ -6,10 +6,7 @@ import { showRunParked } from './visibility.ts';
 const retryUpdate = defineUpdate(retryUpdateName);
 const skipUpdate = defineUpdate(skipUpdateName);
 
-/**
- * Runs a step of a workflow. Parks the run if only an operator can fix the step's failure, and repeats the step after
- * each retry.
- */
+/** Runs a step; parks the run if only an operator can fix its failure, and repeats the step after each retry. */
 type RunOrPark = <T>(step: () => Promise<T>) => Promise<T>;
 
 /**

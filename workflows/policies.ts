@@ -67,10 +67,7 @@ export const slowActivityPolicy: ActivityOptions = {
   startToCloseTimeout: '10 minutes',
 };
 
-/**
- * For the activity that runs all steps of a small document. Not retried: after a failure the steps run as separate
- * activities, so that the failing one shows.
- */
+/** For the activity with all steps of a small document: after a failure the steps run separately. */
 export const singleAttemptPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of the steps of a small document: usually seconds; the rest is for a busy embedding model, whose calls
@@ -79,10 +76,7 @@ export const singleAttemptPolicy: ActivityOptions = {
   retry: { maximumAttempts: 1 },
 };
 
-/**
- * For activities that call models for about half a minute, or chunk a large document, and then end so that other tasks
- * can run.
- */
+/** For activities of about half a minute (model calls, chunking) that then let other tasks run. */
 export const modelBatchPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of a few batches of model calls, each of at most five minutes. Chunking takes at most a minute, but

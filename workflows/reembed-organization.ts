@@ -38,10 +38,7 @@ const stageQuery = defineQuery<ReembeddingProgress>(stageQueryName);
 const pauseUpdate = defineUpdate(pauseUpdateName);
 const resumeUpdate = defineUpdate(resumeUpdateName);
 
-/**
- * Documents that are embedded concurrently: enough to keep all workers busy, and few enough that a cancellation leaves
- * little work running.
- */
+/** Concurrent documents: enough to keep workers busy, and few, so that a cancellation leaves little running. */
 const concurrentDocuments = 20;
 /** Continues as new after this many events, so that a history stays readable. */
 const eventsPerRun = 300;

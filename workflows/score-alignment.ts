@@ -46,10 +46,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   let isUntitled = false;
   let naming: Promise<void> | undefined;
   let isNaming = false;
-  /**
-   * Starts generating the chat's title. Scoring never waits for it, because a slow model may take as long for a title
-   * as for an answer.
-   */
+  /** Starts generating the chat's title. Scoring does not wait: a slow model takes long for it. */
   function beginNaming(): void {
     isNaming = true;
     naming = nameChat(input)
@@ -87,11 +84,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     showRunStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
   }
 
-  /**
-   * Records why the run ends.
-   * @returns the error to throw; undefined if a nudge signal arrived after the failure, because the run must continue
-   * then
-   */
+  /** Records why the run ends. Returns the error to throw; undefined if a nudge must continue the run. */
   async function recordEnd(error: unknown): Promise<unknown> {
     await naming;
     isNudged = false;

@@ -37,10 +37,7 @@ export function appendRunProgress(details: string): void {
   setCurrentDetails(`${getCurrentDetails()}\n\n${details}`);
 }
 
-/**
- * Shows in the Temporal UI why the run is parked and how to continue it.
- * @returns a function that restores the earlier text
- */
+/** Shows in the Temporal UI why the run is parked and how to go on. Returns what restores the earlier text. */
 export function showRunParked(failure: { code: string; message: string }): () => void {
   const details = getCurrentDetails();
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);
@@ -54,10 +51,7 @@ export function showRunParked(failure: { code: string; message: string }): () =>
   };
 }
 
-/**
- * Shows a text in the Temporal UI, after the summary of the run. Continue-as-new drops the summary, so a continued run
- * reads it from its memo.
- */
+/** Shows text after the run's summary, which a continued run reads from its memo. */
 function show(details: string): void {
   const { continuedFromExecutionRunId, memo } = workflowInfo();
   const summary = continuedFromExecutionRunId === undefined ? undefined : memo?.summary;

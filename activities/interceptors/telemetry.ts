@@ -5,10 +5,7 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { traceHeaderName } from '#src/contracts/workflow-runs.ts';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
-/**
- * Measures each attempt at an activity, and records a span if its run belongs to a trace. Must run outside
- * `mapErrorsToTemporalFailures`, so that failures have error codes.
- */
+/** Measures activity attempts and records spans. Runs outside `mapErrorsToTemporalFailures`, for error codes. */
 export function observeActivities({ metrics, tracing }: Telemetry) {
   return ({ info }: Context): ActivityInterceptors => ({
     inbound: {

@@ -2,10 +2,7 @@ import { writeSync } from 'node:fs';
 
 const WARN = 40;
 
-/**
- * Writes log lines synchronously, so that a crash loses none. Lines that cannot be written (full disk) are dropped and
- * counted.
- */
+/** Writes log lines synchronously, so that a crash loses none. Drops and counts lines that cannot be written. */
 export function createLogDestination(fd: number, onLost: () => void = () => undefined): { write(line: string): void } {
   let lost = 0;
   let reason = '';

@@ -6,10 +6,7 @@ const script = join(import.meta.dirname, 'parser-sandbox.pl');
 
 export const programSearchPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
 
-/**
- * Folders of programs and libraries that a sandboxed parser may read. /usr is not included as a whole, because it may
- * contain applications' data.
- */
+/** System folders that a sandboxed parser may read. Not all of /usr, which may contain applications' data. */
 const systemFolders = [
   ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/nix/store'],
   ...['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share'].map((name) => `/usr/${name}`),
@@ -23,10 +20,7 @@ const systemFiles = [
   '/proc/self',
 ];
 
-/**
- * Paths and system calls that a sandboxed parser may use, besides the system's programs and libraries. Paths are
- * absolute and include everything below them.
- */
+/** Absolute paths (with everything below them) and system calls that a sandboxed parser may also use. */
 export type SandboxPermissions = {
   read: readonly string[];
   write?: readonly string[];

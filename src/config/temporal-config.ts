@@ -11,10 +11,7 @@ type TemporalTls = {
   serverNameOverride?: string;
 };
 
-/**
- * Keys for payloads of workflows: all keys decrypt; `sealing` encrypts new payloads, which stay unencrypted if it is
- * null.
- */
+/** Keys for workflow payloads: all decrypt; `sealing` encrypts new payloads, unless it is null. */
 export type PayloadEncryptionKeys = { sealing: EncryptionKey | null; all: readonly EncryptionKey[] };
 
 export type TemporalConfig = {
@@ -35,10 +32,7 @@ export type TemporalConfig = {
 
 type TemporalSettings = Pick<Settings, Extract<keyof Settings, `TEMPORAL_${string}`>>;
 
-/**
- * Reads the Temporal settings. Throws {@link ConfigError} for settings that exclude each other, and for unreadable or
- * invalid files.
- */
+/** Reads the Temporal settings. Throws {@link ConfigError} for contradictory settings and unreadable files. */
 export function readTemporalConfig(s: TemporalSettings): TemporalConfig {
   if (s.TEMPORAL_BUILD_ID !== undefined && s.TEMPORAL_DEPLOYMENT_NAME === undefined) {
     throw new ConfigError('wrong setting TEMPORAL_DEPLOYMENT_NAME: required together with TEMPORAL_BUILD_ID');

@@ -25,10 +25,7 @@ import type { DocumentServices } from './document-services.ts';
 import type { ExportServices } from './export-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/**
- * Limit of queued requests per organization that browse a connection's files. Includes requests whose clients have
- * disconnected.
- */
+/** Queued browse requests per organization, including those whose clients have disconnected. */
 const MAX_WAITING_TO_BROWSE = 64;
 
 const tooManyBrowsing = () =>

@@ -6,20 +6,14 @@ export type ScoreRoundResult =
   | { scored: true; round: number; state: string; ewma: number; isUntitled: boolean }
   | { scored: false };
 
-/**
- * Input of the activity that records a cancelled alignment job. Includes the attempt, because a later round may have
- * queued another attempt, which must not be cancelled.
- */
+/** Names the attempt to cancel, because a later round may have queued another attempt of the alignment job. */
 export type RecordAlignmentCancellationInput = ScoreAlignmentInput & JobAttempt;
 
 export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code: string; message: string } };
 
 export type AlignmentProgress = { scoredRounds: number; lastRound: number | null };
 
-/**
- * Signal to a running alignment workflow that a round was stored. It may be lost: the workflow reads unscored rounds
- * from Postgres.
- */
+/** Tells a running alignment workflow that a round was stored. May be lost: Postgres lists unscored rounds. */
 export const scoreNewRoundsSignalName = 'nudge';
 
 export const anchorWordStages = ['propose'] as const;

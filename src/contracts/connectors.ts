@@ -20,10 +20,7 @@ export type ImportCounts = {
 
 export type ImportSliceResult = { counts: ImportCounts; isMore: boolean };
 
-/**
- * `mustListAgain` is true if files may have changed at the provider while the sync waited for the confirmation of its
- * deletions.
- */
+/** `mustListAgain`: files may have changed while the sync waited for the confirmation of its deletions. */
 export type DocumentDeletionSliceResult = ImportSliceResult & { mustListAgain: boolean };
 
 /** `n` is the number of the file in its import run, counted from 1. */

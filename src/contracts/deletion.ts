@@ -13,10 +13,7 @@ export type RecordDeletionFailureInput = DeleteDocumentInput &
 
 export type DeletionProgress = { stage: DeletionStage | 'queued' | 'done' };
 
-/**
- * Stages of the erasure of a deleted account or organization, in order. `wait` lasts until the due day; `forget`
- * deletes the rows that the other stages read.
- */
+/** Stages of an erasure in order. `wait` lasts until it is due; `forget` deletes the rows that other stages read. */
 export const erasureStages = [
   'stop',
   'wait',
@@ -31,10 +28,7 @@ export const erasureStages = [
 
 export type ErasureStage = (typeof erasureStages)[number];
 
-/**
- * Erasure stages that only delete rows of Postgres. The stage `documents` is not among them, because documents are also
- * in other stores.
- */
+/** Erasure stages that only delete Postgres rows; `documents` are also in other stores. */
 export const erasureStagesOfSqlRows = [
   'chats',
   'drafts',

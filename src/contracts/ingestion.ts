@@ -1,9 +1,6 @@
 import type { JobAttempt } from './workflow-runs.ts';
 
-/**
- * Stages of a document's ingestion, in order. `situate` writes a context for each chunk; `activate` makes the
- * generation readable.
- */
+/** Ingestion stages in order. `situate` writes a context per chunk; `activate` makes the generation readable. */
 export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed', 'activate'] as const;
 
 export type IngestionStage = (typeof ingestionStages)[number];
@@ -30,10 +27,7 @@ export type ConvertResult = {
 export type EmbedWindowsResult = { windowsEmbedded: number; windowsLeft: number };
 export type SituateChunksResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
-/**
- * `chunksLeft` is the number of chunks that have no vector yet; workflow histories of older releases lack it, which
- * means 0.
- */
+/** `chunksLeft`: chunks without a vector; missing in histories of older releases, which means 0. */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
 /** Result of the activity that does all ingestion steps at once; a field is null if its step was not done. */
 export type IngestAtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
@@ -50,10 +44,7 @@ export type IngestionProgress = {
   timesVectorsMissed: number;
 };
 
-/**
- * Stages of a document preview, in order. `render` makes the PDF; `pages` finds in the document's text where each page
- * starts.
- */
+/** Preview stages in order. `render` makes the PDF; `pages` finds where pages start in the document's text. */
 export const previewStages = ['render', 'pages'] as const;
 
 export type PreviewStage = (typeof previewStages)[number];

@@ -20,10 +20,7 @@ export type JobKind =
   | 'export';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
-/**
- * A workflow to start, stored in the job's row (transactional outbox). The Temporal UI shows `summary`, so it must not
- * contain user content.
- */
+/** Workflow start in the job's row (transactional outbox). `summary` is shown in the Temporal UI: no user content. */
 export type WorkflowToStart = { summary: string; bulk?: boolean; traceparent?: string } & (
   | { workflow: 'ingestDocument'; input: IngestDocumentRunInput }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
@@ -41,10 +38,7 @@ export type WorkflowToStart = { summary: string; bulk?: boolean; traceparent?: s
 
 export const unstoppableJobKinds: readonly JobKind[] = ['delete', 'erase'];
 
-/**
- * Names of Temporal search attributes of type Keyword. Workflows set `Stage` and `ErrorCode` while they run; the others
- * are set at the start.
- */
+/** Temporal search attributes of type Keyword. Workflows update `Stage` and `ErrorCode`; the others are set once. */
 export const searchAttributeNames = [
   'OrgId',
   'DocumentId',

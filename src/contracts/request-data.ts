@@ -1,16 +1,10 @@
-/**
- * Position of the last item of a page, after which the next page begins: the sort key as text (which keeps the
- * microseconds of times), and the id for equal sort keys.
- */
+/** Position after the last item of a page: its sort key as text (microseconds), and its id for equal sort keys. */
 export type ListPosition = { sortKey: string; id: string };
 
 /** `sha256` is in lower-case hexadecimal. */
 export type StoredUpload = {
   blobKey: string;
-  /**
-   * Id of the claim that protects the file in the blob store from deletion until a database row refers to it; see
-   * modules/originals.
-   */
+  /** Claim that protects the uploaded file from deletion until a row refers to it; see modules/originals. */
   claimId: string;
   fileName: string;
   mediaType: string;

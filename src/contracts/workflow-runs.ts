@@ -4,18 +4,12 @@ export type JobAttempt = { attempt?: number | undefined; startId?: string | unde
 /** Decides whether a workflow fails, retries or parks on an error. The error catalogue sets it for each error code. */
 export type ErrorClass = 'permanent' | 'transient' | 'operator';
 
-/**
- * First item in `details` of an ApplicationFailure whose type is a code of the error catalogue. Unexpected errors have
- * no details.
- */
+/** First `details` item of an ApplicationFailure whose type is an error code; unexpected errors have none. */
 export type FailureDetails = { errorClass: ErrorClass };
 
 export const stageQueryName = 'stage';
 
-/**
- * Workflow updates for parked runs. `retry` returns once the job's row is updated; `skip` ends the run as failed with
- * the code `skipped`.
- */
+/** Updates of parked runs. `retry` returns once the job's row is updated; `skip` fails the run with `skipped`. */
 export const retryUpdateName = 'retry';
 export const skipUpdateName = 'skip';
 

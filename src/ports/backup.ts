@@ -1,9 +1,6 @@
 /** Makes and restores dumps of the whole database, one file each. Error messages are written for the operator. */
 export type DatabaseDumps = {
-  /**
-   * Dumps the database as seen by `snapshot`, the result of `pg_export_snapshot()` in an open transaction. Throws if
-   * `pg_dump` is older than the server.
-   */
+  /** Dumps the database as of `snapshot` (`pg_export_snapshot()`). Throws if `pg_dump` is older than the server. */
   write(of: {
     path: string;
     snapshot: string;
@@ -15,8 +12,5 @@ export type DatabaseDumps = {
   restore(of: { path: string; writtenByMajor: number }): Promise<void>;
 };
 
-/**
- * Runs `work` while holding the database-wide maintenance lock. If another process holds the lock, throws at once with
- * a message for the operator.
- */
+/** Runs `work` under the database-wide maintenance lock. Throws at once if another process holds it. */
 export type MaintenanceLock = <T>(work: () => Promise<T>) => Promise<T>;

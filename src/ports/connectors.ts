@@ -4,10 +4,7 @@ import type { OAuthProvider } from './identity.ts';
 
 export type ConnectorOAuth = { settings: OAuthProvider; scopes: readonly string[] };
 
-/**
- * Decrypted credentials of a connection, in memory during one call. Never put them into logs, errors or workflow
- * payloads.
- */
+/** Decrypted credentials, in memory during one call. Never put them into logs, errors or workflow payloads. */
 export type ConnectorAccess = OAuthConnectorAccess | S3ConnectorAccess;
 
 export type OAuthConnectorAccess = {
@@ -57,16 +54,10 @@ export type RemoteChange =
   | { kind: 'gone'; fileId: string }
   | { kind: 'gone-path'; path: string };
 
-/**
- * A folder at the provider, identified by `fileId` if present, otherwise by its path (`''` is the root of the
- * connection).
- */
+/** A folder at the provider, by `fileId` if present, otherwise by its path (`''`: the connection's root). */
 export type RemoteFolder = { fileId?: string; path: string };
 
-/**
- * Finds a file by `fileId`, else by `path`, else by `name` within `folder`. At least one of the first three must be
- * set.
- */
+/** Finds a file by `fileId`, else `path`, else `name` within `folder`. One of the first three must be set. */
 export type RemoteFileQuery = { fileId?: string; path?: string; name?: string; folder?: string };
 
 type RemoteContent = {
@@ -108,10 +99,7 @@ export type Connector = {
   /** Change feed of the provider; null if it has none, so that each sync lists all files. */
   changes: null | {
     begin(access: ConnectorAccess, folder: RemoteFolder): Promise<string>;
-    /**
-     * Lists the changes since `cursor`, oldest first. Throws `cursor_expired` if the provider no longer knows the
-     * cursor.
-     */
+    /** Lists changes since `cursor`, oldest first. Throws `cursor_expired` if the provider does not know it. */
     since(
       access: ConnectorAccess,
       cursor: string,

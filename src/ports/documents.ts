@@ -24,10 +24,7 @@ export type OcrLine = [string, number, number, number, number, boolean, number];
 
 export type OcrPage = { pageIndex: number; lines: OcrLine[] };
 
-/**
- * OCR takes seconds per page, so it runs in time slices of `sliceMs`: `known` holds the pages of earlier slices, and
- * `keep` stores each new page.
- */
+/** OCR takes seconds per page: it runs in slices of `sliceMs`; `known` has earlier pages, `keep` stores new ones. */
 export type OcrOptions = {
   known: readonly OcrPage[];
   sliceMs: number;
@@ -36,17 +33,11 @@ export type OcrOptions = {
 
 /** Converts files to Markdown, in a sandboxed child process except for small text, Markdown and code files. */
 export type DocumentConverter = {
-  /**
-   * Version of the converter, which changes whenever the same file could give another body. Stored conversions are
-   * reused only for the same version.
-   */
+  /** Changes whenever a file could give another body. Stored conversions are reused for the same version only. */
   readonly version: string;
   /** Detects the format of a file by its content; the file name only distinguishes text formats. */
   detect(input: { path: string; fileName: string; declaredMediaType?: string }): Promise<SourceFormat>;
-  /**
-   * Converts a file to Markdown. Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`,
-   * `conversion_timeout`.
-   */
+  /** Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`, `conversion_timeout`. */
   convert(input: {
     orgId: string;
     path: string;
@@ -58,10 +49,7 @@ export type DocumentConverter = {
     onProgress?: (note: string) => void;
     recognition?: OcrOptions | undefined;
   }): Promise<ConvertedDocument>;
-  /**
-   * Reads the text of each page of a rendered PDF. Throws `converter_refused` if it is not a readable PDF, `too_large`,
-   * `conversion_timeout`.
-   */
+  /** Reads each page's text. Throws `converter_refused` for an unreadable PDF, `too_large`, `conversion_timeout`. */
   readPages(pdf: { orgId: string; path: string; signal: AbortSignal }): Promise<string[]>;
 };
 
@@ -72,20 +60,14 @@ export type ChunkerOptions = { orgId: string; signal: AbortSignal };
  * `rate_limited` if a large document gets no thread within seconds.
  */
 export type Chunker = {
-  /**
-   * Returns the sentence windows whose embedding distances semantic chunking needs; an empty list for other chunking
-   * modes.
-   */
+  /** Sentence windows whose embedding distances semantic chunking needs; empty for other modes. */
   windows(source: Pick<ChunkingInput, 'body' | 'chunking'>, options: ChunkerOptions): Promise<string[]>;
   /** Splits a document into chunks deterministically: the same input gives the same chunks. */
   chunk(source: ChunkingInput, distances: readonly number[], options: ChunkerOptions): Promise<IndexedChunk[]>;
 };
 
 export type MalwareScanner = {
-  /**
-   * Scans a file and returns the name of the malware, or null. Throws `too_large` above the scanner's limit,
-   * `service_unavailable`.
-   */
+  /** Returns the name of the malware, or null. Throws `too_large` above the limit, `service_unavailable`. */
   scan(content: Readable, signal: AbortSignal): Promise<string | null>;
 };
 

@@ -1,7 +1,4 @@
-/**
- * `isStale`: the secret is encrypted with a key that is no longer active, and should be encrypted again when it is next
- * stored.
- */
+/** `isStale`: encrypted with an inactive key; encrypt it again when it is next stored. */
 type DecryptedSecret = { secret: string; isStale: boolean };
 
 export type SecretCipher = {
@@ -9,9 +6,6 @@ export type SecretCipher = {
   readonly activeKeyId: string;
   /** @param associatedData identifies row and column of the secret: copied to another row, it cannot be decrypted */
   encrypt(secret: string, associatedData: string): string;
-  /**
-   * Decrypts a secret. Throws `credentials_unreadable` if the key is unknown, the associated data differs, or the
-   * ciphertext was changed.
-   */
+  /** Throws `credentials_unreadable` for an unknown key, other associated data or changed ciphertext. */
   decrypt(encrypted: string, associatedData: string): DecryptedSecret;
 };

@@ -40,10 +40,7 @@ export type PasswordHasher = {
  */
 export type SignInAttempt = { nonce: string; codeVerifier: string; redirectUri: string };
 
-/**
- * Result that the identity provider sends to the redirect URI. `issuer` is the parameter `iss` (RFC 9207), if the
- * client passed it on.
- */
+/** Result at the redirect URI. `issuer` is the parameter `iss` (RFC 9207), if passed on. */
 type SignInCallback = { code: string; issuer: string | undefined };
 
 export type SignInRequest = { redirectUri: string; state: string } | (SignInAttempt & { answer: SignInCallback });
@@ -61,10 +58,7 @@ export type VerifiedIdentity = {
  */
 export type IdentityProvider = {
   begin(request: { redirectUri: string; state: string }): Promise<SignInAttempt & { url: string }>;
-  /**
-   * Exchanges the code for an ID token, verifies it, and checks that userinfo names the same subject. Throws
-   * `sign_in_invalid`, `identity_not_verified`.
-   */
+  /** Exchanges the code for a verified ID token. Throws `sign_in_invalid`, `identity_not_verified`. */
   identify(attempt: SignInAttempt, answer: SignInCallback): Promise<VerifiedIdentity>;
 };
 
@@ -101,10 +95,7 @@ type OAuthConsentRequest = {
 export type OAuthClient = {
   newCodeVerifier(): string;
   authorizeUrl(provider: OAuthProvider, request: OAuthConsentRequest): Promise<string>;
-  /**
-   * Exchanges an authorization code for tokens. Throws `consent_invalid` if the provider rejects the code. `issuer` is
-   * the callback's `iss` (RFC 9207).
-   */
+  /** Exchanges an authorization code. Throws `consent_invalid` if rejected. `issuer`: `iss` (RFC 9207). */
   exchange(
     provider: OAuthProvider,
     consent: { code: string; issuer: string | undefined; codeVerifier: string; redirectUri: string },

@@ -4,10 +4,7 @@ export type FairWorkQueue = <Result>(owner: string, task: () => Promise<Result>)
 type RateLimitWindow = { isAllowed: boolean; remaining: number; resetSeconds: number };
 
 export type RateLimiter = {
-  /**
-   * Counts one request against a rate limit. The count is exact, even for concurrent requests. A rejected request does
-   * not extend the window.
-   */
+  /** Counts a request exactly, even among concurrent ones. A rejected request does not extend the window. */
   take(name: string, subject: string, limit: { count: number; seconds: number }): Promise<RateLimitWindow>;
   /**
    * Counts one failed attempt. From the `count`-th on, each attempt starts a delay in which no attempt is allowed: 30

@@ -23,10 +23,7 @@ export type ModelRequest = {
   mayCall?: boolean;
   /** JSON Schema of the reply. Models may violate it, so callers must validate the reply. */
   responseSchema?: { name: string; schema: Record<string, unknown> };
-  /**
-   * Timeout of the whole reply, one minute by default. If null, only the time without new data is limited, as in every
-   * stream.
-   */
+  /** Timeout of the whole reply, one minute by default. If null, only silence is limited, as in streams. */
   timeoutMs?: number | null;
   signal: AbortSignal;
 };
@@ -44,10 +41,7 @@ export type ModelReply = {
   truncatedBy?: TruncationReason;
 };
 
-/**
- * Chat models behind the Chat Completions API. Throws the errors of `Embedder`. Removes characters that Postgres cannot
- * store (NUL, unpaired surrogates) from replies.
- */
+/** Chat Completions models. Throws the errors of `Embedder`. Replies lose characters Postgres cannot store. */
 export type ChatModel = {
   stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply>;
   complete(request: ModelRequest): Promise<ModelReply>;
@@ -70,10 +64,7 @@ export type EmbedOptions = {
   signal?: AbortSignal;
   /** When the model service is busy, bulk requests wait for a limited time; others throw at once. */
   isBulk?: boolean;
-  /**
-   * Called with the vectors of each request as they arrive; `index` refers to `texts`. If it throws, embedding stops
-   * with that error.
-   */
+  /** Gets the vectors of each request as they arrive; `index` refers to `texts`. Its error stops embedding. */
   onVectors?: (vectors: readonly { index: number; vector: Float32Array }[]) => Promise<void>;
 };
 
@@ -96,10 +87,7 @@ export type ListedModel = {
   id: string;
   kind: ModelKind;
   contextWindow: number | null;
-  /**
-   * Limit of the tokens of retrieved passages in a prompt; above it, the chat model becomes slower without answering
-   * better.
-   */
+  /** Limit of passage tokens in a prompt, above which the model gets slower without better answers. */
   contextBudget: number | null;
   dimensions: number | null;
   /** Prefix that the embedding model expects before queries but not before passages. */
@@ -131,9 +119,6 @@ export type ModelCallLimiter = {
 export type TopicWord = { word: string; vector: Float32Array };
 
 export type TopicWordIndex = {
-  /**
-   * Lists the topic words with the highest `relevance`, best first; `relevance` gets their unit vectors. Throws if the
-   * model has no topic words.
-   */
+  /** Lists topic words by `relevance` of their unit vectors, best first. Throws if the model has none. */
   nearest(relevance: (vector: Float32Array) => number, limit: number): Promise<TopicWord[]>;
 };

@@ -6,10 +6,7 @@ export type GaugeSample<Name extends GaugeName> = { labels: MetricLabels<Name>; 
 export type Metrics = {
   count<Name extends CounterName>(name: Name, labels: MetricLabels<Name>, by?: number): void;
   time<Name extends HistogramName>(name: Name, labels: MetricLabels<Name>, seconds: number): void;
-  /**
-   * Registers a gauge, which `read` computes when Prometheus scrapes, at most once per `everyMs`. If `read` throws or
-   * is slow, the gauge is missing from the scrape.
-   */
+  /** `read` is called per scrape, at most once per `everyMs`. If it fails or is slow, the gauge is missing. */
   gauge<Name extends GaugeName>(
     name: Name,
     read: () => readonly GaugeSample<Name>[] | Promise<readonly GaugeSample<Name>[]>,
@@ -18,10 +15,7 @@ export type Metrics = {
   page(): Promise<{ text: string; mediaType: string }>;
 };
 
-/**
- * Attributes of a trace span. They must not contain texts, prompts, parameters or keys. Names that we define begin with
- * `acs.`.
- */
+/** Attributes of a trace span: no texts, prompts, parameters or keys. Our names begin with `acs.`. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export type SpanOptions = {

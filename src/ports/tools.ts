@@ -5,10 +5,7 @@ export type ToolCallContext = {
   actor: RequestActor;
   /** Idempotency key of the call (40 hexadecimal digits): the same whenever this call of this round is repeated. */
   callKey: string;
-  /**
-   * `web.fetch` may only fetch URLs in these texts: the agent's persona, the messages of the chat's creator, and search
-   * results of this round.
-   */
+  /** `web.fetch` may fetch URLs in these texts only: persona, messages of the chat's creator, search results. */
   trustedTexts: readonly string[];
   signal: AbortSignal;
 };

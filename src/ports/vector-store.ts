@@ -31,15 +31,9 @@ export type PublishedGeneration = GenerationKey & {
   retrievalSettings: string;
 };
 
-/**
- * Stores the vectors of chunks. A search only compares vectors of one embedding model. Throws `service_unavailable`
- * when the store is down or too slow.
- */
+/** Vectors of chunks. A search compares those of one model only. Throws `service_unavailable` if down or slow. */
 export type VectorStore = {
-  /**
-   * Stores vectors. New ones cannot be found until their generation is published; those that replace published ones can
-   * be found at once.
-   */
+  /** Stores vectors. New ones are found once their generation is published, replaced ones at once. */
   upsert(input: { orgId: string; model: string; points: readonly VectorPoint[] }): Promise<void>;
   /**
    * Makes the vectors of a generation searchable, or updates who may read them. Call it before the generation becomes
@@ -61,18 +55,12 @@ export type VectorStore = {
   fetch(input: { orgId: string; model: string; chunkIds: readonly string[] }): Promise<Map<string, Float32Array>>;
   findExisting(input: { orgId: string; chunkIds: readonly string[] }): Promise<Set<string>>;
   countGenerations(generations: readonly GenerationKey[]): Promise<number[]>;
-  /**
-   * Lists the generations that have vectors, in the store's own order, possibly with duplicates. `next` is null on the
-   * last page.
-   */
+  /** Generations with vectors, in the store's order, maybe with duplicates. `next`: null on the last page. */
   listGenerations(page: {
     after: string | null;
     limit: number;
   }): Promise<{ generations: GenerationKey[]; next: string | null }>;
-  /**
-   * Deletes the generations of a document from `from` (default: the first) up to but not including `before` (null:
-   * all).
-   */
+  /** Deletes a document's generations from `from` (default: first) to before `before` (null: all). */
   deleteGenerations(input: { orgId: string; documentId: string; from?: number; before: number | null }): Promise<void>;
   /** Adjusts the indexes to the amount of data. A process that uses the store calls it once a day. */
   maintain(): Promise<void>;

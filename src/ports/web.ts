@@ -5,10 +5,7 @@ export type WebContent = {
   /** Header `Content-Type` with its parameters; `application/octet-stream` if the server sends none. */
   mediaType: string;
   fileName: string | null;
-  /**
-   * The decompressed body. The caller must read it to its end or destroy it. Fails with `url_unreachable` or
-   * `payload_too_large`.
-   */
+  /** Decompressed; read it to its end or destroy it. Fails with `url_unreachable` or `payload_too_large`. */
   content: Readable;
 };
 

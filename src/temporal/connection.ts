@@ -20,10 +20,7 @@ export function temporalConnectionOptions({ address, tls, apiKey }: ServerAccess
   return { address, ...(tls && { tls }), ...(apiKey && { apiKey }) };
 }
 
-/**
- * Maximum attempts of an RPC while Temporal refuses connections. They take about half a second, so that API requests do
- * not hang.
- */
+/** Attempts of an RPC while Temporal refuses connections: half a second, so that API requests do not hang. */
 const CALL_ATTEMPTS = 3;
 
 /**
@@ -36,10 +33,7 @@ export type TemporalConnection = {
   close(): Promise<void>;
 };
 
-/**
- * Connects to Temporal at the first call, and reconnects after a loss, so that a process can start while Temporal is
- * down.
- */
+/** Connects at the first call and after a loss, so that a process can start while Temporal is down. */
 export function createTemporalConnection(
   options: ServerAccess &
     Pick<TemporalConfig, 'namespace' | 'callTimeoutMs'> &
@@ -110,10 +104,7 @@ export function searchAttributes(
   });
 }
 
-/**
- * Registers missing search attributes, and waits until the server accepts them. Idempotent; several processes may call
- * it concurrently.
- */
+/** Registers missing search attributes and waits for the server. Idempotent, even concurrently. */
 export async function registerSearchAttributes({ client, namespace, call }: TemporalConnection): Promise<void> {
   const operator = client.connection.operatorService;
   const known = await call(() => operator.listSearchAttributes({ namespace }), READY_TIMEOUT_MS);

@@ -52,10 +52,7 @@ const STUCK_AFTER_ATTEMPTS = 5;
 const { TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY } = proto.temporal.api.enums.v1.TaskQueueType;
 const taskQueueTypes = { workflow: TASK_QUEUE_TYPE_WORKFLOW, activity: TASK_QUEUE_TYPE_ACTIVITY };
 
-/**
- * gRPC codes that mean Temporal is unavailable: CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED and
- * UNAVAILABLE.
- */
+/** gRPC codes of an outage: CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, UNAVAILABLE. */
 const outages = new Set([1, 4, 8, 10, 14]);
 
 /** Temporal's priorities of workflows (1 is highest, 5 lowest); activities inherit the priority of their workflow. */
@@ -90,10 +87,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return { queue, type, count: Number(stats?.approximateBacklogCount ?? 0) };
   }
 
-  /**
-   * Called when a run with this workflow id exists already. Returns `started` if it is the requested run; otherwise
-   * stops it, because it is an older run of the job.
-   */
+  /** For a workflow id in use: returns `started` for the requested run; stops an older run of the job. */
   async function stopOlderRun({ workflowId, start, startId, attempt }: Start): Promise<'started' | 'closing'> {
     const run = workflow.getHandle(workflowId);
     const { runId, status, memo } = await call(() => run.describe());

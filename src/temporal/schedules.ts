@@ -14,18 +14,12 @@ import { searchAttributes, type TemporalConnection } from './connection.ts';
 
 const workflowType = 'auditStores';
 const summary = 'Compare the stores of documents';
-/**
- * Stores the summary also in the memo, because a workflow that continues as new keeps its memo but loses its static
- * summary.
- */
+/** The summary is also in the memo, because continue-as-new keeps the memo but loses the static summary. */
 const described = { staticSummary: summary, memo: { summary } };
 
 export const auditScheduleId = auditWorkflowId;
 
-/**
- * Creates the schedule of the daily store audit. Keeps the time of an existing schedule and whether it is paused, which
- * operators may change.
- */
+/** Creates the schedule of the daily store audit. Keeps an existing one's time and pause. */
 export async function scheduleStoreAudits(
   { client, call }: TemporalConnection,
   { isUpToDate = false } = {},
@@ -60,10 +54,7 @@ export async function scheduleStoreAudits(
   }
 }
 
-/**
- * Runs a store audit now.
- * @returns its report, or null if another manual audit is running
- */
+/** Runs a store audit now. Returns its report, or null if another manual audit is running. */
 export async function runStoreAudit(
   { client, call }: TemporalConnection,
   input: AuditStoresInput,
@@ -86,19 +77,13 @@ export async function runStoreAudit(
   }
 }
 
-/**
- * Note of a schedule that the connection's settings have paused. Only such a schedule may be resumed by the settings;
- * one that an operator has paused stays paused.
- */
+/** Note of a schedule that the settings paused; they may not resume one that an operator paused. */
 const pausedBySettings = 'Switched off in the settings of the connection.';
 const switchedOn = 'Switched on in the settings of the connection.';
 const shortestCatchupMs = 60_000;
 const dayMs = 86_400_000;
 
-/**
- * Manages the Temporal Schedules of syncs, one per connection. The schedule id is the workflow id of the connection's
- * sync.
- */
+/** Manages Temporal Schedules of syncs. The schedule id is the workflow id of the connection's sync. */
 export function createSyncSchedules({ client, call }: TemporalConnection): SyncSchedules {
   return {
     async set(of, times) {

@@ -23,10 +23,7 @@ export type TraceSinks = Sinks & { [traceSinkNameOfWorkflows]: { ended(span: Wor
 
 const sinks = proxySinks<TraceSinks>();
 
-/**
- * Passes the trace of the request that started a run on to its activities and child workflows. Does nothing for runs
- * without a trace.
- */
+/** Passes the trace of the starting request to activities and child workflows, if the run has one. */
 export const interceptors: WorkflowInterceptorsFactory = () => {
   let trace: string | undefined;
   const withTrace = <Input extends { headers: Headers }>(input: Input): Input => {

@@ -3,10 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { appError } from '#src/errors.ts';
 
-/**
- * Throws for an invalid key. Keys are generated and hold no user text, so this only keeps a bug from reaching a path
- * outside of the store.
- */
+/** Throws for an invalid key, so that a bug cannot reach a path outside of the blob store. */
 export function requireValidBlobKey(key: string): string {
   if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`"${key}" is not a blob key`);
   return key;

@@ -95,10 +95,7 @@ export function createProviderApiClient(
   };
 }
 
-/**
- * Returns the entries of a page. Throws for anything but a list of objects: a wrong response must not look like an empty
- * folder, whose documents a sync may delete.
- */
+/** Throws unless the value is a list of objects: a wrong response must not look like an empty folder to a sync. */
 export function requireObjectListInResponse(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
   if (!Array.isArray(value) || value.length > maxEntries || !value.every(isPlainObject))
     throw invalidProviderResponseError(name);

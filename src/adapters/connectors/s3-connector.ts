@@ -269,10 +269,7 @@ const maxTags = 30_000;
 /** Limit of `=` signs in a listing, which bounds its XML attributes. S3 sends one or two; keys may have more. */
 const maxEqualsSigns = 10_000;
 
-/**
- * The SDK's HTTP handler for endpoints that users name: requests go through the agent with the SSRF guard. Streams
- * objects, and reads every other response here, within the limits above.
- */
+/** HTTP handler of the S3 SDK with the SSRF guard. Streams objects; reads other responses within the limits above. */
 function createGuardedS3Handler(deps: { agent: Dispatcher; deadlineMs?: number; silenceMs?: number }) {
   const { agent, deadlineMs = defaultDeadlineMs, silenceMs = defaultSilenceMs } = deps;
   return {

@@ -1,16 +1,10 @@
 const MiB = 1024 ** 2;
 
 export type ConversionProcessLimits = {
-  /**
-   * Maximum wall time of a parser process, or of one page in OCR. Up to `maxParserTimeExtensions` times as long under CPU
-   * contention.
-   */
+  /** Wall time of a parser or an OCR page; with CPU contention up to `maxParserTimeExtensions` times as long. */
   wallMs: number;
   processMemoryBytes: number;
-  /**
-   * JavaScript heap limit of a parser. V8 then reports out of memory itself, before the parser is killed at
-   * `processMemoryBytes`.
-   */
+  /** JavaScript heap limit of a parser. V8 reports out of memory before `processMemoryBytes` kills the parser. */
   heapMiB: number;
   /** Maximum bytes that a parser process may write to stdout. */
   outputBytes: number;
@@ -29,10 +23,7 @@ export type ConversionProcessLimits = {
   zipRatioFromBytes: number;
 };
 
-/**
- * A parser that got less than half of its wall time as CPU time suffers from CPU contention and gets another period
- * of wall time, up to this many periods.
- */
+/** How often a parser's wall time is extended if CPU contention left it less than half of that as CPU time. */
 export const maxParserTimeExtensions = 5;
 
 export const defaultConversionProcessLimits: Readonly<ConversionProcessLimits> = {

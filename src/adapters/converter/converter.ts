@@ -27,10 +27,7 @@ import {
 } from './parsed-document.ts';
 import { runParserProcess, sandboxedNodeCommand } from './parser-process.ts';
 
-/**
- * Part of the cache key of stored conversions. Increment it with every change to the converter that changes a
- * document's text.
- */
+/** Part of the cache key of conversions. Increment it when a change of the converter changes documents' texts. */
 const version = '4';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');

@@ -7,10 +7,7 @@ const require = createRequire(import.meta.url);
 /** Encoding detection reads only a sample of this size: jschardet is slow, and more text rarely changes its guess. */
 const detectionSampleBytes = 64 * 1024;
 
-/**
- * jschardet's guess is unreliable below this confidence, which is typical of texts of a few words; a few sentences
- * exceed it.
- */
+/** Below this confidence, typical of texts of a few words, jschardet's guess is unreliable. */
 const minConfidence = 0.15;
 
 const byteOrderMarks: { mark: number[]; encoding: string }[] = [

@@ -20,10 +20,7 @@ const archiveParts: [RegExp[], FileKind][] = [
   [[/^Index\/.*\.iwa$/], { name: 'a document of Pages, Numbers or Keynote' }],
 ];
 
-/**
- * Stream names that identify a compound file's format. Protection (encryption, DRM) is checked first: protected files
- * also have the usual streams.
- */
+/** Streams that identify a compound file's format. Protection comes first: such files have the usual streams too. */
 const compoundStreams: [RegExp, FileKind | 'protected'][] = [
   [/^EncryptedPackage$/i, 'protected'],
   [/^\tDRMContent$/i, 'protected'],
@@ -192,10 +189,7 @@ export async function listCompoundFileEntries(file: FileHandle): Promise<string[
   return readRootNames(Buffer.concat(sectors));
 }
 
-/**
- * Lists the sectors of the file allocation table: the first 109 are in the header, the others in a linked list (MS-CFB,
- * DIFAT).
- */
+/** Lists the sectors of the file allocation table: 109 from the header, others from a linked list (MS-CFB, DIFAT). */
 async function listAllocationTables(
   header: Buffer,
   sectorCount: number,

@@ -19,10 +19,7 @@ export function checkHtmlNestingDepth(html: string): void {
   }
 }
 
-/**
- * Inline elements that are replaced by their text: Markdown markup would break phrases for search and quotations, and
- * link addresses would dominate embeddings.
- */
+/** Inline elements reduced to their text: markup would break phrases, and link addresses would dominate embeddings. */
 const inlineElements = 'a, abbr, b, cite, del, em, font, i, ins, mark, s, small, span, strike, strong, sub, sup, u';
 const linesInCells = ['td', 'th']
   .flatMap((cell) => ['br', 'li', 'p', 'div'].map((line) => `${cell} ${line}`))

@@ -2,10 +2,7 @@ import { decodeHTML } from 'entities';
 import { charsetOfMediaType, mediaTypeWithoutParameters } from '#src/domain/documents/formats.ts';
 import { decodeText, findDeclaredEncoding } from './decode-text.ts';
 
-/**
- * Finds the title in the first bytes of an HTML page without parsing it; null for other media types or if there is no
- * title.
- */
+/** Finds the title in the first bytes of an HTML page without parsing it. Null if there is none. */
 export function findHtmlTitle(head: Buffer, mediaType: string): string | null {
   if (!['text/html', 'application/xhtml+xml'].includes(mediaTypeWithoutParameters(mediaType))) return null;
   const found = /<title(?:\s[^>]{0,200})?>([^<]{1,2000})</i.exec(head.toString('latin1'));

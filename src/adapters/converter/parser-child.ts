@@ -6,10 +6,7 @@ import { sendFailureToParentProcess, sendToParentProcess } from './child-message
 import type { ConversionProcessLimits } from './conversion-limits.ts';
 import { cleanParsedDocument, type DocumentParser, textTooLongError } from './parsed-document.ts';
 
-/**
- * Parsers are imported on demand, so that the process starts fast. PDFs, images and .ppt files have their own
- * processes.
- */
+/** Parsers, imported on demand for a fast start. PDFs, images and .ppt files have their own processes. */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
   text: async () => (await import('./formats/plain-text.ts')).parsePlainText,
   markdown: async () => (await import('./formats/plain-text.ts')).parsePlainText,

@@ -14,10 +14,7 @@ type ResponseLimits = {
 const eventEnds = ['\n\n', '\r\r', '\r\n\r\n'];
 const eventEndBytes = 4;
 
-/**
- * Creates a `fetch` with limits, because the OpenAI client reads responses of any size, and waits forever for the body
- * of an error response.
- */
+/** Creates a limited `fetch`: the OpenAI client reads responses of any size, and waits forever for error bodies. */
 export function createSizeLimitedFetch(limits: ResponseLimits, heard: () => void = () => {}): typeof fetch {
   const { maxBytes, deadlineMs, maxEventBytes } = limits;
   return async (input, init) => {

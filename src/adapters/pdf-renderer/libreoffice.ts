@@ -82,10 +82,7 @@ const officeFiles = [
 /** Restarts LibreOffice when it exits with code 81, as it does at the first start with a new profile. */
 const restart = `"$0" "$@"; code=$?; [ $code = 81 ] || exit $code; exec "$0" "$@"`;
 
-/**
- * Runs LibreOffice with a new profile for each file. In the sandbox, it can access only a temporary folder with that
- * file.
- */
+/** Runs LibreOffice with a new profile per file. The sandbox allows only a temporary folder with that file. */
 export function createLibreOfficeRenderer(deps: {
   path: string;
   sandbox: ParserSandbox;
@@ -169,10 +166,7 @@ const keptOutput = 4_000;
 const niceness = 10;
 const pageBytes = 4_096;
 
-/**
- * Shell script that starts a program, and kills its process group when stdin closes, because then this process has
- * died.
- */
+/** Shell script that kills the program's process group when stdin closes, because this process has died then. */
 const diesWithParent = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
 /** Result of a program that was not killed. Exit code 126 or 127 means that it could not be started. */

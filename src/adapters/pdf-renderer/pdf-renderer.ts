@@ -15,10 +15,7 @@ import {
   pdfTooLargeMessage,
 } from './libreoffice.ts';
 
-/**
- * Returns null if no renderer is configured or installed. If the LibreOffice `path` is null, the usual folders are
- * searched.
- */
+/** Returns null without a renderer. If the LibreOffice `path` is null, the usual folders are searched. */
 export function createPdfRenderer(
   choice: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' },
   { sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string },

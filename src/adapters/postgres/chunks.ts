@@ -53,10 +53,7 @@ export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonl
   }
 }
 
-/**
- * Deletes up to some thousand chunks with their postings.
- * @returns the text hashes of the chunks; null if no chunk is left
- */
+/** Deletes a batch of chunks with their postings. Returns the chunks' text hashes; null if no chunk is left. */
 export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Promise<Buffer[] | null> {
   const start = await queryFirstRow(
     trx,

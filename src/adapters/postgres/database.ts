@@ -15,10 +15,7 @@ const directory = new URL('../../../migrations/', import.meta.url);
 /** Key of the advisory lock for migrations. */
 const LOCK = 7_350;
 
-/**
- * Migrates the schema under an advisory lock, which ends with the process; knex's own lock survives a crash, so it is
- * reset. `isRestoring` allows a database whose restore is incomplete.
- */
+/** Migrates under an advisory lock, and resets knex's own, which survives crashes. `isRestoring`: during a restore. */
 export async function migrateDatabase(
   databaseUrl: string,
   { isRestoring = false }: { isRestoring?: boolean } = {},

@@ -6,10 +6,7 @@ const algorithm = 'aes-256-gcm';
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/**
- * Encrypts with the first key, in the format `<key id>:<base64 of nonce, ciphertext, tag>`. Random 96-bit nonces are
- * safe for 2^32 secrets per key (NIST SP 800-38D).
- */
+/** Encrypts with the first key: `<key id>:<base64 of nonce, ciphertext, tag>`. Safe for 2^32 secrets per key. */
 export function createSecretCipher(keys: readonly { id: string; key: Buffer }[]): SecretCipher {
   const [active] = keys;
   if (active === undefined) throw new Error('ENCRYPTION_KEYS has no key');

@@ -8,19 +8,13 @@ import { appError } from '#src/errors.ts';
 import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
 import { createFairWorkQueue } from '../limits.ts';
 
-/**
- * Documents shorter than this (in UTF-16 units) are chunked on the main thread: that takes under 0.1 s, as long as
- * starting a thread.
- */
+/** Documents with fewer UTF-16 units are chunked on the main thread, in 0.1 s, as long as starting a thread. */
 const inlineLength = 100_000;
 
 /** Heap limit of the chunking thread: twice the measured need of the longest possible document. */
 const threadHeapMiB = 1_024;
 
-/**
- * Maximum number of chunks or windows per document. A process can hold that many; a slow embedder takes five hours for
- * them.
- */
+/** Maximum chunks or windows per document: a process can hold them; a slow embedder takes five hours. */
 const maxAnswers = 200_000;
 
 /** Maximum number of chunking threads: a second one would double the memory and take CPU time from requests. */
@@ -29,10 +23,7 @@ const maxThreads = 1;
 /** Timeout for chunking one document; the largest possible one takes a minute on an idle machine. */
 const threadTimeoutMs = 300_000;
 
-/**
- * Maximum wait for a free chunking thread. After it the activity fails and is retried, so that it does not occupy its
- * worker slot.
- */
+/** Maximum wait for a free chunking thread. Then the activity fails and frees its worker slot for other work. */
 const queueTimeoutMs = 10_000;
 const retryAfterSeconds = 5;
 

@@ -15,10 +15,7 @@ const stopWords: ReadonlySet<string> = new Set(
 const words = /[\p{L}\p{M}\p{N}]{1,64}/gu;
 const maxMemoizedWords = 100_000;
 
-/**
- * Splits text into search terms: runs of letters, marks and digits (NFKC, lower case). Stop words and stemming only for
- * English.
- */
+/** Splits text into search terms: letters, marks and digits (NFKC, lower case). Stop words and stems are English. */
 export function createTextAnalyzer(): AnalyzeText {
   const memo = new Map<string, StemmedTerm>();
 

@@ -2,16 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import type { TopicWord, TopicWordIndex } from '#src/ports/models.ts';
 
-/**
- * Factor between vector components and stored int8 values: with hundreds of dimensions, no component of a unit vector
- * reaches 1/3.
- */
+/** Factor between vector components and stored int8 values: no component of a unit vector reaches 1/3. */
 export const topicVectorQuantizationScale = 400;
 
-/**
- * Finds topic words near a vector. Their vectors (20 MB) are packaged by scripts/build-topic-words.ts, because
- * embedding the words takes a minute.
- */
+/** Finds topic words near a vector. scripts/build-topic-words.ts packages their vectors (20 MB). */
 export function createTopicWordIndex({ model }: { model: string }): TopicWordIndex {
   let loading: Promise<TopicWord[]> | undefined;
 

@@ -8,10 +8,7 @@ import type { AccessTokens, Caller } from '#src/ports/identity.ts';
 const publicJwk = z.object({ kty: z.literal('RSA'), n: z.string(), e: z.string() });
 const tokenClaims = z.object({ sub: z.guid(), sid: z.guid(), exp: z.number() });
 const maxCachedTokens = 20_000;
-/**
- * Maximum of teams in a token, because proxies refuse headers above 8 kB. The claims are only a hint for clients, so
- * they may be incomplete.
- */
+/** Maximum teams in a token, because proxies refuse headers above 8 kB. The claims are only a hint for clients. */
 const maxTeamsInClaims = 50;
 
 /**

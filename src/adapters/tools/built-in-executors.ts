@@ -59,10 +59,7 @@ export function createTimeTool(now: () => Date = () => new Date()): ToolExecutor
 const maxResponseBytes = 1024 * 1024;
 const urlArguments = z.object({ url: z.string() });
 
-/**
- * The tool `http.request`: only GET to the hosts in `allow`, and without credentials, because every user of the agent
- * could use them.
- */
+/** The tool `http.request`: only GET to hosts in `allow`, without credentials, which every user could use. */
 export function createHttpRequestTool(deps: { web: WebFetcher; allow: readonly string[] }): ToolExecutor {
   const allowed = new Set(deps.allow.map((host) => host.toLowerCase()));
 
@@ -91,10 +88,7 @@ const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q
 /** Size limit of a fetched page: a user waits for it, and the model only reads its beginning. */
 const maxPageBytes = 5 * 1024 * 1024;
 
-/**
- * The tool `web.fetch`. Only fetches URLs from the user or a web search: a URL that the model makes up could leak the
- * conversation.
- */
+/** The tool `web.fetch`: only URLs from the user or a web search, because an invented URL could leak the chat. */
 function createWebFetchTool(deps: { web: WebFetcher; converter: DocumentConverter; tempDir: string }): ToolExecutor {
   const { web, converter, tempDir } = deps;
 

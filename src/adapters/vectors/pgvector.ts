@@ -293,10 +293,7 @@ function listIndexes(db: StatementRunner): Promise<SqlRow<typeof vectorIndex>[]>
   );
 }
 
-/**
- * Keeps an HNSW index for each model with more than `limit` vectors, and drops it below half of that. An advisory lock
- * lets one process do so at a time.
- */
+/** Keeps an HNSW index per model above `limit` vectors; drops it below half of that. One process at a time. */
 async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   // `create index concurrently` cannot run in a transaction, and `set` only changes its own connection.
   await withOwnConnection(db, async (own) => {

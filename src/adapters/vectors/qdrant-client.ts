@@ -30,19 +30,13 @@ const payloadIndexes = {
   retrieval_settings: 'keyword',
 } as const satisfies Record<string, Schemas['PayloadFieldSchema']>;
 
-/**
- * All access to Qdrant goes through this client, which limits it to collections with the prefix and to one organization
- * (except for `list`).
- */
+/** Qdrant client limited to collections with the prefix and, except for `list`, to one organization. */
 export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, ...server }: QdrantOptions) {
   const { api, call } = createQdrantApi(server);
   const ours = `${collectionPrefix}_`;
   const ready = new Set<string>();
 
-  /**
-   * Creates a collection with its payload indexes before the first point, because the HNSW graph of each organization
-   * depends on them.
-   */
+  /** Creates payload indexes before the first point: the HNSW graph of each organization depends on them. */
   async function prepare(collection: string, size: number): Promise<void> {
     if (ready.has(collection)) return;
     const limits = { timeoutMs: writeTimeoutMs };

@@ -98,10 +98,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
   };
 }
 
-/**
- * Checks a URL, and removes its fragment and the last dot of its host. The HTTP agent checks the address of the host
- * when it connects.
- */
+/** Checks a URL and removes its fragment and the last dot of its host. The HTTP agent checks the address later. */
 function permitted(text: string, base?: string): URL {
   if (!URL.canParse(text, base)) throw urlNotAllowedError('The URL, or the target of a redirect, is not a valid URL.');
   const url = new URL(text, base);

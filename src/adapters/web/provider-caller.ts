@@ -66,10 +66,7 @@ function unavailable(detail: string): AppError {
 /** Size limit of an identity provider's responses: enough for a userinfo response with many groups. */
 const issuerAnswerBytes = 256 * 1024;
 
-/**
- * Creates a caller that may also reach an identity provider on a private network. An entry in EGRESS_ALLOW would open
- * that host to every user.
- */
+/** Client that may reach an identity provider on a private network; EGRESS_ALLOW would open it to every user. */
 export function createIdentityProviderHttpClient(deps: {
   issuer: string;
   allow: readonly string[];

@@ -1,7 +1,4 @@
-/**
- * Creates a resource whose id is the same in repeated requests. If creation fails because an earlier attempt or another
- * process already created the resource, returns the existing one.
- */
+/** Creates a resource with a reserved id, or returns the one that an earlier attempt or another process created. */
 export async function createOrFindExisting<Made>(
   make: () => Promise<Made>,
   findMade: () => Promise<Made | undefined>,

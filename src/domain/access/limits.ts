@@ -128,8 +128,7 @@ export function createConcurrencyCounter() {
   return {
     of,
     /**
-     * Adds one concurrent request to the count of each owner (a user or an organization).
-     * @returns the function that subtracts them again; call it once
+     * Adds one concurrent request per owner (user or organization). Call the returned function once to subtract it.
      */
     take(...owners: readonly string[]): () => void {
       for (const owner of owners) add(owner, 1);

@@ -13,10 +13,7 @@ export type Actor = {
 
 export type RequestActor = Actor & { requestId: string };
 
-/**
- * Owner, teams and visibility of a row, which determine its access keys. `createdBy` is null for rows without an owner,
- * such as root folders.
- */
+/** What determines a row's access keys. `createdBy` is null for rows without an owner, such as root folders. */
 export type RowOwnerAndVisibility = {
   orgId: string;
   createdBy: string | null;
@@ -24,10 +21,7 @@ export type RowOwnerAndVisibility = {
   teamIds: readonly string[];
 };
 
-/**
- * @returns the access keys of a row, stored in its column `acl`. A caller of the same organization may read the row if
- * they hold one of its keys (see {@link accessKeysOfActor}).
- */
+/** Access keys of a row (column `acl`). A caller of its organization may read it with one of them. */
 export function accessKeysOfRow(scope: RowOwnerAndVisibility): string[] {
   const keys = scope.createdBy === null ? [] : [`user:${scope.createdBy}`];
   if (scope.visibility === 'team_level') keys.push(...scope.teamIds.map((id) => `team:${id}`));
@@ -37,10 +31,7 @@ export function accessKeysOfRow(scope: RowOwnerAndVisibility): string[] {
 
 export const accessKeyOfOrgAdmins = (orgId: string): string => `admins:${orgId}`;
 
-/**
- * @returns the access keys of a caller: of the user, each readable team and the organization, and for org admins the
- * key of its admins
- */
+/** Access keys of a caller: the user, each readable team, the organization and, for org admins, its admins. */
 export function accessKeysOfActor(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>): string[] {
   const keys = [`user:${actor.userId}`, ...actor.openTeamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
   return actor.isOrgAdmin ? [...keys, accessKeyOfOrgAdmins(actor.orgId)] : keys;

@@ -5,10 +5,7 @@ import { cosineSimilarity, rarityOfWordStem } from './score.ts';
 /** Candidate for an agent's anchor words. `relevance` is its similarity to the agent's topics. */
 export type AnchorWordCandidate = { word: string; relevance: number; vector: Float32Array };
 
-/**
- * Number of anchor word candidates, by measurement: more than the maximum do not improve alignment scores, fewer than
- * the minimum worsen them.
- */
+/** Measured: more anchor word candidates do not improve alignment scores, fewer worsen them. */
 export const anchorWordCandidateCount = { min: 24, max: 40 } as const;
 
 const maxPhraseWords = 3;
@@ -77,10 +74,7 @@ const vague: ReadonlySet<string> = new Set(
 
 type Phrase = { phrase: string; count: number; rarity: number };
 
-/**
- * Extracts an agent's topics from texts: phrases of up to three adjacent content words that do not begin with a
- * probable verb. Frequent phrases of rare words come first.
- */
+/** Extracts topics: up to three adjacent content words. Frequent phrases of rare words come first. */
 export function topicPhrasesOf(texts: readonly string[], analyze: AnalyzeText): Phrase[] {
   const found = new Map<string, Phrase>();
   for (const text of texts) {
@@ -132,10 +126,7 @@ function isContent(word: string, analyze: AnalyzeText): boolean {
   );
 }
 
-/**
- * Number of an agent's topics over which a word's relevance is averaged, so that one accidental similarity has little
- * effect.
- */
+/** Topics over which a word's relevance is averaged, so that one accidental similarity has little effect. */
 const nearestTopics = 3;
 
 /**
@@ -158,10 +149,7 @@ export type AnchorWordsPromptInput = {
   excludeWords: readonly string[];
 };
 
-/**
- * Maximum length of a persona in the prompt. Its beginning names the topic; a local model needs seven seconds per
- * thousand tokens.
- */
+/** Characters of a persona in the prompt: its beginning names the topic, and local models are slow readers. */
 const maxPromptCharacters = 4_000;
 const maxListedCharacters = 1_000;
 
@@ -216,10 +204,7 @@ export function anchorWordsMessages(
 export const anchorWordsRepairPrompt =
   'That is not the JSON that was asked for. Answer with {"words": ["…", …]} alone.';
 
-/**
- * Extracts anchor words from a model's answer, which may be truncated or have text around the list. Returns null if the
- * answer contains no list.
- */
+/** Extracts anchor words from a model's answer, even if truncated. Null if the answer contains no list. */
 export function parseAnchorWordsAnswer(answer: string): string[] | null {
   const [, list, end] = /\[([^\]{]*)(\]?)/.exec(answer) ?? [];
   if (list === undefined) return null;

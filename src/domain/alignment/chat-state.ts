@@ -1,16 +1,10 @@
 export type OnOrOffTopic = 'on' | 'off';
 type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
-/**
- * Alignment state that is shown for a round and its chat. `refusal` is shown only for the round in which the agent
- * refused and does not change the drift state.
- */
+/** Alignment state of a round and its chat. `refusal` is shown for one round only, and changes no drift state. */
 export type EchoState = DriftState | 'refusal';
 type AlignmentStateCategory = 'stable' | 'drift' | 'refusal';
 
-/**
- * Alignment scores of one round, 0 to 1. `neutral`: the user's message has no topic (a greeting, a yes). `refusal`: the
- * agent declined, so its score is ignored.
- */
+/** Alignment scores, 0 to 1. `neutral`: the message has no topic. `refusal`: the agent's score is ignored. */
 export type RoundScores = { user: number; agent: number; neutral: boolean; refusal: boolean };
 
 export type StreakThresholds = { offTopic: number; onTopic: number };
@@ -26,10 +20,7 @@ export type AlignmentState = {
   onStreak: number;
   agentOffStreak: number;
   recovery: number;
-  /**
-   * False from the end of a drift until the score trend has recovered (hysteresis). Until then a low trend starts no
-   * drift.
-   */
+  /** False after a drift until the score trend has recovered (hysteresis): a low trend then starts no drift. */
   armed: boolean;
   state: DriftState;
   shown: EchoState;
@@ -64,10 +55,7 @@ const watchUnder = 65;
 const driftUnder = 45;
 export const minAgentDriftStreak = 2;
 
-/**
- * Computes a chat's alignment state after a round from its state before that round. A pure function, so that all states
- * can be recomputed from the scores, beginning at any round.
- */
+/** Computes a chat's alignment state after a round. A pure function, so states can be recomputed from scores. */
 export function alignmentStateAfterRound(
   previous: AlignmentState,
   scores: RoundScores,

@@ -2,10 +2,7 @@ import { type AnalyzeText, splitSentences } from '../text/words.ts';
 import type { OnOrOffTopic } from './chat-state.ts';
 import head from './refusal-weights.json' with { type: 'json' };
 
-/**
- * Counts of phrases in a reply that refuse on principle (`policy`, "should not") or for lack of ability (`capability`,
- * "cannot").
- */
+/** Counts of phrases that refuse on principle (`policy`, "should not") or for lack of ability (`capability`). */
 type RefusalPhraseCounts = { policy: number; capability: number };
 
 const adverbs = String.raw`(?:\s+(?:really|simply|also|just|personally|currently|therefore|actually))*`;
@@ -37,17 +34,11 @@ function anyOf(...patterns: string[]): RegExp {
   return new RegExp(patterns.join('|'), 'gi');
 }
 
-/**
- * Number of sentences at the beginning of a reply in which refusals are detected; later sentences only repeat, soften
- * or explain.
- */
+/** Sentences of a reply in which refusals are detected; later ones only repeat, soften or explain. */
 const sentencesRead = 3;
 const charactersOfWording = 600;
 
-/**
- * Counts refusal phrases in a reply. The phrases were selected on XSTest v2 (2,250 replies of five models, labelled by
- * people, CC BY 4.0).
- */
+/** Counts refusal phrases, which were selected on XSTest v2 (2,250 replies labelled by people, CC BY 4.0). */
 export function countRefusalPhrases(reply: string): RefusalPhraseCounts {
   const text = reply.trimStart().slice(0, charactersOfWording);
   const opening = text.slice(0, splitSentences(text).at(sentencesRead - 1)?.end);
@@ -56,10 +47,7 @@ export function countRefusalPhrases(reply: string): RefusalPhraseCounts {
 
 const charactersOfGrams = 400;
 const longestGram = 3;
-/**
- * Factor of the embedding in the features of the refusal model: without it, its many small numbers would weigh too
- * little beside the few word features.
- */
+/** Factor of the embedding in the refusal model's features, so that it weighs enough beside the word features. */
 const embeddingScale = 2;
 
 type RefusalVocabulary = { grams: readonly string[]; rarity: readonly number[] };
@@ -118,16 +106,12 @@ export function refusalProbability({ indexes, values }: RefusalFeatures, weights
 }
 
 /**
- * Reason for an agent's refusal: the request was off its topic (`scope`), the agent should not answer it (`policy`), or
- * cannot (`capability`).
+ * Why an agent refused: the request was off-topic (`scope`), not allowed (`policy`) or not possible (`capability`).
  */
 export type RefusalKind = 'scope' | 'policy' | 'capability';
 export type Refusal = { kind: Exclude<RefusalKind, 'scope'>; score: number };
 
-/**
- * Probability that a reply is a refusal, and its kind. `decidedBy` tells whether a refusal phrase (`wording`) or the
- * model that was fitted to human labels decided.
- */
+/** Probability and kind of a refusal. `decidedBy`: a refusal phrase (`wording`) or the fitted model decided. */
 export type RefusalDetection = Refusal & { decidedBy: 'wording' | 'model' };
 
 export type RefusalDetector = (reply: string, vector: Float32Array | null) => RefusalDetection;

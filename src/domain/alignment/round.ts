@@ -97,18 +97,12 @@ function lastSentence(text: string): string {
   return end.slice(splitSentences(end).at(-1)?.start);
 }
 
-/**
- * True for a message that may refer to the previous round, such as "How often do I need to oil it then": it has eight
- * words, but only three content words.
- */
+/** True for a message with few content words, such as "How often do I need to oil it then". */
 function isShortMessage(terms: readonly StemmedTerm[]): boolean {
   return terms.length < shortMessage || contentStems(terms).length < fewContentWords;
 }
 
-/**
- * Decides by similarity whether a reply answers a question: "Two years." answers how long a loan runs, although it does
- * not mention loans.
- */
+/** Decides by similarity whether a reply answers a question: "Two years." answers how long a loan runs. */
 function isNear(question: Float32Array | null, reply: Float32Array | null): boolean {
   return question !== null && reply !== null && cosineSimilarity(question, reply) >= answersFrom;
 }
@@ -158,10 +152,7 @@ const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we shou
 const announcement = String.raw`\b(?:changing|to change|switching|on) (?:the |another |a different |an unrelated |a totally different )?(?:subjects?|topics?|note)\b[\s,:.—–-]{0,9}(?:to\s+)?`;
 const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');
 
-/**
- * Returns the new topic of "Forget the loan, let's talk about football": "football". Null if the text announces no
- * change of topic.
- */
+/** Returns "football" for "Forget the loan, let's talk about football"; null if no change of topic is announced. */
 export function newTopicAfterTopicSwitch(text: string): string | null {
   const cue = [...text.matchAll(switchCues)].at(-1);
   if (!cue) return null;

@@ -125,10 +125,7 @@ const calibrations: readonly AlignmentCalibration[] = fitted;
 
 export const modelsWithAlignmentCalibration: readonly string[] = calibrations.map(({ modelId }) => modelId);
 
-/**
- * Throws if the embedding model has no calibration, because scores with another model's weights would be silently
- * wrong.
- */
+/** Throws if the embedding model has no calibration: another model's weights would give wrong scores silently. */
 export function alignmentCalibrationFor(modelId: string): AlignmentCalibration {
   const calibration = calibrations.find((candidate) => candidate.modelId === modelId);
   if (calibration) return calibration;

@@ -88,10 +88,7 @@ export function createCitationMarkerRewriter<Passage>(
   }
 
   return {
-    /**
-     * Yields the rewritten reply piece by piece, each as soon as no later text can change it; the result does not
-     * depend on how the reply is split.
-     */
+    /** Yields the rewritten reply as soon as no later text can change it. The result does not depend on the pieces. */
     async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
       for await (const text of rewriteAll(pieces)) if (text !== '') yield text;
     },
@@ -103,20 +100,14 @@ export function createCitationMarkerRewriter<Passage>(
   };
 }
 
-/**
- * Removes the citation markers of an earlier reply, because their numbers would refer to other passages in a new
- * prompt.
- */
+/** Removes citation markers from an earlier reply: in a new prompt their numbers name other passages. */
 export function removeCitationMarkers(reply: string, citationCount: number): string {
   return reply.replace(marker, (original, _space, list: string) =>
     numbersOf(list).every((k) => k >= 1 && k <= citationCount) ? '' : original,
   );
 }
 
-/**
- * Returns the sentence to which a citation marker at the end of the text belongs: the current one, or the one that just
- * ended.
- */
+/** Returns the sentence to which a citation marker at the end of the text belongs, even if it just ended. */
 export function sentenceBeforeCitationMarker(text: string): string {
   const plain = text.replace(marker, '').trimEnd();
   const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
@@ -130,10 +121,7 @@ function numbersOf(list: string): number[] {
 
 export const minCitationSupport = 0.35;
 const minAttribution = 0.6;
-/**
- * Share of a statement's content words (at least three) that must occur in a passage to attribute the statement to it
- * by words.
- */
+/** Share of a statement's content words (at least three) in a passage that attributes the statement to it. */
 const minWordAttribution = 0.75;
 const minAttributedWords = 3;
 

@@ -25,10 +25,7 @@ export type Passage = {
   addressesModel?: boolean;
 };
 
-/**
- * Character that replaces the spaces of untrusted text, which marks it as data for a model (spotlighting, Hines et al.
- * 2024).
- */
+/** Replaces spaces of untrusted text, which marks it as data for a model (spotlighting, Hines et al. 2024). */
 const datamark = '\u02c6';
 
 /**

@@ -33,10 +33,7 @@ const longestLinkTarget = maxUrlLength + 250;
 /** Characters that may directly follow a link, because they close a sentence, a bracket or an emphasis. */
 const closingAfterLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
 const longestClosing = 17;
-/**
- * Matches the markers that end an emphasis; a space before them would break it. The character after them may still be
- * half of a surrogate pair.
- */
+/** Matches markers that end an emphasis, which a space before them would break. */
 const emphasisEnd = /^[*_~]{1,3}(?=[^\p{L}\p{N}\u{10000}-\u{10ffff}\ud800-\udfff*_~])/u;
 
 /** Matches the beginning of a line up to a possible code fence, including container markers (quotes, lists). */
@@ -285,10 +282,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   };
 }
 
-/**
- * True for a numbered source such as `[1]` in the middle of a line, which Markdown parsers do not read as a link
- * definition.
- */
+/** True for a numbered source such as `[1]` within a line, which Markdown does not read as a link definition. */
 function isNumberedSource(line: string): boolean {
   const source = line.lastIndexOf('[');
   if (source < 0 || !/^\[\d[\d, ]*$/.test(line.slice(source))) return false;

@@ -10,10 +10,7 @@ export const maxUrlLength = 2_048;
  */
 const maxJoinedAddresses = 16;
 
-/**
- * Extracts the URLs from a text, except too long ones and, of URLs that are joined without a space, those after the
- * 16th.
- */
+/** Extracts the URLs of a text, except too long ones and those after the 16th that are joined without a space. */
 export function extractUrls(text: string): string[] {
   const addresses: string[] = [];
   let runEnd = 0;
@@ -39,10 +36,7 @@ export function findEndOfContinuedUrl(text: string, index: number): number {
   return index + lengthAt(addressRest, text, index);
 }
 
-/**
- * Removes punctuation and closing brackets from the end of a URL. A regular expression would take quadratic time for a
- * long run of them.
- */
+/** Removes closing punctuation from a URL; a regular expression would take quadratic time for a long run of it. */
 export function trimClosingPunctuation(address: string): string {
   let end = address.length;
   while (closing.has(address[end - 1] ?? '')) end -= 1;
@@ -54,10 +48,7 @@ function lengthAt(pattern: RegExp, text: string, index: number): number {
   return pattern.exec(text)?.[0].length ?? 0;
 }
 
-/**
- * Whether one of the texts contains exactly this URL. Only the scheme `http(s)://` and a trailing slash may be missing
- * or added.
- */
+/** Whether a text contains exactly this URL; only `http(s)://` and a trailing slash may differ. */
 export function isUrlInTexts(address: string, texts: readonly string[]): boolean {
   const asked = bare(address);
   return asked !== '' && texts.some((text) => text.includes(asked) && namesIn(text).has(asked));

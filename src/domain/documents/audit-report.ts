@@ -1,7 +1,4 @@
-/**
- * Passes of the storage audit, in order: orphaned vectors (`points`) are deleted before incomplete `documents` are
- * ingested again.
- */
+/** Stages of the store audit in order: orphaned `points` are deleted before incomplete `documents` are re-ingested. */
 const storageAuditPasses = ['points', 'documents', 'blobs', 'deletions'] as const;
 
 export type StoreAuditStage = (typeof storageAuditPasses)[number];
@@ -30,10 +27,7 @@ export type StoreAuditFindingKind = (typeof storeAuditFindingKinds)[number];
  */
 type AuditFindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
 
-/**
- * @returns the maximum number of orphans on an audited page; if there are more, none is deleted without an operator's
- * `--force`
- */
+/** Maximum orphans on a page: if there are more, none is deleted without an operator's `--force`. */
 export function maxOrphanDeletions(checked: number): number {
   return Math.max(20, checked / 20);
 }

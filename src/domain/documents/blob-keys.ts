@@ -1,17 +1,11 @@
 const blobKeyPattern = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/[\w-]+$/;
 
-/**
- * Blob key of a document's original file. Documents of an organization with the same content share it. `sha256` is
- * lower-case hex.
- */
+/** Blob key of an original. An organization's documents with the same content share it. `sha256`: lower-case hex. */
 export function originalBlobKey(orgId: string, sha256: string): string {
   return `${orgId}/${sha256}`;
 }
 
-/**
- * @returns the organization of a blob key; null if this service did not create the key. Older keys end with a UUID
- * instead of a hash.
- */
+/** Returns null if this service did not create the key. Older keys end with a UUID instead of a hash. */
 export function organizationOfBlobKey(blobKey: string): string | null {
   return blobKeyPattern.exec(blobKey)?.[1] ?? null;
 }

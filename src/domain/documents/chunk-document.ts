@@ -76,10 +76,7 @@ export function chunkContextExcerpt(body: string, position: number, maxLength: n
   return `${body.slice(0, head)}${gap}${body.slice(from, from + reach)}`.toWellFormed();
 }
 
-/**
- * Cleans the chunk context that a model wrote: one line without labels, quotes and delimiters, at most {@link
- * maxChunkContextTokens}. May be empty.
- */
+/** Makes one line of at most {@link maxChunkContextTokens} without labels and quotes. May be empty. */
 export function cleanChunkContext(answer: string, deps: { tokens: TokenCounter }): string {
   const bare = removeInvisibleCharacters(answer)
     .replace(/<<[^<>]*>>/g, ' ')
@@ -92,10 +89,7 @@ export function cleanChunkContext(answer: string, deps: { tokens: TokenCounter }
   return (sentences.length * 2 >= whole.length ? sentences : whole).trim();
 }
 
-/**
- * Input of chunking. `pageMap` holds the offset of each page in the body; null for a format without pages. `contexts`
- * are the chunk contexts that a model wrote, in order.
- */
+/** `pageMap`: offset of each page in the body, null without pages. `contexts`: chunk contexts by a model, in order. */
 export type ChunkingInput = {
   documentName: string;
   body: string;

@@ -205,8 +205,7 @@ type SemanticChunking = { method: 'semantic'; targetTokens: number; overlapToken
 const minUnits = 8;
 const breakPercentile = 0.95;
 /**
- * Maximum number of characters before and after the start of a sentence in its semantic window. Every embedding service
- * accepts texts of twice this length.
+ * Maximum characters of a semantic window on each side of a sentence's start; every embedder accepts both together.
  */
 const windowReach = 4_000;
 

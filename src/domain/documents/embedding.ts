@@ -1,7 +1,4 @@
-/**
- * Id of a vector space. Shortened vectors of a model form another space than full ones: `model@256` are vectors of
- * `model` with 256 dimensions.
- */
+/** Id of a vector space. Shortened vectors form their own: `model@256` are vectors of `model` with 256 dimensions. */
 export function embeddingSpaceId(model: string, dimensions: number | null): string {
   return dimensions === null ? model : `${model}@${dimensions}`;
 }

@@ -273,8 +273,7 @@ const imageTypes: Record<string, string> = {
 };
 
 /**
- * Guesses the format from the file name and the client's media type, until the content has been inspected.
- * @returns null if the name and the media type are both unknown
+ * Guesses the format by file name and client's media type until the content is inspected. Null if both are unknown.
  */
 export function guessSourceFormat(file: { fileName: string; mediaType: string | null }): SourceFormat | null {
   const extension = fileExtension(file.fileName);

@@ -21,10 +21,7 @@ export function estimatedPageCount(charCount: number): number {
   return charCount === 0 ? 0 : pageNumberAt(null, charCount - 1);
 }
 
-/**
- * Number of words per run when pages are aligned with a text: shorter runs repeat in tables, longer ones are broken by
- * footnotes and hyphenation.
- */
+/** Words per run when pages are aligned: shorter runs repeat in tables, longer ones are broken by footnotes. */
 const runLength = 4;
 /** Number of words at the top of a page in which a run is searched that also occurs in the text. */
 const wordsOfTop = 120;
@@ -144,10 +141,7 @@ function inOrder(anchors: Anchor[]): Anchor[] {
   return chosen.reverse();
 }
 
-/**
- * Moves from the anchor towards the top of its page while the words of page and body agree; a running header ends the
- * agreement.
- */
+/** Returns where the page begins in the body: walks back from a shared run of words while both texts agree. */
 function topOf(anchor: Anchor, firstWord: number, inPages: number[], inBody: number[]): number {
   let { inPages: place, inBody: top } = anchor;
   while (place > firstWord && top > 0 && inPages[place - 1] === inBody[top - 1]) {

@@ -62,10 +62,7 @@ export const maxChunksOfSmallDocument = 64;
 /** Bytes per token of English text. Other languages have fewer, so this underestimates their tokens. */
 const bytesPerToken = 4;
 
-/**
- * True for formats that need no conversion. All others are converted in a separate process, whose failures operators
- * need to see as a separate step.
- */
+/** True for formats without conversion. Others are converted in a separate process, as a step that operators see. */
 export function isPlainTextFormat(format: string | null): boolean {
   return format === 'text' || format === 'markdown' || format === 'code';
 }

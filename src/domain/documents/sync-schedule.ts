@@ -1,7 +1,4 @@
-/**
- * Sync schedule of a connection, as in the API and the database. `cron` is in UTC; either the cron expression or the
- * interval is set.
- */
+/** Sync schedule as in the API and the database. `cron` is in UTC; either it or the interval is set. */
 export type SyncConfig = {
   enabled: boolean;
   interval_minutes?: number | undefined;

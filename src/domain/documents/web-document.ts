@@ -6,10 +6,7 @@ const maxNameLength = 255;
 const secretParameter =
   /(?:credential|hmac|key|key_?id|password|secret|signature|ticket|token)s?$|^(?:auth|authorization|bearer|code|jwt|otp|pass|pwd|session|session_?id|sid|sig)$|^x-(?:amz|goog)-/i;
 
-/**
- * @returns the URL that readers of an imported document may see: without user, password, fragment and query parameters
- * that grant access
- */
+/** URL that readers may see: without user, password, fragment and query parameters that grant access. */
 export function publicSourceUrl(asked: string): string {
   const url = new URL(asked);
   url.username = '';

@@ -4,10 +4,7 @@ import { signTestPValue } from './statistics.ts';
 
 export type WinningSide = ComparedVersionSide | 'tie';
 
-/**
- * Result of comparing two replies on one axis, combined from both orders of the replies. In `rationale`, reply A is the
- * version's and reply B the baseline's.
- */
+/** Comparison on one axis, from both orders. In `rationale`, reply A is the version's and B the baseline's. */
 type AxisComparison = {
   axis: ReplyScoreAxis;
   label: string;
@@ -48,10 +45,7 @@ export function compareScoresByAxis(
   });
 }
 
-/**
- * Combines the judge's verdicts on one axis, one for each order of the replies. A side wins only if it wins in both
- * orders, which removes position bias.
- */
+/** Combines the verdicts of both orders. A side wins only if it wins in both, which removes position bias. */
 export function combineVerdictsOfBothOrders(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparison, 'axis' | 'label'> {
   const first = winnerIn(ab.winner, { A: 'version', B: 'baseline' });
   const second = winnerIn(ba.winner, { A: 'baseline', B: 'version' });
@@ -78,10 +72,7 @@ export type ComparisonStatistics = {
   pValue: number;
   /** Share of the judge's verdicts that changed with the order of the replies, two decimals. */
   flipRate: number;
-  /**
-   * Total length of the version's replies divided by the baseline's, two decimals; null if all baseline replies are
-   * empty.
-   */
+  /** Length of the version's replies by the baseline's, two decimals. Null if all baseline replies are empty. */
   lengthRatio: number | null;
   lengthConfounded: boolean;
   conclusion: string;

@@ -3,10 +3,7 @@ import type { AxisScore, EvaluationResult, FailedJudgeCall, TestCaseResult } fro
 import { type JudgeRubric, judgeSamplingOptions, maxJudgeScore } from './rubric.ts';
 import { meanConfidenceInterval } from './statistics.ts';
 
-/**
- * Model families, recognized by parts of model names. A distilled model belongs to both families that its name
- * contains.
- */
+/** Model families by parts of model names. A distilled model belongs to both families in its name. */
 const families: readonly [family: string, names: RegExp][] = [
   ['openai', /\bgpt|\bchatgpt|\bo[134]\b|davinci|codex/],
   ['anthropic', /claude/],
@@ -32,10 +29,7 @@ const families: readonly [family: string, names: RegExp][] = [
   ['allenai', /olmo|tulu/],
 ];
 
-/**
- * True if judge and generator belong to the same model family, because judges favour texts of their own family. Models
- * of unknown families are compared by name, ignoring the provider.
- */
+/** True if judge and generator are related, because judges favour their own family. Unknown ones match by name. */
 export function isSameModelFamily(evaluator: string, generator: string): boolean {
   const own = familiesOf(evaluator);
   const others = familiesOf(generator);

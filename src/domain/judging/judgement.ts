@@ -19,10 +19,7 @@ export type ReplyOrder = (typeof replyOrders)[number];
 
 export type JudgedTextReference = { kind: 'prompt'; side: ComparedVersionSide } | { kind: 'reply'; caseIndex: number };
 
-/**
- * One call of the judge. It refers to texts instead of containing them, to keep Temporal payloads small. `sample`
- * counts from 1.
- */
+/** One call of the judge. Refers to texts, to keep Temporal payloads small. `sample` counts from 1. */
 export type JudgeCall =
   | { mode: 'plain'; text: JudgedTextReference }
   | { mode: 'anchored'; text: JudgedTextReference; axis: JudgeRubricAxis; sample: number }
@@ -57,10 +54,7 @@ function samplesOf(rubric: JudgeRubric): number[] {
   return Array.from({ length: judgeSamplingOptions[rubric].samples }, (_, index) => index + 1);
 }
 
-/**
- * Formats the name of a judge call for `failed_units` and operators: `prompt/role_clarity#2`, `baseline prompt`, `case
- * 3/relevance BA`.
- */
+/** Name of a judge call for `failed_units`: `prompt/role_clarity#2`, `baseline prompt`, `case 3/relevance BA`. */
 export function judgeCallName(unit: JudgeCall): string {
   if (unit.mode === 'pairwise') return `case ${unit.caseIndex + 1}/${unit.axis} ${unit.order}`;
   const text = textName(unit.text);
@@ -142,10 +136,7 @@ type EvaluationSubject =
   | { kind: 'version'; draftId: string; versionId: string }
   | ({ kind: 'prompt'; userId: string } & AgentPromptText);
 
-/**
- * Everything that the result of an evaluation depends on. Equal specifications of an organization share one evaluation.
- * `draw` identifies a set of generated replies; null for the first set.
- */
+/** Input of an evaluation; equal ones of an organization share a run. `draw`: null for the first set of replies. */
 export type EvaluationSpecification = SingleEvaluationSpecification | ComparisonSpecification;
 
 type Judging = {
@@ -170,10 +161,7 @@ export type ComparisonSpecification = Judging & {
   baselineGenerationModel: string;
 };
 
-/**
- * Model usage as reported by the providers. `calls` counts answers, `cached` those that came from the cache at no cost.
- * Models without a known price cost 0.
- */
+/** Usage reported by providers. `cached` calls cost nothing, nor do models without a known price. */
 export type JudgeTokenUsage = {
   calls: number;
   cached: number;

@@ -178,10 +178,7 @@ function lookUpIn({ verdicts, answers, failed }: Found) {
   };
 }
 
-/**
- * Score of one axis. `severity` and `sd` (standard deviation of the samples, two decimals) only exist for the anchored
- * rubric.
- */
+/** Score of one axis. Only the anchored rubric has `severity` and `sd` (standard deviation of the samples). */
 export type AxisScore = {
   axis: JudgeRubricAxis;
   label: string;

@@ -20,10 +20,7 @@ export function selectJudgeRubric(version: { hasParent: boolean; requested?: Jud
   return version.requested ?? (version.hasParent ? 'anchored' : 'plain');
 }
 
-/**
- * Samples per axis and their temperature, by rubric. The finer the question, the more a judge's verdicts vary between
- * calls: the mean of three samples is more reliable than one.
- */
+/** Samples per axis and temperature: a judge's verdicts vary, so the mean of three is more reliable than one. */
 export const judgeSamplingOptions: Readonly<
   Record<JudgeRubric | 'pairwise', { samples: number; temperature: number }>
 > = {
@@ -44,10 +41,7 @@ const maxScoreBySeverity: Readonly<Record<WeaknessSeverity, number>> = {
 
 const findsNothing = /\b(?:nothing|none)\b|\bno (?:\w+ )?(?:weakness|flaw|gap|addition|improvement|change)/i;
 
-/**
- * Applies the scoring rules to a verdict: the severity of the weakness limits the score, and the top score requires
- * that the judge states no weakness.
- */
+/** Limits the score by the severity of the weakness; the top score requires that no weakness is stated. */
 export function applyScoringRules(verdict: { score: number; severity: WeaknessSeverity; weakness: string }): number {
   const capped = Math.min(verdict.score, maxScoreBySeverity[verdict.severity]);
   return capped === maxJudgeScore && !findsNothing.test(verdict.weakness) ? maxJudgeScore - 1 : capped;

@@ -1,7 +1,4 @@
-/**
- * Mean score with two decimals, computed in hundredths, so that averaging the rounded scores again gives the same
- * figure. Null for an empty list.
- */
+/** Mean with two decimals, computed in hundredths: averaging it again gives the same. Null for an empty list. */
 export function meanScore(scores: readonly number[]): number | null {
   if (scores.length === 0) return null;
   const hundredths = scores.reduce((sum, score) => sum + Math.round(score * 100), 0);
@@ -51,10 +48,7 @@ export function studentTQuantile(degreesOfFreedom: number): number {
   return high;
 }
 
-/**
- * Probability P(|T| ≤ t) of Student's t as a finite sum (Abramowitz and Stegun, Handbook of Mathematical Functions,
- * 26.7.3 and 26.7.4).
- */
+/** P(|T| ≤ t) of Student's t as a finite sum (Abramowitz and Stegun, 26.7.3 and 26.7.4). */
 function withinT(t: number, degreesOfFreedom: number): number {
   const angle = Math.atan(t / Math.sqrt(degreesOfFreedom));
   const squaredCosine = Math.cos(angle) ** 2;

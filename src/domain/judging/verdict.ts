@@ -104,10 +104,7 @@ function demandOf(task: JudgeCallMaterial): string {
 
 const shownOfAnswer = 1_000;
 
-/**
- * Asks the judge again after an invalid answer. The answer is enclosed in markers like all texts, because it may repeat
- * instructions from a judged text.
- */
+/** Asks the judge again, with its invalid answer in markers: it may repeat instructions from a judged text. */
 export function judgeRepairMessages(
   question: readonly JudgeMessage[],
   answer: string,
@@ -132,10 +129,7 @@ function between({ title, text, leftOut }: TextForJudge, nonce: string): string 
 
 const maxRationaleCharacters = 600;
 const maxWeaknessCharacters = 300;
-/**
- * Maximum rationale length per axis of a plain verdict; less than for an anchored one, because one answer covers all
- * axes.
- */
+/** Maximum rationale per axis of a plain verdict, shorter than an anchored one: one answer covers all axes. */
 const maxPlainRationaleCharacters = 300;
 
 const plainList = 'scores';
@@ -150,10 +144,7 @@ const rationale = text(maxRationaleCharacters);
 /** Lists the allowed scores, because the grammars of small inference servers do not support numeric bounds. */
 const score = { type: 'integer', enum: Array.from({ length: maxJudgeScore + 1 }, (_, value) => value) };
 
-/**
- * JSON schema of a judge's answer. The rationale comes before the verdict, because a model that states its verdict
- * first only defends it.
- */
+/** JSON schema of a judge's answer. Rationale first, because a model that begins with its verdict defends it. */
 export function judgeVerdictSchema(task: JudgeCallMaterial): { name: string; schema: Record<string, unknown> } {
   switch (task.mode) {
     case 'pairwise':
@@ -295,10 +286,7 @@ function winnerOf({ winner }: Said): WinningReply {
   throw new InvalidVerdict('"winner" is not A, B or tie');
 }
 
-/**
- * Detects rationales copied from the judged text. Compares words only, because a copied verdict may differ in spaces
- * and quotes.
- */
+/** Detects rationales copied from the judged text by their words; spaces and quotes may differ. */
 function echoFinder(task: JudgeCallMaterial): IsEcho {
   const judged = textsForJudge(task).map(({ text }) => bareWords(unescaped(text)));
   return (rationale) => {
@@ -330,10 +318,7 @@ function truncated(text: string, maxCharacters: number): string {
   return [...toPostgresText(text).trim()].slice(0, maxCharacters).join('');
 }
 
-/**
- * Verdicts that need no judge call: an empty text gets 0, and equal replies are a tie.
- * @returns null if the judge has to decide
- */
+/** Verdicts without a judge: empty texts get 0, equal replies are a tie. Null if the judge has to decide. */
 export function verdictWithoutJudge(task: JudgeCallMaterial): Judgement | null {
   if (task.mode === 'pairwise') {
     const { a, b } = task.material;

@@ -21,10 +21,7 @@ export function bm25TermScore(
   return (idf * termFrequency * (BM25_K1 + 1)) / (termFrequency + norm);
 }
 
-/**
- * Number of chunks of a document that share one index row per term: few enough that the row fits into an index entry
- * (covering index).
- */
+/** Chunks of a document that share one index row per term: few enough for a covering index entry. */
 export const CHUNKS_PER_POSTING_BLOCK = 128;
 
 /** Larger term frequencies and lengths are clamped; BM25 is almost constant there. */

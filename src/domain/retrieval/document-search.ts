@@ -32,10 +32,7 @@ export function toDocumentNameQuery(key: string): DocumentNameQuery {
   return { key, words: words.map((word) => ({ word, typos: new Set(withTypos ? wordsOneEditAway(word) : []) })) };
 }
 
-/**
- * @returns the words at Damerau–Levenshtein distance 1 (Damerau 1964) in the word's own alphabets. Empty for short
- * words and words with digits, because another number is not a typo.
- */
+/** Words at Damerau–Levenshtein distance 1. Empty for short words and words with digits: numbers are no typos. */
 export function wordsOneEditAway(word: string): string[] {
   const letters = Array.from(word);
   if (letters.length < typoLength.min || letters.length > typoLength.max || /\p{N}/u.test(word)) return [];
@@ -98,10 +95,7 @@ type RankedDocument = { documentId: string; rank: number };
 
 export const maxRankedDocuments = 500;
 
-/**
- * Lowest rank by coverage of the query: a passage that covers more of it ranks above all that cover less, whatever
- * their scores.
- */
+/** Lowest rank by coverage of the query, whatever the score: more coverage always ranks above less. */
 const coverageBase = { phrase: 2 / 3, all: 1 / 3, some: 0 };
 
 /**

@@ -1,17 +1,11 @@
 import type { RagConfig, RerankerType } from '../documents/rag-config.ts';
 
-/**
- * A search hit of BM25 or of a vector search. Its score is comparable across groups of documents, because all groups
- * use one index or one model.
- */
+/** A hit of BM25 or a vector search. Scores are comparable across groups, which share an index or a model. */
 export type RetrievalHit = { id: string; score: number };
 
 type FusedHit = { id: string; score: number };
 
-/**
- * Hits in documents with the same retrieval settings. `legs` holds the hits of each search: one BM25 search for all
- * groups, one vector search per embedding model.
- */
+/** Hits of documents with equal settings. `legs`: hits of the BM25 search and of one vector search per model. */
 export type RetrievalHitsOfGroup = { rrfK: number; legs: ReadonlyMap<string, readonly RetrievalHit[]> };
 
 /** Constant of reciprocal rank fusion for scores across groups, independent of the groups' settings. */

@@ -1,7 +1,4 @@
-/**
- * Returns the exact number of tokens of `text.slice(start, end)`. Cheap for any slice, because the text is tokenized
- * once. Offsets are UTF-16 code units.
- */
+/** Counts the tokens of `text.slice(start, end)` (UTF-16 units). Cheap, because the text is tokenized once. */
 export type CountTokensOfSlice = (start: number, end: number) => number;
 
 export type TokenCounter = {

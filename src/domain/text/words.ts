@@ -1,7 +1,4 @@
-/**
- * A stemmed word of a text in lower case. `isStopWord` marks function words: phrase search needs them, scoring ignores
- * them.
- */
+/** A stemmed word in lower case. Stop words are function words, which only phrase search needs. */
 export type StemmedTerm = { stem: string; isStopWord: boolean };
 
 export type AnalyzeText = (text: string) => StemmedTerm[];

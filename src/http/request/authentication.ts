@@ -8,10 +8,7 @@ import type { Caller, IdentityProvider, SignInAttempt, SignInRequest, VerifiedId
 const actorMaxAgeMs = 2_000;
 const maxCachedActors = 10_000;
 
-/**
- * The user behind a valid access token. `actorNow` reads the user's current rights, even after the token has expired;
- * it throws `invalid_token` after the session has ended.
- */
+/** User of an access token. `actorNow` reads current rights; throws `invalid_token` after the session's end. */
 type AuthenticatedUser = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
 
 export type BearerAuthenticator = (authorization: string | undefined) => Promise<AuthenticatedUser>;
@@ -23,15 +20,9 @@ type TokenCheckDeps = {
   onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
-/**
- * Rights are read from Postgres and not from the token, and cached for `actorMaxAgeMs`, so that a logout or a revoked
- * role takes effect within seconds.
- */
+/** Rights come from Postgres, cached for `actorMaxAgeMs`, so that a logout or revoked role works in seconds. */
 function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
-  /**
-   * Cached rights of one session. `lookUp` is the database query, which concurrent requests share; `actor` is its
-   * result, undefined while it runs.
-   */
+  /** Cached rights of a session. Concurrent requests share the query `lookUp`; `actor` is its result. */
   type Session = { lookUp: Promise<Actor | null>; actor?: Actor | null };
   const sessions = new LRUCache<string, Session>({
     max: maxCachedActors,

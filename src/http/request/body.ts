@@ -133,10 +133,7 @@ function isSchema(schema: unknown): schema is Schema {
 }
 
 export type ReceivedBody = {
-  /**
-   * Returns what makes two requests with the same `Idempotency-Key` equal: the fields as sent, without secrets, and the
-   * hash of the file.
-   */
+  /** What makes requests with one `Idempotency-Key` equal: fields without secrets, and the hash of the file. */
   identity: () => unknown;
   hasSecrets: () => boolean;
   parse: () => unknown;

@@ -43,10 +43,7 @@ export function createETag(body: string, version?: number): string {
   return `"${prefix}${hash('sha256', body, 'base64url').slice(0, 22)}"`;
 }
 
-/**
- * Returns whether an `If-None-Match` header contains the ETag. Ignores the `W/` of weak tags, because compressing
- * proxies add it.
- */
+/** Whether an `If-None-Match` contains the ETag. Ignores `W/`, which compressing proxies add. */
 export function matchesETag(header: string, tag: string): boolean {
   if (header.trim() === '*') return true;
   const opaque = (text: string) => text.trim().replace(/^W\//, '');

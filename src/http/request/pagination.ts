@@ -10,10 +10,7 @@ export const keysetQuery = {
   cursor: z.string().min(1).max(1_000).optional(),
 };
 
-/**
- * Encodes and decodes signed page cursors. `list` identifies a list and its filters; `decode` throws `invalid_cursor`
- * for a cursor of another list.
- */
+/** Signed page cursors. `decode` throws `invalid_cursor` for a cursor of another list or other filters. */
 export type CursorCodec = {
   encode(position: ListPosition | null, list: unknown): string | null;
   decode(cursor: string | undefined, list: unknown): ListPosition | null;

@@ -84,10 +84,7 @@ export function seeOtherRedirectAnswer(location: string): EmptyAnswer<303> {
   return { kind: 'empty', status: 303, headers: { Location: location } };
 }
 
-/**
- * Creates a response of Server-Sent Events, which ends when `run` ends. An unexpected error of `run` ends it with an
- * `error` event.
- */
+/** Responds with Server-Sent Events until `run` ends. An unexpected error of it ends them with an `error` event. */
 export function eventStreamAnswer(
   run: (events: ServerSentEventSink) => Promise<void>,
   options: { headers?: AnswerHeaders; isWatch?: boolean } = {},
@@ -95,10 +92,7 @@ export function eventStreamAnswer(
   return { kind: 'events', status: 200, run, isWatch: options.isWatch ?? false, headers: options.headers ?? {} };
 }
 
-/**
- * Creates a response whose content is generated while it is sent, without `ETag` and `Range`. If the generator fails
- * midway, the connection is closed.
- */
+/** Responds with content that is generated on the way. If the generator fails, the connection is closed. */
 export function downloadAnswer(made: Pick<DownloadAnswer, 'fileName' | 'mediaType' | 'content'>): DownloadAnswer {
   return { kind: 'download', status: 200, ...made, headers: {} };
 }
@@ -107,10 +101,7 @@ export function fileAnswer(content: FileContent): FileAnswer {
   return { kind: 'file', status: 200, content, headers: {} };
 }
 
-/**
- * An event stream whose handler has finished. It stays open until `end` is called, so that its events can be stored for
- * an `Idempotency-Key` first.
- */
+/** A finished event stream that stays open until its events are stored for an `Idempotency-Key`. */
 type SentStream = { end: () => void };
 
 type AnswerSender = {

@@ -3,10 +3,7 @@ import { appError } from '#src/errors.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 
 const heartbeatMs = 15_000;
-/**
- * Limits for slow clients of an event stream. A client that reads nothing for `stallMs` or has more than
- * `maxBufferedBytes` of unsent data is disconnected; it can resume the stream.
- */
+/** Disconnects slow clients: nothing read for `stallMs`, or too much unsent data. They can resume the stream. */
 const stallMs = 30_000;
 const maxBufferedBytes = 256 * 1024;
 const reconnectMs = 3_000;
@@ -90,10 +87,7 @@ function drained(res: ServerResponse): Promise<void> {
   });
 }
 
-/**
- * Interval for checking whether the sessions of open streams have ended; a stream of a revoked session ends within five
- * seconds.
- */
+/** Interval of session checks; a stream of a revoked session ends within five seconds. */
 const defaultCheckMs = 2_000;
 
 type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
@@ -102,10 +96,7 @@ type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
 export type EventStreamRegistry = {
   open(res: ServerResponse, facts?: StreamFacts): OpenEventStream;
   count(): number;
-  /**
-   * For a shutdown: closes watches, waits up to `timeoutMs` for other streams, then closes the rest with an `error`
-   * event.
-   */
+  /** For a shutdown: closes watches, waits up to `timeoutMs` for others, then ends the rest with `error`. */
   drain(timeoutMs: number): Promise<void>;
 };
 

@@ -48,10 +48,7 @@ export function problemHeaders(error: AppError, hadToken: boolean): Record<strin
   return headers;
 }
 
-/**
- * Converts any thrown value to an AppError. `isOutage` recognizes an unreachable database; unexpected errors become
- * `internal_error`.
- */
+/** Converts any thrown value. `isOutage` recognizes an unreachable database; others become `internal_error`. */
 export function toAppError(error: unknown, isOutage: (error: unknown) => boolean): AppError {
   if (error instanceof AppError) return error;
   if (isOutage(error)) return appError('service_unavailable', { cause: error });

@@ -198,10 +198,7 @@ export function createDispatcher(deps: DispatchDeps) {
     });
   }
 
-  /**
-   * Runs a request with an `Idempotency-Key`. Returns a function that sends the response, or ends an event stream that
-   * was already sent.
-   */
+  /** Runs a request with an `Idempotency-Key`. Returns what sends the response or ends its event stream. */
   async function answerOnce(
     req: Request,
     res: AppResponse,
@@ -245,10 +242,7 @@ export function createDispatcher(deps: DispatchDeps) {
   return dispatch;
 }
 
-/**
- * Reads `If-Match` of a PATCH or PUT; other methods ignore the header. Throws `precondition_failed` if the resource has
- * no version.
- */
+/** Reads `If-Match` of a PATCH or PUT. Throws `precondition_failed` if the resource has no version. */
 function expectedVersionsOf({ method, takesIfMatch }: HttpRoute, req: Request): VersionsOfIfMatch {
   const expected = method === 'patch' || method === 'put' ? parseIfMatch(req.get('if-match')) : null;
   if (expected !== null && !takesIfMatch) {
@@ -304,10 +298,7 @@ function readIdempotencyKey(header: string | string[] | undefined): string | und
   throw appError('malformed_request', { detail: 'Idempotency-Key must have 1 to 255 visible ASCII characters.' });
 }
 
-/**
- * Hashes a request with a secret key (HMAC): a plain hash in the database could be used to verify guesses of the
- * request's content.
- */
+/** Hashes a request with a secret key (HMAC): plain hashes would let readers of the database verify guesses. */
 export function fingerprintRequest(key: Buffer, request: unknown): string {
   return createHmac('sha256', key).update(canonicalJson(request)).digest('hex');
 }

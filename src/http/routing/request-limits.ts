@@ -82,17 +82,11 @@ function subjectOf(by: RateLimitRule['by'], { ip, userId, email }: RateLimitSubj
 
 type Kind = 'requests' | 'streams' | 'uploads';
 
-/**
- * Maximum numbers per process. An event stream needs about 30 KB of memory; an upload needs about 300 KB, and with S3
- * its size in the temporary folder.
- */
+/** Limits per process. A stream needs 30 KB of memory; an upload 300 KB, and with S3 its size in temporary files. */
 const PROCESS_LIMITS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
 /** Browsers send six concurrent requests over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
 const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
-/**
- * Share of a process's slots that every organization may use. The rest is reserved for organizations that use fewer
- * than `RESERVED_PER_ORGANIZATION` slots.
- */
+/** Share of a process's slots for all organizations; the rest is for those below `RESERVED_PER_ORGANIZATION`. */
 const UNRESERVED_PART = 3 / 4;
 const RESERVED_PER_ORGANIZATION = 4;
 const RETRY_AFTER_SECONDS = 5;
@@ -100,10 +94,7 @@ const PROCESS = '';
 
 const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams', uploads: 'uploads' };
 
-/**
- * Limits the concurrent requests, event streams and uploads of a user and of an organization. Streams do not count as
- * requests; uploads count as both. Null disables a limit.
- */
+/** Limits concurrent requests, event streams and uploads (which also count as requests). Null: no limit. */
 export function createConcurrencyLimiter(
   limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
 ) {
@@ -116,8 +107,7 @@ export function createConcurrencyLimiter(
 
   return {
     /**
-     * Takes a slot and returns the function that releases it. Throws `rate_limited`, or `service_unavailable` if the
-     * process is full.
+     * Takes a slot; the result releases it. Throws `rate_limited`, or `service_unavailable` if the process is full.
      */
     take(kind: Kind, { userId, orgId }: Pick<Actor, 'userId' | 'orgId'>): () => void {
       const open = openOf[kind];

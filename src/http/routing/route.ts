@@ -121,10 +121,7 @@ type RouteFacts = {
   summary: string;
   /** `isSafe: false` marks a GET with side effects: it rejects HEAD, which link scanners send. */
   isSafe?: false;
-  /**
-   * Allows `If-Match` for a PATCH or PUT of a resource that has a version. The GET of that resource must respond with
-   * `okAnswerWithVersion`.
-   */
+  /** Allows `If-Match` for a PATCH or PUT. The resource's GET must respond with `okAnswerWithVersion`. */
   takesIfMatch?: true;
   /** An idempotent route supports `Idempotency-Key`: it creates one resource, under `newId`. */
   idempotent?: true;
@@ -163,10 +160,7 @@ export type HttpRoute = RouteFacts & {
   handle(context: RouteContext<RouteAccess, unknown, unknown, unknown>): Promise<HttpAnswer> | HttpAnswer;
 };
 
-/**
- * Declares an endpoint. Validation, types and OpenAPI come from the same object: a response of `handle` that
- * `responses` does not declare does not compile.
- */
+/** Declares an endpoint. Responses of `handle` that `responses` does not declare do not compile. */
 export function defineRoute<
   WhoMayCall extends RouteAccess,
   const Spec extends Responses,
@@ -188,10 +182,7 @@ export function isEventStreamRoute({ method, responses }: HttpRoute): boolean {
   return method === 'get' && ok !== undefined && 'contentType' in ok && ok.contentType === 'text/event-stream';
 }
 
-/**
- * Returns all error codes of a route: its `errors` and those that follow from its access, body and method. OpenAPI
- * lists them, and the test client accepts no others.
- */
+/** All error codes of a route, also those of its access, body and method. OpenAPI and test client use them. */
 export function errorCodesOfRoute(route: HttpRoute): ReadonlySet<ErrorCode> {
   return new Set<ErrorCode>([
     ...(route.errors ?? []),
@@ -211,10 +202,7 @@ export function errorCodesOfRoute(route: HttpRoute): ReadonlySet<ErrorCode> {
   ]);
 }
 
-/**
- * Returns whether the route can respond with 403. A user who may not read a resource gets 404; a user who may read but
- * not change it gets 403.
- */
+/** Whether a route can give 403: for a user who may read but not change a resource. Unreadable ones give 404. */
 function isRefusable(access: RouteAccess): boolean {
   return access !== 'public' && access !== 'user' && !access.endsWith(':read');
 }

@@ -19,10 +19,7 @@ type CodecAppDeps = {
   logger: Logger;
 };
 
-/**
- * Maximum size of a request to the codec server: one page of a workflow history, which Temporal limits to 4 MB, encoded
- * as base64.
- */
+/** Maximum request to the codec server: one page of workflow history (4 MB by Temporal) as base64. */
 const bodyLimitBytes = 16 * 1024 * 1024;
 
 /** `payloads` is optional, because Temporal sends none for queries without arguments. */

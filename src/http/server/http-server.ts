@@ -12,10 +12,7 @@ const portErrors: Readonly<Record<string, string>> = {
 };
 const hostErrors = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'];
 
-/**
- * Starts listening on host and port. Throws ConfigError if the server cannot listen; `settings` are the names of the
- * two settings for the message.
- */
+/** Starts listening. Throws ConfigError on failure, with `settings`, the names of the host and port settings. */
 export async function listenOnPort(
   server: NetServer,
   { host, port }: { host: string; port: number },
@@ -35,10 +32,7 @@ export async function listenOnPort(
 
 const localHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
-/**
- * Returns whether the `Host` header names this machine. Not true for DNS rebinding attacks, and for proxied requests
- * that keep their `Host`.
- */
+/** Whether `Host` names this machine. False for DNS rebinding and for proxied requests that keep their `Host`. */
 export function isSentToLocalHost({ host }: IncomingHttpHeaders): boolean {
   return localHost.test(host ?? '');
 }
@@ -109,10 +103,7 @@ const LINGER_MS = 1_000;
 export type GracefulServer = {
   /** Sends `Connection: close` with every further response, so that load balancers connect to another process. */
   announce(): void;
-  /**
-   * Accepts no new connections. Resolves when all requests have ended (they are aborted after `timeoutMs`) and no
-   * request has arrived on an open connection for `lingerMs`.
-   */
+  /** Stops accepting. Resolves when requests have ended (aborted at `timeoutMs`) and none came for `lingerMs`. */
   close(timeoutMs: number, lingerMs?: number): Promise<void>;
 };
 

@@ -13,10 +13,7 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 type JsonSchemas = {
   components: Record<string, unknown>;
-  /**
-   * Converts a schema to JSON Schema. `io` is `input` for requests and `output` for responses; `owner` is the name
-   * prefix of shared parts without an id.
-   */
+  /** Converts to JSON Schema: `io` is the direction, `owner` the name prefix of shared parts without an id. */
   convert(schema: z.ZodType, io: 'input' | 'output', owner: string): JsonSchema;
 };
 
@@ -244,10 +241,7 @@ function describeProblems(route: HttpRoute) {
   );
 }
 
-/**
- * The OpenAPI document is created at the first request, because creating it takes 0.1 s, which would delay the start of
- * a process.
- */
+/** The document is created at the first request: it takes 0.1 s, which would delay the start of a process. */
 export function openApiRoutes(createDocument: () => OpenApiDocument): HttpRoute[] {
   let document: OpenApiDocument | undefined;
   return [

@@ -14,10 +14,7 @@ import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service
 import type { Agent, AgentUpdate, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
-/**
- * Default numbers of consecutive user messages: off-topic ones that start a drift of the chat, and on-topic ones that
- * end it.
- */
+/** Default numbers of consecutive messages: off-topic ones start a drift, on-topic ones end it. */
 const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
 
 type PublishInput = {

@@ -49,10 +49,7 @@ export const previousRoundRowShape = defineRowShape({
   ...storedRoundTextsRowShape.columns,
   isRefusal: booleanColumn(),
 });
-/**
- * The last scored round before the one that is being scored. A message may be a follow-up, so it is scored together
- * with the texts of this round.
- */
+/** The last scored round before the one to score, whose message may follow up on it. */
 export type PreviousRound = SqlRow<typeof previousRoundRowShape>;
 
 export const earlierScoredRoundRowShape = defineRowShape({

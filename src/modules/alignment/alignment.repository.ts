@@ -94,10 +94,7 @@ export function createAlignmentRepository(db: Knex) {
       await ChatModel.table(db).where({ orgId, id: chatId }).forUpdate().first('id');
     },
 
-    /**
-     * Returns false and stores nothing if the round already has scores, or if an older round, on whose scores they
-     * depend, has none.
-     */
+    /** Returns false, storing nothing, if the round has scores or an older round, on which they depend, has none. */
     async storeScore({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<boolean> {
       const updated = await RoundModel.query(db)
         .where({ orgId, chatId, round, status: 'complete', scoredAt: null })
@@ -130,10 +127,7 @@ export function createAlignmentRepository(db: Knex) {
       return queryRows(db, storedRoundTextsRowShape, query);
     },
 
-    /**
-     * Lists all scored rounds of a chat in order. Older scorer versions stored no score of a refusal; such refusals get
-     * the score 1.
-     */
+    /** Lists scored rounds in order. Refusals without a score, from older scorer versions, get 1. */
     listScores({ orgId, chatId }: ChatKey) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })
@@ -246,10 +240,7 @@ export function createAlignmentRepository(db: Knex) {
       );
     },
 
-    /**
-     * Lists chats with an unscored round whose scoring job has ended, longest waiting first. Omits chats whose job was
-     * cancelled; the next message queues them again.
-     */
+    /** Lists chats with unscored rounds and no open job, longest waiting first. Cancelled jobs stay cancelled. */
     listOverdue(limit: number) {
       return queryRows(
         db,

@@ -31,11 +31,7 @@ export function createAlignmentService(deps: {
   const { db, rounds, chatModel, jobs } = deps;
   const repository = createAlignmentRepository(db);
 
-  /**
-   * Scores the oldest unscored round of a chat.
-   * @returns undefined if no round is unscored; null if another worker scored the round first or rescored the round
-   * before it
-   */
+  /** Scores the oldest unscored round. Undefined if there is none; null if another worker changed the scores first. */
   async function scoreOldest(chat: ChatToScore, options: ScoringOptions): Promise<StoredRound | null | undefined> {
     const waiting = await repository.findOldestUnscored(chat);
     if (waiting === undefined) return undefined;
@@ -94,10 +90,7 @@ export function createAlignmentService(deps: {
       if (title !== null) await repository.nameChat(input, title);
     },
 
-    /**
-     * Ends the job as succeeded, unless another round was completed meanwhile; that round has signalled the workflow
-     * again.
-     */
+    /** Ends the job, unless another round was completed meanwhile, which has signalled the workflow again. */
     async recordSuccess(input: ScoreAlignmentInput): Promise<void> {
       await db.transaction(async (trx) => {
         const chat = createAlignmentRepository(trx);
@@ -125,10 +118,7 @@ export function createAlignmentService(deps: {
 }
 
 const maxTitleCharacters = 80;
-/**
- * Maximum characters of the first message that are sent to the model; its beginning is enough for a title, and a pasted
- * document would cost too many tokens.
- */
+/** Characters of the first message for a title: its beginning is enough, and a pasted document would cost too much. */
 const maxMessageCharacters = 4_000;
 const maxTitleTokens = 40;
 
@@ -154,10 +144,7 @@ export async function proposeChatTitle(
   return cleanTitle(text);
 }
 
-/**
- * Reduces a model's answer to a one-line title without quotation marks, headings, URLs and markup. All readers of a
- * chat see its title in lists, so a title must not contain links.
- */
+/** Reduces a model's answer to a plain one-line title: all readers of the chat see it, so it must not hold links. */
 function cleanTitle(text: string): string | null {
   const [line = ''] = removeLinks(removeInvisibleCharacters(text))
     .trim()

@@ -10,10 +10,7 @@ import { AppError, appError } from '#src/errors.ts';
 import type { ChatModel, Embedder } from '#src/ports/models.ts';
 import type { ChatToScore, PreviousRound, RoundMeasurement, StoredRoundTexts } from './alignment.model.ts';
 
-/**
- * Maximum agents whose anchor vectors are cached, a few hundred vectors each. Loading an agent again costs one call of
- * the embedder.
- */
+/** Agents whose anchor vectors are cached, a few hundred each. Loading costs one call of the embedder. */
 const maxCachedAgents = 200;
 
 type AgentAnchors = (
@@ -48,10 +45,7 @@ function createAgentAnchors(deps: { embedder: Embedder; analyze: AnalyzeText }):
   };
 }
 
-/**
- * `byWords` says which embedder failures lead to scoring by words alone: all of them, those that a retry cannot
- * resolve, or only the rejection of a text.
- */
+/** `byWords`: embedder failures that lead to scoring by words alone: all, lasting ones, or only a rejected text. */
 type MeasureOptions = { byWords: 'always' | 'unless_transient' | 'if_rejected'; signal: AbortSignal };
 
 export type RoundMeasurer = {
@@ -134,10 +128,7 @@ export function createRoundMeasurer(deps: {
   };
 }
 
-/**
- * Rejects vectors with another number of dimensions: they come from another model, and their scores would be wrong
- * without an error.
- */
+/** Rejects vectors of other dimensions, which come from another model: their scores would be silently wrong. */
 function ofDimensions({ model, embed }: Embedder, dimensions: number): Embedder {
   return {
     model,

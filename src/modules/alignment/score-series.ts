@@ -20,10 +20,7 @@ import {
 import { createAlignmentRepository } from './alignment.repository.ts';
 import type { RoundMeasurer } from './round-measurer.ts';
 
-/**
- * Number of earlier rounds from which a chat's alignment state is computed. It is enough, because a streak of off-topic
- * rounds is pruned from the history long before it is this long.
- */
+/** Earlier rounds that determine a chat's alignment state. Longer off-topic streaks are pruned before. */
 export const maxEarlierRounds = 50;
 
 /**
@@ -83,10 +80,7 @@ function messageIds(round: number): string[] {
   return [`${round}:user`, `${round}:assistant`];
 }
 
-/**
- * Recomputes the scores of all rounds of a chat. `measuredAnew` has new measurements by round, which replace stored
- * ones.
- */
+/** Recomputes a chat's scores. `measuredAnew`: new measurements by round, which replace stored ones. */
 export function recomputeRoundScores(
   stored: readonly StoredRoundScore[],
   measuredAnew: ReadonlyMap<number, RoundMeasurement>,
@@ -115,10 +109,7 @@ function measuredOf({ scorerVersion, scoreSource, userScore, agentScore, neutral
   return { scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading };
 }
 
-/**
- * Maximum rounds that are rescored in one step. They occupy the embedder, which other chats need too, for a second or
- * two.
- */
+/** Rounds rescored in one step, which occupies the embedder for a second or two; other chats need it too. */
 const roundsPerStep = 20;
 /** Time limit of a rescoring step, in case a chat model decides doubtful scores in each round. */
 const stepMs = 30_000;
@@ -182,10 +173,7 @@ async function measureOutdated(
   return { byRound, isLast: listed.length < roundsPerStep && byRound.size === listed.length };
 }
 
-/**
- * Scorer version that marks rounds for another measurement, because rescoring has changed whether the round before them
- * is a refusal.
- */
+/** Marks rounds for another measurement, because rescoring changed whether the round before is a refusal. */
 const misreadVersion = 'misread';
 
 /** Returns the rounds whose previous round has become a refusal or is no longer one. */

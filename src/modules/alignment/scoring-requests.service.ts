@@ -11,10 +11,7 @@ const rescoredAtOnce = 20;
 
 export type ChatScoringQueueService = ReturnType<typeof createChatScoringQueueService>;
 
-/**
- * Queues chats for the workflow `scoreAlignment`. The queue is the set of complete rounds without scores, so missing or
- * repeated signals do no harm.
- */
+/** Queues chats for `scoreAlignment`. It reads unscored rounds, so lost or repeated signals do no harm. */
 export function createChatScoringQueueService(deps: {
   db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'enqueueAll' | 'dispatch'>;
@@ -56,10 +53,7 @@ export function createChatScoringQueueService(deps: {
     requestScoring,
     nudge,
 
-    /**
-     * Queues chats with unscored rounds whose scoring job has ended, and some of the chats that wait for rescoring. Run
-     * by the sweeper.
-     */
+    /** Queues chats with unscored rounds and no open job, and some that wait for rescoring. Run by the sweeper. */
     async requeueOverdue(): Promise<void> {
       for (const chat of await repository.listOverdue(overdueBatch)) await requestScoring(db, chat, null);
       const due = await repository.listRescoringDue(rescoredAtOnce);
@@ -69,10 +63,7 @@ export function createChatScoringQueueService(deps: {
       );
     },
 
-    /**
-     * Requests rescoring of chats that have rounds of another scorer version. Returns how many chats wait for
-     * rescoring.
-     */
+    /** Requests rescoring of rounds of another scorer version. Returns how many chats wait for it. */
     async requestRescoring(orgId: string | null): Promise<number> {
       // Chats are marked in batches, because new messages wait while their chat is locked.
       let after: string | undefined = NIL;

@@ -23,10 +23,7 @@ import type { ChatModel, Embedder, ModelMessage, TopicWordIndex } from '#src/por
 /** Maximum characters of a malformed model answer that are sent back to the model for correction. */
 const maxRepairedCharacters = 4_000;
 
-/**
- * Asks a chat model for anchor words, and asks again if the first answer contains no list. Returns unvalidated words;
- * at the timeout, returns the words received so far.
- */
+/** Asks a chat model for anchor words, twice if needed. At the timeout, returns the words received so far. */
 export async function proposeAnchorWords(
   chatModel: Pick<ChatModel, 'stream'>,
   subject: AnchorWordsPromptInput,
@@ -68,10 +65,7 @@ const maxProposals = 80;
 /** Maximum phrases of the persona that count as topics, in addition to the agent's tags and chosen words. */
 const maxPersonaTopics = 12;
 const maxChosenTopics = 12;
-/**
- * Number of English words that are considered: those nearest to the centroid of all topics. The best `listedWords` of
- * them become candidates.
- */
+/** English words considered: those nearest to all topics' centroid. The best `listedWords` become candidates. */
 const nearWords = 1_500;
 const listedWords = 120;
 

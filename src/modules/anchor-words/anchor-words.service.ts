@@ -9,10 +9,7 @@ import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.
 import type { ChatModel } from '#src/ports/models.ts';
 import { type AnchorWordCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
 
-/**
- * Timeout of the chat model; short because the user waits and because anchor word candidates also come from other
- * sources.
- */
+/** Timeout of the chat model: short, because the user waits and candidates also come from other sources. */
 const proposalTimeoutMs = 20_000;
 /**
  * Number of passages whose phrases become anchor word candidates; lower-ranked passages are too far from the topic.
@@ -81,10 +78,7 @@ export function createAnchorWordsService(deps: {
   }
 
   return {
-    /**
-     * Proposes up to forty anchor words, best first; omits those of the agent, of `words` and of `excludeWords`. Throws
-     * `agent_not_found`, `unknown_model`, and errors of `Embedder`.
-     */
+    /** Proposes up to forty new words, best first. Throws `agent_not_found`, `unknown_model`, errors of `Embedder`. */
     async expand(actor: Actor, input: ExpandAnchorWordsInput, signal: AbortSignal): Promise<string[]> {
       const { words, excludeWords } = input;
       const persona = await readPersona(actor, input.persona);

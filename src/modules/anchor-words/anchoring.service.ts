@@ -36,10 +36,7 @@ export function createAnchorWordCandidatesService(deps: {
 
   type Step = { mayDegrade: boolean; signal: AbortSignal };
 
-  /**
-   * Asks the chat model for anchor words. Returns an empty list if the model rejects the request, or if it is
-   * unavailable and `mayDegrade` is set.
-   */
+  /** Asks the chat model. Empty if it rejects the request, or with `mayDegrade` if it is unavailable. */
   async function proposalsFor(
     agent: AgentForAnchorWords,
     words: string[],
@@ -56,10 +53,7 @@ export function createAnchorWordCandidatesService(deps: {
   }
 
   return {
-    /**
-     * Inserts the anchor words job of an agent that the transaction `trx` publishes. Returns the job id; dispatch the
-     * job after the commit.
-     */
+    /** Inserts the job of an agent that `trx` publishes. Returns its id; dispatch the job after the commit. */
     async enqueue(
       trx: Knex,
       agent: ProposeAnchorWordsInput & { acl: readonly string[]; createdBy: string },

@@ -173,10 +173,7 @@ export function createIdentitiesRepository(db: Knex) {
       return row !== undefined;
     },
 
-    /**
-     * Links an identity to a user. Returns false if it is linked already, or the user is linked to another identity of
-     * the issuer.
-     */
+    /** Returns false if the identity is linked already, or the user has another identity of the issuer. */
     async insert({ issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
       const inserted = await UserIdentityModel.table(db)
         .insert({ issuer, subject, userId })

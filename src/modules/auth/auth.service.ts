@@ -65,10 +65,7 @@ export function createAuthService(deps: {
     await audit.record(db, { ...entry, detail: { reason } });
   }
 
-  /**
-   * Signs in the user of an existing account. The caller must have locked the user's row until the transaction ends.
-   * Throws `account_disabled`.
-   */
+  /** Signs in a user whose row the caller has locked until the transaction ends. Throws `account_disabled`. */
   async function openSession(
     trx: Knex,
     account: Account,

@@ -27,10 +27,7 @@ const session = defineRowShape({
 
 type SessionRow = SqlRow<typeof session>;
 
-/**
- * A session is `revoked` if its refresh tokens no longer work, and `cut_off` if its access tokens do not work either.
- * `usedAt` is the time of the last sign-in or refresh.
- */
+/** Session: `revoked` without refresh tokens, `cut_off` without access tokens. `usedAt`: last sign-in or refresh. */
 const sessionOfUser = defineRowShape({
   sessionId: uuidColumn(),
   state: textColumn<'open' | 'expired' | 'revoked' | 'cut_off'>(),
@@ -175,10 +172,7 @@ export function createSessionsRepository(db: Knex) {
       return queryRows(db, sessionOfUser, sessions);
     },
 
-    /**
-     * Ends all sessions of a user, only `sessionId`, or all but `except`.
-     * @returns ids of the sessions that were not cut off before
-     */
+    /** Ends sessions: all, only `sessionId`, or all but `except`. Returns ids of those not cut off before. */
     async endOf(userId: string, which: { sessionId: string | null; except?: string }): Promise<string[]> {
       const { sessionId, except } = which;
       const theirs = RefreshTokenFamilyModel.table(db).where({ userId, ...(sessionId !== null && { id: sessionId }) });

@@ -11,10 +11,7 @@ import { createSessionsRepository, hashNetwork, type OpenSession, type UserSessi
 const tokenBytes = 32;
 const absoluteDays = 30;
 const idleDays = 7;
-/**
- * Time in which a refresh token may be sent again. A client that lost the response repeats the token at once; a stolen
- * token is used later.
- */
+/** Refresh tokens may be repeated this long: a client that lost the response repeats it at once. */
 const reuseGraceSeconds = 10;
 const maxUserAgentLength = 300;
 
@@ -121,10 +118,7 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       return createSessionsRepository(db).listOf(userId);
     },
 
-    /**
-     * Ends all sessions of a user, or only `sessionId`.
-     * @returns ids of the sessions that this call ended
-     */
+    /** Ends all sessions of a user, or only `sessionId`. Returns ids of the sessions that this call ended. */
     end(trx: Knex, userId: string, { sessionId }: { sessionId: string | null }): Promise<string[]> {
       return createSessionsRepository(trx).endOf(userId, { sessionId });
     },

@@ -41,10 +41,7 @@ export function createSsoService(deps: SsoServiceDeps) {
     throw appError('provider_not_configured', { detail: 'This deployment has no identity provider.' });
   }
 
-  /**
-   * Returns the redirect URI unchanged, because the provider requires the same string in the authorization request and
-   * in the token request.
-   */
+  /** Keeps the URI unchanged, because the provider requires the same text in authorization and token request. */
   function allowedRedirect(address: string | undefined): string {
     const { redirectUri, redirectOrigins } = configured();
     if (address === undefined || address === redirectUri) return redirectUri;

@@ -104,10 +104,7 @@ export async function createUnfinishedBackup(folder: string): Promise<string> {
   return draft;
 }
 
-/**
- * Completes a backup: writes its manifest and gives its folder the final name.
- * @returns the path of the backup
- */
+/** Completes a backup: writes its manifest and gives its folder the final name. Returns the path. */
 export async function finishBackup(draft: string, manifest: BackupManifest): Promise<string> {
   const file = await open(backupFilePaths(draft).manifest, 'wx', 0o600);
   await file.writeFile(`${JSON.stringify(manifest, null, 2)}\n`);

@@ -72,10 +72,7 @@ export function createBackupRepository(db: Knex) {
       return (await queryOneRow(db, total, 'select count(*) as count from ??', [table])).count;
     },
 
-    /**
-     * Identifies an installation by the time of its first migration. A restored copy of the installation has the same
-     * id.
-     */
+    /** Identifies an installation, and restored copies of it, by the time of its first migration. */
     async installation(): Promise<string | null> {
       const first = await queryFirstRow(db, migrated, 'select migration_time from knex_migrations order by id limit 1');
       return first?.migrationTime.toISOString() ?? null;
@@ -115,10 +112,7 @@ export function createBackupRepository(db: Knex) {
       await db.raw('close originals');
     },
 
-    /**
-     * Lists connected processes that may write to the database: the API, a worker, or an earlier restore that still
-     * runs.
-     */
+    /** Lists connected processes that may write: the API, a worker, or an earlier restore that still runs. */
     async listWriters(): Promise<string[]> {
       const writers = await queryRows(
         db,

@@ -41,10 +41,7 @@ const tablesWithoutRows: readonly string[] = [
 /** Blobs per listed page: many, because the file store reads a whole folder for each page. */
 const BLOBS_PER_PAGE = 5_000;
 const CONCURRENT_COPIES = 8;
-/**
- * Attempts at a database snapshot whose originals all exist. Another attempt is needed only if a document was uploaded
- * and deleted during the previous one.
- */
+/** Attempts at a snapshot whose originals all exist: an upload and deletion in between requires another. */
 const MAX_SNAPSHOTS = 10;
 const MAX_LOST_LISTED = 20;
 
@@ -65,10 +62,7 @@ export function createBackupService(deps: {
   const { db, blobs, dumps, withoutOthers, vectorStore } = deps;
   const repository = createBackupRepository(db);
 
-  /**
-   * Copies an original from the blob store unless the backup folder has it.
-   * @returns null if the store has lost the original or has other content under its key
-   */
+  /** Copies an original that the backup lacks. Null if the store has lost it or has other content. */
   async function copyOriginal(copies: OriginalFileCopies, key: string): Promise<CopiedOriginalFile | null> {
     const existing = await copies.find(key);
     if (existing !== null) return existing;
@@ -98,10 +92,7 @@ export function createBackupService(deps: {
     }
   }
 
-  /**
-   * Copies the originals that were uploaded since `copyStored` ran, and writes the list of all originals that the
-   * snapshot refers to.
-   */
+  /** Copies originals uploaded since `copyStored` ran, and lists all originals of the snapshot. */
   async function listOriginals(
     snapshot: BackupRepository,
     copies: OriginalFileCopies,

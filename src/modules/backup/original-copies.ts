@@ -15,10 +15,7 @@ export type CopiedOriginalFile = { key: string; sizeBytes: number; sha256: strin
 
 const copySchema = z.object({ key: z.string(), sizeBytes: z.int().min(0), sha256: z.string() });
 
-/**
- * Copies of the originals of all backups in a folder, each stored once under its blob key. A copy never needs an
- * update, because the blob store never changes an object.
- */
+/** Copies of originals, each stored once for all backups of a folder. Blobs never change, so copies do not. */
 export function createOriginalFileCopies(folder: string) {
   const objects = join(folder, 'originals');
   const incoming = join(folder, 'incoming');
@@ -41,8 +38,7 @@ export function createOriginalFileCopies(folder: string) {
     },
 
     /**
-     * Copies an original into the backup folder, and gives the copy its name once it is complete on disk.
-     * @returns null if the content does not match the hash in `key`
+     * Copies an original, naming the copy once it is on disk. Null if the content does not match the hash in `key`.
      */
     async add(key: string, content: Readable): Promise<CopiedOriginalFile | null> {
       const path = join(incoming, randomUUID());
@@ -132,10 +128,7 @@ function createMeter() {
   };
 }
 
-/**
- * Looks up blob keys in the list of a backup, which is sorted and read only once. `has` must be called with ascending
- * keys.
- */
+/** Looks up blob keys in a backup's sorted list, read once: call `has` with ascending keys. */
 function createListReader(path: string) {
   const copies = readOriginalsList(path);
   let current: CopiedOriginalFile | null = null;

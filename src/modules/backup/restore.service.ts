@@ -28,10 +28,7 @@ const CHUNKS_PER_PAGE = 500;
 type Note = (line: string) => void;
 
 export type RestoreReport = FinishedBackup & {
-  /**
-   * Numbers of generations whose vectors were rebuilt from stored embeddings, and of those whose stored embeddings are
-   * incomplete.
-   */
+  /** Generations whose vectors were rebuilt from stored embeddings, and those with incomplete embeddings. */
   vectors: { rebuilt: number; incomplete: number };
   unreadableCredentials: number;
 };
@@ -50,10 +47,7 @@ export function createRestoreService(deps: {
   const { db, blobs, dumps, credentials, withoutOthers, migrate } = deps;
   const repository = createBackupRepository(db);
 
-  /**
-   * Throws if the database is in use or has tables.
-   * @returns true if an earlier restore of the same backup was interrupted, so that this one continues it
-   */
+  /** Throws if the database is in use or has tables. True for an interrupted restore of the same backup. */
   async function requireEmpty({ manifest }: FinishedBackup): Promise<boolean> {
     const writers = await repository.listWriters();
     if (writers.length > 0) {

@@ -50,10 +50,7 @@ export type LeasedOpenRound = {
 
 export type ChatAnswerWriter = ReturnType<typeof createChatAnswerWriter>;
 
-/**
- * Writes the answer of an open round: builds the prompt, calls the model and its tools, checks citations and URLs.
- * Stores either the whole answer or nothing.
- */
+/** Answers an open round: builds the prompt, calls model and tools, checks citations. Stores all or nothing. */
 export function createChatAnswerWriter(deps: {
   db: Knex;
   askModel: ToolCallLoop;
@@ -185,10 +182,7 @@ export function createChatAnswerWriter(deps: {
     };
   }
 
-  /**
-   * Audits a change that a tool made in another system. The audit entry stays even if the answer fails, and omits the
-   * arguments.
-   */
+  /** Audits a change that a tool made in another system, even if the answer fails. Omits the arguments. */
   async function recordAction(actor: RequestActor, { chat, round }: LeasedOpenRound, tool: Tool, callKey: string) {
     const { orgId, userId: actorId, requestId } = actor;
     const detail = { provider: tool.provider, tool: tool.id, round, call: callKey };
@@ -278,10 +272,7 @@ function createReplyFilter(texts: readonly string[]) {
   };
 }
 
-/**
- * Returns the part of an earlier reply before its first code block. The link filter does not check code blocks, so the
- * model may have invented a URL in them.
- */
+/** Returns a reply up to its first code block, whose links are unchecked and may be invented by the model. */
 function textBeforeCode(reply: string): string {
   return reply.split(/`{3}|~{3}/, 1)[0] ?? '';
 }

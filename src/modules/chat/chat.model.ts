@@ -160,10 +160,7 @@ export type ToolCallRecord = {
   errorCode: string | null;
   startedAt: string;
   durationMs: number;
-  /**
-   * Beginning of the tool's result. For passages only their count and document ids, because some readers of the chat
-   * cannot read the documents.
-   */
+  /** Beginning of the tool's result. Of passages only count and document ids, which not all readers may read. */
   resultPreview: string;
   /** Length of the whole result, even if the model received a truncated one. */
   resultCharacters: number;
@@ -187,16 +184,10 @@ export type NumberedRoundEvent = RoundEvent & { seq: number };
 
 export const isLastRoundEvent = ({ event }: RoundEvent): boolean => event !== 'token';
 
-/**
- * Sequence number before the first event of an attempt. Each attempt has ten million numbers, more than any answer
- * needs.
- */
+/** Sequence number before an attempt's first event. Each attempt has ten million, more than any answer needs. */
 export const eventSeqBeforeAttempt = (attempt: number): number => attempt * 10_000_000;
 
-/**
- * Sequence number of an attempt's `error` event: equal in every process, and higher than that of any other event of the
- * attempt, stored or not.
- */
+/** Number of an attempt's `error` event: equal in every process, and higher than of its other events. */
 export const errorEventSeq = (attempt: number): number => eventSeqBeforeAttempt(attempt + 1);
 
 export type CompletedAnswer = {

@@ -42,10 +42,7 @@ export function createChatRepository(db: Knex) {
       return (await chats().insert(chat).onConflict('id').ignore().returning('id')).length > 0;
     },
 
-    /**
-     * Locks the chat's row. Every change of a chat's rounds holds this lock, so that concurrent writers run one after
-     * the other.
-     */
+    /** Locks the chat's row. All changes of its rounds hold this lock, so that concurrent writers take turns. */
     async lock(orgId: string, chatId: string): Promise<Chat | undefined> {
       return chats().where({ orgId, id: chatId }).forUpdate().first();
     },
@@ -91,10 +88,7 @@ export function createChatRepository(db: Knex) {
       await chats().where({ id: chatId }).update({ title, titleSource: 'user', updatedAt: db.fn.now() });
     },
 
-    /**
-     * Deletes a chat with its rounds, its scoring job, and the stored responses of its requests with an
-     * Idempotency-Key.
-     */
+    /** Deletes a chat with its rounds, scoring job and stored responses of requests with an Idempotency-Key. */
     async delete({ orgId, id }: Pick<Chat, 'orgId' | 'id'>): Promise<void> {
       await db.raw(
         `delete from idempotency_keys k using rounds r, chats c

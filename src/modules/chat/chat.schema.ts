@@ -203,10 +203,7 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
   };
 }
 
-/**
- * Serializes an event of an answer for Server-Sent Events. Its `id` is `<round>:<seq>`, which a reconnecting client
- * sends as `Last-Event-ID`.
- */
+/** Serializes an event for Server-Sent Events. A client that reconnects sends its `id` as `Last-Event-ID`. */
 export function toStreamEvent(round: number, event: NumberedRoundEvent): ServerSentEvent {
   const id = `${round}:${event.seq}`;
   switch (event.event) {

@@ -143,10 +143,7 @@ export function createChatService(deps: {
     return { events: log.read, readBy, answer };
   }
 
-  /**
-   * Answers an open round while renewing its lease. Stops if the lease is lost, the user loses rights, or no client
-   * reads the answer.
-   */
+  /** Answers a round while renewing its lease. Stops without lease, user rights, or a client that reads. */
   async function answerRound(
     actor: RequestActor,
     open: LeasedOpenRound,
@@ -177,10 +174,7 @@ export function createChatService(deps: {
     return presenter.fresh(open, written);
   }
 
-  /**
-   * Ends a failed round, and retries while the database is down, because the user cannot send the message again while
-   * the round is open.
-   */
+  /** Ends a failed round, retrying while the database is down: an open round blocks the message's repetition. */
   async function closeFailed({ chat, round, leaseOwner, attempt }: LeasedOpenRound, code: string): Promise<void> {
     const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, errorEventSeq(attempt));
     const closeLater = async () => {
@@ -200,10 +194,7 @@ export function createChatService(deps: {
     });
   }
 
-  /**
-   * Returns the code and the detail of an error for clients; errors that are not an `AppError` become
-   * `service_unavailable` or `internal_error`.
-   */
+  /** Code and detail of an error for clients; unexpected errors become `service_unavailable` or `internal_error`. */
   function reasonOf(error: unknown): { code: string; detail: string } {
     const known =
       error instanceof AppError ? error : appError(isOutage(error) ? 'service_unavailable' : 'internal_error');
@@ -223,10 +214,7 @@ export function createChatService(deps: {
   }
 
   return {
-    /**
-     * Stores the message and starts to answer it. Throws if the message is refused; a failure after that ends the
-     * round. Sending a failed round's message again retries that round.
-     */
+    /** Stores the message and starts the answer. Throws for a refused message; later failures end the round. */
     async send(actor: RequestActor, message: SendMessageInput): Promise<RoundRun> {
       if (isDraining) throw restarting();
       const begun = begin(actor, message);
@@ -283,10 +271,7 @@ export function createChatService(deps: {
 
     forgetEvents: () => roundEvents.deleteOld(),
 
-    /**
-     * Prepares a shutdown: refuses new messages, lets running answers finish within `graceMs`, and then interrupts
-     * them.
-     */
+    /** For a shutdown: refuses new messages, lets answers finish within `graceMs`, then interrupts them. */
     async drain(graceMs: number): Promise<void> {
       isDraining = true;
       const grace = setTimeout(() => shutdown.abort(restarting()), graceMs);

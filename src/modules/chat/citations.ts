@@ -24,10 +24,7 @@ const embeddingTimeoutMs = 5_000;
 const embeddedStatements = 64;
 
 export type ReplyCitations = {
-  /**
-   * Adds passages that tools have found.
-   * @returns citation numbers in the order of `chunks`; a known passage keeps its number
-   */
+  /** Adds passages found by tools. Returns their citation numbers in order; a known passage keeps its number. */
   add(chunks: readonly RetrievedChunk[]): number[];
   /**
    * Removes invalid citation markers from a reply and renumbers the valid ones, so that `[k]` is the k-th citation.
@@ -167,10 +164,7 @@ export function createCitationTracker(deps: {
     let isDown = false;
 
     return {
-      /**
-       * Embeds statements of a reply. Does nothing after a failure, so that the user does not wait for the embedder at
-       * each citation marker.
-       */
+      /** Embeds statements. Does nothing after a failure, so that the user does not wait at each citation marker. */
       async embed(statements: readonly string[]): Promise<void> {
         const unknown = statements.filter((statement) => statement !== '' && !statementVectors.has(statement));
         const embedded = unknown.slice(0, embeddedStatements - statementVectors.size);

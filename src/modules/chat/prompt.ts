@@ -185,10 +185,7 @@ type Entry<Passage> = {
   addressesModel: boolean;
 };
 
-/**
- * Halves a passage until its formatted block fits into the token budget; tokens can only be counted in the formatted
- * block. Returns null if no length fits.
- */
+/** Halves a passage until its formatted block fits into the token budget. Null if no length fits. */
 function cutToFit<Passage>(
   entry: Entry<Passage>,
   tokensOf: (entry: Entry<Passage>) => number,

@@ -25,10 +25,7 @@ const activeStream = defineRowShape({
 });
 type ActiveStream = Omit<SqlRow<typeof activeStream>, 'streamId'>;
 
-/**
- * Stores rounds. An open round has a lease: only its owner may complete the round, and after its expiry any process may
- * end the round as interrupted.
- */
+/** An open round has a lease: only its owner may complete it; after expiry any process may end it as interrupted. */
 export function createRoundsRepository(db: Knex) {
   const rounds = () => RoundModel.table(db);
   const leaseEnd = (seconds: number) => db.raw(`now() + make_interval(secs => ?)`, [seconds]);
@@ -117,10 +114,7 @@ export function createRoundsRepository(db: Knex) {
       await held(key, owner).update({ ...failed(errorCode), lastSeq });
     },
 
-    /**
-     * Ends open rounds whose lease has expired because their process died.
-     * @returns the number of ended rounds
-     */
+    /** Ends open rounds whose lease has expired because their process died. Returns their number. */
     async failExpired(errorCode: string, chatId?: string): Promise<number> {
       return rounds()
         .where({ status: 'open', ...(chatId !== undefined && { chatId }) })

@@ -25,17 +25,11 @@ import { requireFitsContextWindow } from './prompt.ts';
 import { createRoundsRepository, type RoundsRepository } from './rounds.repository.ts';
 import { type RoundEventFollower, watchUserRights } from './stream.ts';
 
-/**
- * Duration of a round's lease: long enough that the answering process may miss one or two renewals, short enough that
- * the round of a dead process ends within 20 s.
- */
+/** Lease of a round: its process may miss one or two renewals, and the round of a dead process ends within 20 s. */
 export const roundLeaseSeconds = 15;
 const renewEveryMs = 5_000;
 
-/**
- * UUID namespace for deriving a chat id from an Idempotency-Key, so that a repeated request finds the chat that the
- * first request created.
- */
+/** UUID namespace of chat ids from Idempotency-Keys, so that a repeated request finds the chat that it created. */
 const chatIdNamespace = '5f0c2f52-9c8e-4a3b-8a35-2d2f3e6a0c11';
 
 export type SendMessageInput = RagSettings & {
@@ -127,10 +121,7 @@ export function createChatRoundOpener(deps: {
     requireFitsContextWindow({ persona, question, window, maxTokens }, tokenCounter);
   }
 
-  /**
-   * Reopens the newest round if it failed with the same message; otherwise opens the next one, so that round numbers
-   * have no gaps.
-   */
+  /** Reopens the newest round if it failed with the same message; else opens the next one, without number gaps. */
   async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: SendMessageInput): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
     await rounds.failExpired('interrupted', chat.id);
@@ -217,10 +208,7 @@ export function titleFromMessage(message: string): string {
   return isBlank(title) ? fallbackTitle : title;
 }
 
-/**
- * Renews a round's lease until `stop` is called. Aborts `signal` if another process owns the round, because this
- * process can then no longer store the answer.
- */
+/** Renews a round's lease until `stop`. Aborts `signal` if another process owns the round and its answer. */
 export function keepRoundLease(
   round: RoundKey,
   owner: string,
@@ -255,10 +243,7 @@ type ReplayedRound = {
   events(until: AbortSignal, actorNow: () => Promise<Actor>): AsyncIterable<NumberedRoundEvent>;
 };
 
-/**
- * Replays the events of an answer that any process writes, until a minute after its end. Later, replays only the last
- * event.
- */
+/** Replays the events of an answer by any process; from a minute after its end only the last event. */
 export function createRoundEventReplay(deps: {
   db: Knex;
   follower: RoundEventFollower;

@@ -52,10 +52,7 @@ export function createReplayableBuffer<T>() {
 
 export type RoundEventLog = ReturnType<typeof createRoundEventLog>;
 
-/**
- * Numbers the events of one attempt to answer a round, and passes them to readers and to `record`. Ignores events that
- * follow the last one (`done` or `error`).
- */
+/** Numbers the events of one attempt for readers and `record`. Ignores events after `done` or `error`. */
 export function createRoundEventLog(attempt: number, record: (event: NumberedRoundEvent) => void) {
   const events = createReplayableBuffer<NumberedRoundEvent>();
   let seq = eventSeqBeforeAttempt(attempt);
@@ -167,10 +164,7 @@ export function createRoundEventRecorder(deps: {
 }
 
 const pollEveryMs = 100;
-/**
- * At every tenth poll, a follower records that it is connected, and a follower without new events checks whether its
- * answer has ended.
- */
+/** Every tenth poll, a follower records that it is connected, or checks whether its answer has ended. */
 const pollsPerCheck = 10;
 /** Number of polls that wait for the last events after an answer has ended. */
 const pollsAfterEnd = 5;
@@ -191,17 +185,11 @@ type Follower = {
 
 export type RoundEventFollower = ReturnType<typeof createRoundEventFollower>;
 
-/**
- * Reads the stored events of answers that any process writes. One query, ten times a second, serves all followers in
- * this process.
- */
+/** Reads stored events of answers by any process: one query, ten times a second, for all followers here. */
 export function createRoundEventFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
   rounds: Pick<RoundsRepository, 'listActive' | 'recordFollowers'>;
-  /**
-   * True if an answer is cancelled once no client reads it: the writing process then finds clients of other processes
-   * in the database.
-   */
+  /** True if unread answers are cancelled: the writing process finds other processes' clients in the database. */
   recordsFollowers: boolean;
   logger: Pick<Logger, 'warn'>;
 }) {
@@ -297,10 +285,7 @@ export type ClientDisconnectPolicy = 'continue' | 'cancel';
 /** Clients of Server-Sent Events reconnect after about three seconds, so the grace period is longer. */
 const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
 
-/**
- * Aborts `signal` when no client of any process reads the answer. The check starts when the client given to `readBy`
- * disconnects, and ends with `stop`.
- */
+/** Aborts `signal` when no client reads the answer; checked from the end of `readBy`'s client until `stop`. */
 export function watchAnswerReaders(
   stream: RoundStreamKey,
   rounds: Pick<RoundsRepository, 'isFollowed'>,

@@ -38,15 +38,9 @@ import {
 } from './tools.ts';
 
 const maxToolCalls = 6;
-/**
- * Maximum tool calls of one model turn that get a result. The last one is refused with an error that tells the model
- * how many calls were dropped.
- */
+/** Tool calls per model turn that get a result; that of the last tells the model how many were dropped. */
 const callsPerTurn = maxToolCalls + 2;
-/**
- * Text of up to this length before a tool call only announces the call and is dropped; longer text is part of the
- * answer.
- */
+/** Text up to this length before a tool call only announces it and is dropped; longer text belongs to the answer. */
 const announcementCharacters = 160;
 /** Minimum token budget for offering tools; with less, no result would fit. */
 const minTokensForCalls = 200;
@@ -171,10 +165,7 @@ function createTurnText(onText: (text: string) => void) {
   let hasText = false;
 
   return {
-    /**
-     * Buffers the first characters of a model turn; they are dropped if the turn has no more text and `end` is not
-     * called.
-     */
+    /** Buffers the first characters of a model turn. They are dropped if no more text and no `end` follow. */
     startTurn(heldCharacters: number) {
       let held: string | null = '';
       let isParagraph = hasText;
@@ -211,10 +202,7 @@ type CallPosition = { number: number; hasRoom: boolean; leftOut: number };
 type AdmittedCall = { offered: RunnableTool; args: ToolArguments; key: string };
 type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPreview' | 'resultCharacters'> };
 
-/**
- * Runs the tool calls of one round. A failed call is reported to the model and stops neither other calls nor the round;
- * only the round's abort signal does.
- */
+/** Runs a round's tool calls. The model is told of a failed call; only the abort signal stops the round. */
 export function createToolCaller(round: ToolCallLoopRound, deps: CallerDeps) {
   const { tokenCounter, logger, timeoutMs = defaultTimeoutMs } = deps;
   const formatResult = createToolResultFormatter({ tokenCounter, citations: round.citations });

@@ -19,10 +19,7 @@ import type { ToolCallContext, ToolExecutor } from '#src/ports/tools.ts';
 import { type Chat, type ChatAgent, retrievalSettings } from './chat.model.ts';
 import type { ReplyCitations } from './citations.ts';
 
-/**
- * Passages that an answer can cite. `note` builds a text for the model that describes the first passages, given their
- * citation numbers.
- */
+/** Citable passages. `note` describes the first of them for the model, given their citation numbers. */
 export type FoundPassages = { chunks: RetrievedChunk[]; note: (numbers: readonly number[]) => string };
 
 export type ToolOutput = string | FoundPassages;
@@ -34,10 +31,7 @@ export type RunnableTool = {
 
 export type RoundToolChooser = ReturnType<typeof createRoundToolChooser>;
 
-/**
- * Chooses the tools of a round: the agent's tools that the organization can use now. Document tools are only available
- * in a chat that uses documents.
- */
+/** Chooses an agent's tools that the organization can use now; document tools only in chats with documents. */
 export function createRoundToolChooser(deps: {
   toolCatalog: Pick<ToolCatalogService, 'usableToolIds'>;
   /** Executors by tool id, except for the document tools, which this file implements. */
@@ -120,10 +114,7 @@ export function parseToolArguments(tool: Tool, json: string): ToolArguments {
   throw appError('tool_arguments_invalid', { detail: issues.slice(0, 5).join('; ') });
 }
 
-/**
- * Returns arguments that can be sent back to the model: `{}` if they are not a JSON object, because providers reject
- * anything else.
- */
+/** Returns `{}` for arguments that are not a JSON object, because providers reject anything else. */
 export function toolArgumentsForModel(json: string): string {
   return anyArguments.safeParse(parseJson(json)).success ? json || '{}' : '{}';
 }
@@ -148,10 +139,7 @@ export function collectStrings(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(collectStrings) : [];
 }
 
-/**
- * Returns a text and, if it is a URL, its parts, both encoded and decoded: each path segment, each query parameter, and
- * the path with each single parameter.
- */
+/** Splits a URL into strings that a trusted text may contain: path segments and parameters, encoded or not. */
 export function urlAndItsDecodedParts(text: string): string[] {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) return [text];
@@ -255,10 +243,7 @@ export function createToolResultFormatter(deps: {
     return { count: 0, characters: 0 };
   }
 
-  /**
-   * Halves the length of a text until the message fits into `tokens`. Returns null if no length of at least `least`
-   * fits.
-   */
+  /** Halves the length of a text until the message fits into `tokens`. Null if `least` characters do not fit. */
   function charactersThatFit(most: number, least: number, tokens: number, message: (characters: number) => string) {
     for (let characters = most; characters >= least; characters = Math.floor(characters / 2)) {
       if (tokenCounter.count(message(characters)) <= tokens) return characters;

@@ -58,10 +58,7 @@ export function createConnectionsRepository(db: Knex) {
         .patch({ ...withoutUndefinedFields(others), ...fresh, updatedAt: db.fn.now() });
     },
 
-    /**
-     * Increments the version, and so invalidates the ETag, when no other column changes or before the provider is
-     * called.
-     */
+    /** Increments the version, and so invalidates the ETag, if no other column changes or before a provider call. */
     async incrementVersion({ orgId, id }: Key): Promise<void> {
       await connections().where({ orgId, id }).increment('version');
     },

@@ -189,10 +189,7 @@ export function createConnectionsService(deps: {
     returnFromConsent: (callback: OAuthConsentCallback): Promise<OAuthConsentCallbackResult> =>
       consents.comeBack(callback, purpose),
 
-    /**
-     * Stores the grant of a consent: creates a connection, or renews the caller's connection to the same provider
-     * account.
-     */
+    /** Stores a consent's grant: creates a connection, or renews the caller's one to the same provider account. */
     async finishConsent(
       actor: RequestActor,
       { provider, consentCode }: { provider: ConnectorProvider; consentCode: string },
@@ -325,10 +322,7 @@ export function createConnectionsService(deps: {
       await revoke(connection);
     },
 
-    /**
-     * Deletes a connection when its user or organization is erased. Revokes the grant first, so that a retry can still
-     * find it.
-     */
+    /** Deletes a connection in an erasure. Revokes the grant first, so that a retry can still find it. */
     async forget(of: { orgId: string; connectionId: string }): Promise<void> {
       const repository = createConnectionsRepository(db);
       const connection = await repository.find(of.orgId, of.connectionId);

@@ -23,18 +23,12 @@ import { createConnectionsRepository } from './connections.repository.ts';
 /** Browsing a folder ends with the provider's page that reaches this number of files, or after MAX_BROWSE_PAGES. */
 const MAX_BROWSE_FILES = 1_000;
 const MAX_BROWSE_PAGES = 20;
-/**
- * Browsing a folder ends early once at least MIN_SPARSE_PAGES pages have fewer files than this on average: pages
- * without files cost time too.
- */
+/** After MIN_SPARSE_PAGES pages, browsing a folder ends early below this average of files per page. */
 const SPARSE_PAGE_FILES = 10;
 const MIN_SPARSE_PAGES = 3;
 /** After this time, browsing a folder requests no further page of the provider. */
 const BROWSE_MS = 10_000;
-/**
- * The provider's pages are parsed on the main thread. After a browse request, the queue pauses for this multiple of the
- * time that the request kept the event loop busy, at most MAX_PAUSE_MS.
- */
+/** Pause after a browse request, as a multiple of its event loop time (it parses pages on the main thread). */
 const PAUSE_FACTOR = 3;
 const MAX_PAUSE_MS = 1_000;
 

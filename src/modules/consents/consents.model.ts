@@ -44,8 +44,5 @@ export type OAuthConsentPurpose = 'tools' | 'connectors';
 
 export type PendingOAuthConsent = Omit<SqlRow<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
-/**
- * A finished OAuth consent; its stored `state` is deleted, so that it works only once. If `isFresh` is false, it has
- * expired and must be rejected.
- */
+/** A finished OAuth consent, whose stored `state` is deleted. If `isFresh` is false, it must be rejected. */
 export type FinishedOAuthConsent = PendingOAuthConsent & { codeVerifier: string; isFresh: boolean };

@@ -18,10 +18,7 @@ export type OAuthConsentCallback = {
   issuer: string | undefined;
 };
 
-/**
- * Result of the OAuth callback: the address to redirect the browser to, or the consent code for the response if the
- * consent was begun without `return_to`.
- */
+/** Result of the OAuth callback: a redirect, or the consent code if the consent was begun without `return_to`. */
 export type OAuthConsentCallbackResult = { location: string } | { location: null; consentCode: string };
 
 export type OAuthConsentRequest = {
@@ -115,10 +112,7 @@ export function createOAuthConsentsService(deps: {
       }
     },
 
-    /**
-     * Exchanges a consent code for tokens. Deletes the stored `state` even if another user began the consent. Throws
-     * `consent_invalid` and the errors of the token exchange.
-     */
+    /** Exchanges a consent code. Deletes the `state` even if another user began it. Throws `consent_invalid`. */
     async finish(
       actor: RequestActor,
       { provider, consentCode }: { provider: string; consentCode: string },
@@ -156,10 +150,7 @@ function consentInvalid(): AppError {
 
 const outcomes = ['consent_code', 'error'] as const;
 
-/**
- * Adds the query parameter `consent_code` or `error` to a `return_to` address, and removes those of an earlier consent.
- * Relative paths stay relative.
- */
+/** Adds `consent_code` or `error` to a `return_to` address, without earlier ones. Relative paths stay relative. */
 function withOutcome(address: string, name: (typeof outcomes)[number], value: string): string {
   const url = new URL(address, 'http://path');
   for (const each of outcomes) url.searchParams.delete(each);

@@ -11,10 +11,7 @@ export type { OAuthGrant } from './credentials.model.ts';
 
 /** An access token is refreshed before a call to the provider unless it is still valid for longer than this. */
 const FRESH_MS = 120_000;
-/**
- * An access token that is valid for longer than this is still used if another process is refreshing it or the refresh
- * fails.
- */
+/** Access tokens valid for longer are still used while another process refreshes or if the refresh fails. */
 const USABLE_MS = 15_000;
 /** The lease to refresh OAuth tokens must be longer than the timeout of a request to a provider. */
 const LEASE_SECONDS = 15;
@@ -28,17 +25,11 @@ type Grant<Row> = { row: Row; credentials: OAuthGrant };
 type CredentialUse<Row> = {
   load: () => Promise<Row>;
   requestId: string;
-  /**
-   * For a test of a connection: uses the credentials even if the provider rejected them before, and refreshes the OAuth
-   * tokens first.
-   */
+  /** For tests of a connection: uses credentials that the provider rejected before; refreshes OAuth tokens first. */
   isTrial?: boolean;
 };
 
-/**
- * Calls providers with stored credentials. Decrypts them for each call and refreshes OAuth tokens before they expire,
- * in one process at a time.
- */
+/** Calls providers with stored credentials. Refreshes OAuth tokens before they expire, in one process at a time. */
 export function createCredentialsService<Row extends StoredCredentials, OwnKeys extends Keys>(deps: {
   db: Knex;
   table: CredentialsTable;
@@ -122,10 +113,7 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
   }
 
   return {
-    /**
-     * Calls a provider with the stored credentials. Throws `needs_reauth` if the provider rejects them; passes on
-     * errors of `load` and `call`.
-     */
+    /** Calls a provider with stored credentials. Throws `needs_reauth` if it rejects them, and errors of `call`. */
     async use<Result>(
       use: CredentialUse<Row>,
       call: (credentials: OAuthGrant | OwnKeys, row: Row) => Promise<Result>,
@@ -206,10 +194,7 @@ export function createCredentialStore<Credentials>(deps: { db: Knex; secrets: Se
       }
     },
 
-    /**
-     * Re-encrypts all credentials with the active key, so that older keys can be removed from the settings.
-     * `unreadable` counts the rows that no configured key can decrypt.
-     */
+    /** Re-encrypts credentials with the active key. `unreadable`: rows that no configured key can decrypt. */
     async reencrypt(): Promise<{ reencrypted: number; unreadable: number }> {
       const counts = { reencrypted: 0, unreadable: 0 };
       for (let after: string = NIL; ; ) {

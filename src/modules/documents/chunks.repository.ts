@@ -13,10 +13,7 @@ import {
 /** Reads chunks of the active generation, the only one that readers see. */
 export function createChunksRepository(db: Knex) {
   return {
-    /**
-     * A single SQL statement: between two statements a new generation could become active, and neither would find
-     * chunks.
-     */
+    /** One statement, because between two a new generation could become active, and neither would find chunks. */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
       const chunks = whereReadableByActor(ChunkModel.table(db), actor, 'documents')
         .join('documents', {

@@ -79,10 +79,7 @@ export function createDocumentFilesService(deps: {
   const get = (actor: Actor, documentId: string): Promise<DocumentFile> =>
     fileOf(() => documents.findRow(actor, documentId), originalOf);
 
-  /**
-   * Opens the PDF preview. Throws `document_not_found`, `malware_found`, and `preview_not_found`, whose detail says why
-   * the document has no preview.
-   */
+  /** Opens the PDF preview. Throws `document_not_found`, `malware_found`, `preview_not_found` with the reason. */
   const getPreview = (actor: Actor, documentId: string): Promise<DocumentFile> =>
     fileOf(() => documents.findRow(actor, documentId), previewOf);
 

@@ -104,10 +104,7 @@ export function createDocumentsInFoldersRepository(db: Knex) {
 
     renewKeys: (documentIds: readonly string[]) => recomputeDocumentAccessKeys(db, documentIds),
 
-    /**
-     * A document's version also covers its folders: removing it from a folder increments the version even if its access
-     * keys stay the same.
-     */
+    /** A document's version covers its folders too, even if a change of them leaves its access keys the same. */
     async incrementVersions(documentIds: readonly string[]): Promise<void> {
       await DocumentModel.query(db)
         .whereIn('id', [...documentIds])

@@ -15,10 +15,7 @@ const MAX_DOCUMENTS_PER_FOLDER_CHANGE = 50_000;
 
 export type DocumentLinksService = ReturnType<typeof createDocumentLinksService>;
 
-/**
- * Manages the folders that contain a document. A document is in at least one folder, and has the access keys of all of
- * its folders.
- */
+/** Manages the folders (at least one) that contain a document, which has the access keys of all of them. */
 export function createDocumentLinksService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
@@ -94,10 +91,7 @@ export function createDocumentLinksService(deps: {
   };
 }
 
-/**
- * Changes the documents of folders in the transaction that shares or deletes the folders. The caller has locked the
- * folders against new links. Throws `folder_too_large`.
- */
+/** Changes documents of folders that the transaction shares or deletes and has locked. Throws `folder_too_large`. */
 export function createDocumentsInFoldersService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
   async function lockDocuments(trx: Knex, of: SelectedFolders): Promise<string[]> {
     const documentIds = await createDocumentsInFoldersRepository(trx).lock(of, MAX_DOCUMENTS_PER_FOLDER_CHANGE + 1);
@@ -111,10 +105,7 @@ export function createDocumentsInFoldersService({ deletion }: { deletion: Pick<D
   return {
     isEmpty: (trx: Knex, of: SelectedFolders): Promise<boolean> => createDocumentsInFoldersRepository(trx).isEmpty(of),
 
-    /**
-     * Gives the documents in the folders, and their jobs, the current access keys. The sweeper updates the vector
-     * store.
-     */
+    /** Gives documents in the folders and their jobs the current access keys. The sweeper updates the vector store. */
     async share(trx: Knex, of: SelectedFolders): Promise<void> {
       const documentIds = await lockDocuments(trx, of);
       await createDocumentsInFoldersRepository(trx).renewKeys(documentIds);

@@ -7,10 +7,7 @@ import { createDocumentsRepository } from './documents.repository.ts';
 const SWEEP_BATCH_SIZE = 100;
 /** Time limit for publishing documents in one sweep, so that the sweeper's other tasks are not delayed. */
 const SWEEP_LIMIT_MS = 1_000;
-/**
- * Maximum time that a request waits until the vector store has a document's new access keys. Access is safe without
- * them: Postgres checks it for every search hit.
- */
+/** Maximum wait for new access keys in the vector store. Postgres checks every search hit anyway. */
 const PUBLISH_TIMEOUT_MS = 1_000;
 
 export type DocumentPublisherDeps = {
@@ -22,10 +19,7 @@ export type DocumentPublisherDeps = {
 export function createDocumentPublisher({ db, vectors, logger }: DocumentPublisherDeps) {
   const documents = createDocumentsRepository(db);
 
-  /**
-   * Writes a document's access keys and retrieval settings to the vector store. Only the holder of the document's lease
-   * may do so, so that the newest state is written last.
-   */
+  /** Writes access keys and retrieval settings to the vector store, under a lease: the newest state comes last. */
   async function publish(documentId: string): Promise<void> {
     const publication = await documents.leasePublication(documentId);
     if (publication === undefined) return;
@@ -34,10 +28,7 @@ export function createDocumentPublisher({ db, vectors, logger }: DocumentPublish
   }
 
   return {
-    /**
-     * Writes a document's access keys and retrieval settings to the vector store; call it after the commit. Never
-     * throws: the sweeper retries after an error or `PUBLISH_TIMEOUT_MS`.
-     */
+    /** Publishes a document; call it after the commit. Never throws: the sweeper retries errors and timeouts. */
     async publishNow(documentId: string): Promise<void> {
       const published = publish(documentId).catch((error: unknown) => {
         logger.warn({ err: error, documentId }, 'vector store publication failed; the sweeper retries it');

@@ -29,10 +29,7 @@ import {
 } from './documents.model.ts';
 
 const PREVIEW_LENGTH = 280;
-/**
- * Lease for publishing a document to the vector store. It outlasts the store's timeout, so that a late write cannot
- * overwrite the write of the next lease holder.
- */
+/** Lease for publishing a document, longer than the vector store's timeout: no write can come too late. */
 const LEASE_SECONDS = 15;
 
 const documentCount = defineRowShape({ total: numericColumn() });
@@ -52,10 +49,7 @@ const orderNewestFirst = (time: string, id: string) => [
 ];
 
 export function createDocumentsRepository(db: Knex) {
-  /**
-   * Finds the malware finding of another document with the same original, so that downloads of a new document are
-   * blocked at once.
-   */
+  /** Malware finding of another document with the same original, which blocks downloads of a new one at once. */
   const knownMalware = ({ orgId, blobKey, contentSha256 }: Pick<DocumentRow, 'orgId' | 'blobKey' | 'contentSha256'>) =>
     DocumentModel.query(db)
       .alias('twins')
@@ -64,10 +58,7 @@ export function createDocumentsRepository(db: Knex) {
       .select('malware')
       .limit(1);
 
-  /**
-   * Selects the document views of one page. `page` is a query of document ids, so that joins and content previews are
-   * computed for these only.
-   */
+  /** Selects document views. `page` selects their ids, so that joins and previews are computed for these only. */
   const views = (actor: Actor, page: Knex.QueryBuilder) => {
     const readableFolders = whereReadableByActor(FolderLinkModel.table(db), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
@@ -117,10 +108,7 @@ export function createDocumentsRepository(db: Knex) {
   const readableIds = (actor: Actor) =>
     whereReadableByActor(DocumentModel.table(db), actor, 'documents').select('documents.id');
 
-  /**
-   * Selects the document ids of one page in index order. A folder's page reads no document row, because read access to
-   * a folder includes its documents.
-   */
+  /** Selects a page of document ids by an index. Read access to a folder includes all of its documents. */
   const pageOfIds = (actor: Actor, { folderId, createdBy, limit, offset }: DocumentPage) => {
     if (folderId !== undefined) {
       return FolderLinkModel.table(db)
@@ -176,10 +164,7 @@ export function createDocumentsRepository(db: Knex) {
       return whereReadableByActor(DocumentModel.query(db), actor, 'documents').findById(id);
     },
 
-    /**
-     * Finds the document of a signed download URL, without an access check. Returns undefined once the original is
-     * replaced.
-     */
+    /** Finds the document of a signed download URL, without access check. Undefined once the original is replaced. */
     async findByOriginal({ documentId, orgId, contentSha256 }: ContentOfDocument): Promise<DocumentRow | undefined> {
       return DocumentModel.query(db).findOne({ id: documentId, orgId, contentSha256 }).whereNull('deletedAt');
     },
@@ -193,10 +178,7 @@ export function createDocumentsRepository(db: Knex) {
       return queryFirstRow(db, DocumentModel, previewed);
     },
 
-    /**
-     * Finds when the document's deletion began, without an access check. Returns undefined if the document does not
-     * exist.
-     */
+    /** Finds when the document's deletion began, without access check. Undefined if the document does not exist. */
     async findDeletedAt(id: string): Promise<Date | null | undefined> {
       return (await DocumentModel.table(db).where({ id }).first('deletedAt'))?.deletedAt;
     },
@@ -290,10 +272,7 @@ export function createDocumentsRepository(db: Knex) {
         .pluck('id');
     },
 
-    /**
-     * Takes the lease to publish a document. Returns undefined if the vector store is up to date or another process
-     * holds the lease.
-     */
+    /** Takes the lease to publish a document. Undefined if the vector store is current or another process holds it. */
     async leasePublication(id: string): Promise<VectorPublication | undefined> {
       return queryFirstRow(
         db,
@@ -309,10 +288,7 @@ export function createDocumentsRepository(db: Knex) {
       );
     },
 
-    /**
-     * Ends the lease to publish a document. The document stays marked as outdated if it changed after the published
-     * state.
-     */
+    /** Ends the lease to publish a document, which stays outdated if it changed after the published state. */
     async settlePublication({ documentId, outdatedAt, leasedUntil }: VectorPublication): Promise<void> {
       await db.raw(
         `update documents set

@@ -35,10 +35,7 @@ import { createDocumentsRepository } from './documents.repository.ts';
 import type { UploadsService } from './uploads.service.ts';
 
 export type NewDocument = {
-  /**
-   * Document id derived from the Idempotency-Key, so that a repeated request finds the document that the first one
-   * created.
-   */
+  /** Document id derived from the Idempotency-Key, so that a repeated request finds the document it created. */
   id?: string;
   file: StoredUpload;
   name: string | undefined;
@@ -66,10 +63,7 @@ type DocumentChange = {
   ingest: boolean;
   isBulk?: boolean;
   expected?: VersionsOfIfMatch;
-  /**
-   * Callback in the transaction that changes the document, after its row is locked and before it changes. An error
-   * rolls back both.
-   */
+  /** Callback in the transaction after the document's row is locked. An error rolls back both changes. */
   alongside?: (trx: Knex) => Promise<void>;
 };
 
@@ -101,11 +95,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
   const chunks = createChunksRepository(db);
   const publisher = createDocumentPublisher(deps);
 
-  /**
-   * Creates document, configuration, folder link and job in one transaction. If it throws, the caller discards the
-   * uploaded file.
-   * @returns the new document's id
-   */
+  /** Creates document, configuration, link and job. If it throws, the caller discards the file. Returns the id. */
   async function add(actor: RequestActor, input: NewDocument): Promise<string> {
     const ragConfig = applyChunkingOptions(await deps.defaultConfig(), input.chunking);
     requireOverlapBelowTarget(ragConfig);
@@ -191,10 +181,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
     return document;
   }
 
-  /**
-   * Locks the document until the end of `trx`. Throws `document_not_found`, and `forbidden` if it is read-only for the
-   * caller.
-   */
+  /** Locks the document until `trx` ends. Throws `document_not_found`, and `forbidden` if it is read-only. */
   async function lockWritable(trx: Knex, actor: Actor, documentId: string): Promise<DocumentRow> {
     const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
     if (document === undefined) throw appError('document_not_found');
@@ -316,10 +303,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
     get,
     getView,
 
-    /**
-     * Reads the converted text that the next ingestion would chunk. Throws `document_not_converted` before the first
-     * conversion.
-     */
+    /** Reads the text that the next ingestion would chunk. Throws `document_not_converted` before a conversion. */
     async getConverted(actor: Actor, documentId: string): Promise<ConvertedDocument> {
       const document = await documents.findRow(actor, documentId);
       if (document === undefined) throw appError('document_not_found');

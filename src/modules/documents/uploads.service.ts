@@ -7,16 +7,10 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
-/**
- * Lifetime of a storage reservation: as long as the claim on an uploaded file is valid, since no document can use the
- * file without its claim.
- */
+/** Lifetime of a storage reservation: as long as the claim without which no document can use the file. */
 const UNSETTLED_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 5;
-/**
- * Limit of an organization's stored bytes, including deleted documents that no worker has removed yet, as a multiple of
- * the storage quota.
- */
+/** Limit of stored bytes as a multiple of the quota, counting deleted documents that still occupy space. */
 const DISK_QUOTAS = 2;
 
 /** The part of the storage quota that an upload reserves from its start until its document is counted. */
@@ -134,10 +128,7 @@ export function createUploadsService(deps: {
       }
     },
 
-    /**
-     * Hands the uploaded file over to its document; call it in the transaction that creates the document, after the
-     * quota check.
-     */
+    /** Hands the file over to its document; call it in the transaction that creates it, after the quota check. */
     async settle(trx: Knex, file: StoredUpload): Promise<void> {
       await originals.settle(trx, file);
       unsettled.get(file.claimId)?.('settled');

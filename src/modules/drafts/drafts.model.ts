@@ -64,10 +64,7 @@ export class HiddenDraftModel extends tableModel(
   ['userId', 'draftId'],
 ) {}
 
-/**
- * A draft stores its scope; its versions store the content. The head version is null only in the transaction that
- * inserts the draft.
- */
+/** A draft; its versions store the content. The head version is null only in the inserting transaction. */
 export const draftRowShape = defineRowShape({ ...DraftModel.columns, headVersionId: uuidColumn() });
 
 export type Draft = SqlRow<typeof draftRowShape>;

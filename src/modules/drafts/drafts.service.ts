@@ -212,10 +212,7 @@ export function createDraftsService(deps: {
       });
     },
 
-    /**
-     * Commits a version under its parent and makes it the head. {@link planVersionCommit} defines which versions `force`
-     * deletes.
-     */
+    /** Commits a version, which becomes the head. See {@link planVersionCommit} for what `force` deletes. */
     async commitVersion(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<DraftVersion> {
       return createOrFindExisting(
         () => insertVersion(actor, draftId, id, input),

@@ -128,10 +128,7 @@ function toBytes(vector: Float32Array): Buffer {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
 }
 
-/**
- * Copies the bytes, because a `Float32Array` needs four-byte alignment, which buffers of the Postgres driver may not
- * have.
- */
+/** Copies the bytes: `Float32Array` needs four-byte alignment, which the Postgres driver's buffers may lack. */
 function toFloats(bytes: Buffer): Float32Array {
   return new Float32Array(Uint8Array.from(bytes).buffer);
 }

@@ -6,10 +6,7 @@ import { type CachedEmbeddingKey, createEmbeddingsRepository } from './embedding
 
 /** Number of text hashes per SQL statement, which keeps the statement at a few megabytes. */
 const HASHES_PER_QUERY = 10_000;
-/**
- * Number of cached vectors that the sweeper checks at a time, in at most a second, because other tasks of the sweeper
- * wait.
- */
+/** Cached vectors that the sweeper checks at a time, in at most a second, because its other tasks wait. */
 const ROWS_PER_SWEEP = 5_000;
 
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;

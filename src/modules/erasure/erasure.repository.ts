@@ -29,10 +29,7 @@ const late = defineRowShape({ orgId: uuidColumn(), userId: uuidColumn(), dueAt: 
 
 export type DocumentToErase = SqlRow<typeof erasableDocument>;
 
-/**
- * SQL condition that a row `t` belongs to the erased user: a document by its ACL, a folder by the owner of its tree,
- * any other row by its creator.
- */
+/** SQL condition that the erased user owns row `t`: by ACL (documents), tree (folders) or creator (others). */
 function belongsTo(table: string, userId: string): string {
   if (table === 'documents') return `t.acl @> array['user:' || ${userId}]`;
   return table === 'folders' ? `t.owner_id = ${userId}` : `t.created_by = ${userId}`;
@@ -91,10 +88,7 @@ export function createErasureRepository(db: Knex) {
     return unlinked > 0 ? unlinked : FolderModel.table(db).whereRaw(`id in ${folders}`, of).delete();
   }
 
-  /**
-   * Removes documents that other users can read from the erased folders. Such documents stay in their other folders, or
-   * move to the personal root folder of their creator.
-   */
+  /** Removes readable documents of others from erased folders; if in no other folder, to their creator's root. */
   function unlinkShared(of: ErasureSubject, folders: string): Promise<number> {
     return db.transaction(async (trx) => {
       const documents = await queryRows(
@@ -215,10 +209,7 @@ export function createErasureRepository(db: Knex) {
       );
     },
 
-    /**
-     * Lists documents that are being deleted. `isStopped` is true if the deletion job of the document has ended or is
-     * missing.
-     */
+    /** Lists documents being deleted. `isStopped`: the deletion job has ended or is missing. */
     listDeletions(of: ErasureSubject) {
       const isTheirs = of.userId === null ? 'true' : `(d.created_by = :userId or j.request_id = 'erase-' || :userId)`;
       return queryRows(
@@ -237,10 +228,7 @@ export function createErasureRepository(db: Knex) {
       return (await queryOneRow(db, rest, `select ${isThere.join(' or ')} as is_left`, of)).isLeft;
     },
 
-    /**
-     * Erases the personal data of a deleted user except the display name, which shared content shows. Returns false if
-     * that was done before.
-     */
+    /** Erases a deleted user's data except the display name in shared content. False if done before. */
     async forgetUser(userId: string): Promise<boolean> {
       const forgotten = await UserModel.query(db)
         .where({ id: userId })
@@ -257,10 +245,7 @@ export function createErasureRepository(db: Knex) {
       return forgotten > 0;
     },
 
-    /**
-     * Erases the name and the members of a deleted organization, and keeps its row. Returns false if that was done
-     * before.
-     */
+    /** Erases name and members of a deleted organization, and keeps its row. Returns false if done before. */
     async forgetOrganization(orgId: string): Promise<boolean> {
       const forgotten = await OrganizationModel.query(db)
         .where({ id: orgId })

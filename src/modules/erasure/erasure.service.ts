@@ -22,10 +22,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createErasureRepository, type DocumentToErase } from './erasure.repository.ts';
 
-/**
- * Documents that an erasure deletes in parallel: enough to keep workers busy, with capacity left for deletions that
- * users wait for.
- */
+/** Parallel deletions of documents: enough to keep workers busy, with capacity for those that users wait for. */
 const DELETIONS_AT_ONCE = 20;
 const SLICE_MS = 30_000;
 const POLL_INTERVAL_MS = 200;
@@ -35,10 +32,7 @@ const idOf = ({ orgId, userId }: ErasureSubject): string => erasureWorkflowId(us
 
 export type ErasureService = ReturnType<typeof createErasureService>;
 
-/**
- * The steps of the workflow `eraseContent`. Each step deletes in batches whatever is still in the database, so it can
- * be repeated.
- */
+/** Steps of the workflow `eraseContent`. Each deletes in batches what is left, so it can be repeated. */
 export function createErasureService(deps: {
   db: Knex;
   documents: Pick<DocumentsService, 'discard'>;
@@ -57,10 +51,7 @@ export function createErasureService(deps: {
     await jobs.advance(idOf(of), { status: 'running', stage, ...progress });
   }
 
-  /**
-   * Deletes a document in the name of its creator, with an access key that lets org admins see and retry the deletion
-   * job.
-   */
+  /** Deletes a document in its creator's name, with an access key that lets org admins see and retry the job. */
   const requestOf = (of: ErasureSubject, { createdBy }: DocumentToErase): DeletionRequest => ({
     createdBy,
     acl: [accessKeyOfOrgAdmins(of.orgId)],
@@ -124,10 +115,7 @@ export function createErasureService(deps: {
       await enter(of, 'wait');
     },
 
-    /**
-     * Deletes documents of the user or organization, up to 20 at a time. Throws `erasure_incomplete` if the deletion of
-     * a document fails.
-     */
+    /** Deletes documents, up to 20 at a time. Throws `erasure_incomplete` if the deletion of one fails. */
     async eraseDocuments({ erased, ...of }: EraseSliceInput, signal: AbortSignal): Promise<EraseSliceResult> {
       await enter(of, 'documents', erased);
       const endMs = performance.now() + SLICE_MS;
@@ -205,10 +193,7 @@ export function createErasureService(deps: {
       await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
-    /**
-     * Sweep that repeats the erasure of users for whom a request in progress stored content after their erasure had
-     * ended.
-     */
+    /** Repeats the erasure of users for whom a request in progress stored content after its end. */
     async eraseLate(): Promise<void> {
       for (const { orgId, userId, dueAt } of await repository.listLate(LATE_AT_ONCE)) {
         await enqueue(db, { orgId, userId }, { dueAt, createdBy: userId, requestId: null });

@@ -43,15 +43,9 @@ import {
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
 import { type EvaluationJudge, judgementCacheKey } from './judge.ts';
 
-/**
- * An answer or verdict of an evaluation counts as failed after this many transient failures. Errors with `Retry-After`
- * do not count.
- */
+/** Transient failures after which an answer or verdict counts as failed. `Retry-After` does not count. */
 const MAX_FAILURES = 5;
-/**
- * An answer or verdict counts as failed if the model provider still sends `Retry-After` this long after it did so
- * first.
- */
+/** How long a provider may send `Retry-After` for an answer or verdict until it counts as failed. */
 const MAX_PAUSED_SECONDS = 3_600;
 
 /** Evaluations call a local model one at a time, because it serves one request at a time and chats need it too. */
@@ -73,10 +67,7 @@ type CaseQuestion = {
 
 export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsService>;
 
-/**
- * The steps of an evaluation run, one method per Temporal activity. A step reuses stored answers and verdicts instead
- * of calling a model again.
- */
+/** The steps of an evaluation run, one per Temporal activity. Stored answers and verdicts are reused. */
 export function createEvaluationStepsService(deps: {
   db: Knex;
   chatModel: Pick<ChatModel, 'complete'>;
@@ -150,10 +141,7 @@ export function createEvaluationStepsService(deps: {
     });
   }
 
-  /**
-   * Produces one answer or verdict of a run. A permanent error is returned as a failure of this one only; a transient
-   * error is thrown, so that Temporal retries the activity.
-   */
+  /** Produces an answer or verdict. Returns a permanent error as its failure; throws a transient one for a retry. */
   async function runUnit(
     { unit, model, ...of }: EvaluationInput & { unit: string; model: string },
     signal: AbortSignal,
@@ -196,10 +184,7 @@ export function createEvaluationStepsService(deps: {
   }
 
   return {
-    /**
-     * Begins an attempt at an evaluation run. Throws `version_not_found`, like every step here, if the run or its draft
-     * version was deleted.
-     */
+    /** Begins an attempt. Like every step, throws `version_not_found` if the run or its draft version was deleted. */
     async plan(of: EvaluationInput): Promise<EvaluationPlan> {
       const { specification, estimatedCalls } = await requireRun(of);
       await jobs.advance(of.runId, {

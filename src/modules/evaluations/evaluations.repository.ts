@@ -59,10 +59,7 @@ export function createEvaluationsRepository(db: Knex) {
       return EvaluationRunModel.query(db).findOne({ orgId, id: runId });
     },
 
-    /**
-     * Counts the golden cases that the organization has evaluated today. The caller holds the organization's lock, so
-     * that concurrent requests cannot exceed the daily limit.
-     */
+    /** Counts the golden cases evaluated today. Call it under the organization's lock, which keeps the limit exact. */
     async countCasesOfToday(orgId: string): Promise<number> {
       const row = await EvaluationDayModel.table(db)
         .where({ orgId })
@@ -80,10 +77,7 @@ export function createEvaluationsRepository(db: Knex) {
       await EvaluationDayModel.query(db).where({ orgId }).whereRaw(`day < (now() at time zone 'utc')::date`).delete();
     },
 
-    /**
-     * Deletes at most `limit` evaluation runs that are older than `days` and have neither a draft nor an open job.
-     * @returns the number of deleted runs
-     */
+    /** Deletes up to `limit` runs older than `days` without draft and open job. Returns their number. */
     async deleteAdhocOlderThan(days: number, limit: number): Promise<number> {
       return EvaluationRunModel.query(db)
         .whereIn(
@@ -105,10 +99,7 @@ export function createEvaluationsRepository(db: Knex) {
       await DraftVersionModel.query(db).where({ orgId, id }).patch({ goldenCases });
     },
 
-    /**
-     * Links a draft version to its evaluation run. Also increments the row version of the draft, because a client
-     * requested the evaluation.
-     */
+    /** Links a draft version to its evaluation run, and increments the draft's row version for its clients. */
     async setVersionRun(
       { orgId, draftId, id }: VersionKey,
       run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: EvalScores },
@@ -117,10 +108,7 @@ export function createEvaluationsRepository(db: Knex) {
       await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);
     },
 
-    /**
-     * Locks an evaluation run until the end of the transaction, so that the run, its version and its draft cannot be
-     * deleted.
-     */
+    /** Locks an evaluation run for the transaction, so that run, version and draft cannot be deleted. */
     async lockRun(of: RunKey): Promise<Pick<EvaluationRun, 'estimatedCalls'> | undefined> {
       return runs(of).forNoKeyUpdate().first('estimatedCalls');
     },
@@ -135,10 +123,7 @@ export function createEvaluationsRepository(db: Knex) {
       return (await queryFirstRow(db, runCase, runs(of).select(found)))?.case ?? undefined;
     },
 
-    /**
-     * Locks the draft whose version gets scores, after waiting for a concurrent change or deletion of it. Call it
-     * before any other lock of the transaction.
-     */
+    /** Locks the draft whose version gets scores. Call it before any other lock of the transaction. */
     async lockDraft(orgId: string, draftId: string): Promise<void> {
       await DraftModel.table(db).where({ orgId, id: draftId }).forShare().first('id');
     },
@@ -153,10 +138,7 @@ export function createEvaluationsRepository(db: Knex) {
       await EvaluationJudgeCallModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
     },
 
-    /**
-     * Counts a failure of an answer or verdict of a run.
-     * @returns its number of failures; undefined if the run was deleted
-     */
+    /** Counts a failure of an answer or verdict. Returns its failures; undefined if the run was deleted. */
     async countFailure({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await queryFirstRow(
         db,
@@ -170,10 +152,7 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.failures;
     },
 
-    /**
-     * Records that the model provider paused an answer or verdict of a run.
-     * @returns seconds since its first pause; undefined if the run was deleted
-     */
+    /** Records a provider's pause. Returns seconds since the first; undefined if the run was deleted. */
     async countPause({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await queryFirstRow(
         db,
@@ -187,10 +166,7 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.seconds;
     },
 
-    /**
-     * Links an answer or verdict of a run to its stored row. The caller holds the lock on the run.
-     * @returns how many answers and verdicts of the run are finished
-     */
+    /** Links a stored answer or verdict to its locked run. Returns how many of the run are finished. */
     async linkResult({ orgId, runId }: RunKey, unit: string, cacheKey: Buffer): Promise<number> {
       await EvaluationJudgeCallModel.query(db)
         .insert({ orgId, runId, unit, cacheKey })
@@ -252,10 +228,7 @@ export function createEvaluationsRepository(db: Knex) {
       return stored;
     },
 
-    /**
-     * Finds the scores of a version's parent, which may be scores that a client sent with its commit. Returns null if
-     * they are missing or malformed.
-     */
+    /** Finds the parent version's scores, even if sent by a client. Null if they are missing or malformed. */
     async findParentScores(orgId: string, versionId: string): Promise<ReportedEvaluationScores | null> {
       const parents = db('draftVersions as v')
         .join('draftVersions as p', { 'p.orgId': 'v.orgId', 'p.id': 'v.parentVersionId' })

@@ -32,15 +32,9 @@ import type { RemainingTierQuota, TierLimitsService } from '#src/modules/organiz
 import { type EvaluationRun, isCompleteEvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
-/**
- * Evaluation runs of prompts that belong to no draft are deleted after this many days. Until then an equal request gets
- * their results.
- */
+/** Days for which runs of prompts without a draft are kept. Until then an equal request gets their results. */
 const ADHOC_RETENTION_DAYS = 30;
-/**
- * Evaluation runs that one transaction deletes: few, because it also deletes all answers and verdicts that no other run
- * uses.
- */
+/** Runs that one transaction deletes: few, because it also deletes their otherwise unused answers and verdicts. */
 const DELETION_BATCH_SIZE = 100;
 
 export type EvaluationOptions = {
@@ -193,10 +187,7 @@ export function createEvaluationsService(deps: {
       );
     },
 
-    /**
-     * Compares a draft version with its parent unless a baseline version is given. Throws `no_baseline` for a version
-     * without a parent.
-     */
+    /** Compares a version with a baseline, by default its parent. Throws `no_baseline` if it has no parent. */
     async compare(
       actor: RequestActor,
       of: DraftVersionIds & { baselineVersionId?: string | undefined; cases: readonly TestCaseText[] },

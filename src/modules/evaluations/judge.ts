@@ -51,18 +51,12 @@ export function createEvaluationJudge(deps: {
 }): EvaluationJudge {
   const { chatModel, models, counter, nonceKey = randomBytes(32) } = deps;
 
-  /**
-   * The nonce in the delimiters depends only on the judged texts, so that the provider's prompt cache serves every
-   * sample after the first.
-   */
+  /** Delimiter nonce, derived from the judged texts only, so that providers' prompt caches serve all samples. */
   function nonceOf(exhibits: readonly TextForJudge[]): string {
     return createHmac('sha256', nonceKey).update(JSON.stringify(exhibits)).digest('hex').slice(0, 16);
   }
 
-  /**
-   * Builds the judge's messages and shortens the judged texts to the context window. The token budget of a slow model
-   * applies to each text.
-   */
+  /** Builds the judge's messages, shortening texts to the context window or a slow model's token budget. */
   async function questionFor(task: JudgeCallMaterial, model: string): Promise<Question> {
     const [window, budget] = await Promise.all([models.contextWindow(model), models.contextBudget(model)]);
     const exhibits = textsForJudge(task);

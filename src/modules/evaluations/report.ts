@@ -26,10 +26,7 @@ const scoredCase = z.object({
   response_average: score,
 });
 
-/**
- * The scores of a draft version as a report reads them. Scores of our evaluation runs have every field; a client may
- * commit a version with its own scores, so missing fields get defaults.
- */
+/** A version's scores in a report. A client may commit its own scores, so missing fields get defaults. */
 const reportedScores = z.object({
   prompt_scores: z.array(axisScore),
   prompt_average: score,
@@ -92,10 +89,7 @@ export type EvaluationReport = {
   axes: ReportedAxisChange[];
   /** Scores of the golden cases, weakest first. `number` is the position of the case in the run, counted from 1. */
   cases: CaseScoreChange[];
-  /**
-   * Mean score change over the golden cases that both versions answered, with its 95 % confidence interval; null if
-   * they share none.
-   */
+  /** Mean score change over golden cases of both versions, with 95 % confidence interval; null without any. */
   paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
   notes: string[];
   failed_units: ReportedEvaluationScores['failed_units'];

@@ -27,10 +27,7 @@ type StartEvaluationInput = DraftVersionIds & {
 
 export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluationsService>;
 
-/**
- * Evaluates draft versions and stores the scores with them. All methods throw `draft_not_found`, `version_not_found`
- * and `forbidden`.
- */
+/** Evaluates draft versions. All methods throw `draft_not_found`, `version_not_found` and `forbidden`. */
 export function createVersionEvaluationsService(deps: {
   drafts: Pick<DraftsService, 'get' | 'lockOwnVersion'>;
   limits: TierLimitsService;
@@ -51,10 +48,7 @@ export function createVersionEvaluationsService(deps: {
     return { version, parent: all.find(({ id }) => id === version.parentVersionId) ?? null };
   }
 
-  /**
-   * Opens an evaluation run for a draft version.
-   * @returns the id of its job; null if the version has scores already
-   */
+  /** Opens an evaluation run for a draft version. Returns its job id; null if the version has scores. */
   async function open(
     trx: Knex,
     actor: RequestActor,

@@ -20,10 +20,7 @@ import { createExportsRepository, type ExportAccessScope } from './exports.repos
 import type { ExportsService } from './exports.service.ts';
 import { type ExportVolumeWriter, sumOfRecordCounts } from './volume-writer.ts';
 
-/**
- * Maximum size of a stored volume. It is far above the size at which a volume ends, because one large original is never
- * split between volumes.
- */
+/** Maximum stored volume, far above the usual size: one large original is never split between volumes. */
 const LIMIT_BYTES = 64 * 1024 ** 3;
 const PROGRESS_INTERVAL_MS = 2_000;
 
@@ -31,10 +28,7 @@ const jobIdOf = ({ exportId }: ExportReference): string => exportWorkflowId(expo
 
 export type ExportStepsService = ReturnType<typeof createExportStepsService>;
 
-/**
- * The steps of the workflow `exportOrganization`. Each volume is stored with the position at which the next one begins,
- * so a repeated step finds it. An interrupted step stores nothing.
- */
+/** Steps of `exportOrganization`. A volume is stored with the next one's start, so repeated steps find it. */
 export function createExportStepsService(deps: {
   db: Knex;
   writer: ExportVolumeWriter;

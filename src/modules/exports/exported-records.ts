@@ -8,10 +8,7 @@ export type ExportedRecordKind = {
   keys: readonly { column: string; type: 'uuid' | 'text' | 'integer' | 'bigint' | 'date' }[];
   fields: string;
   where?: string;
-  /**
-   * SQL column with access keys; an admin gets the rows of which they hold a key. Without `acl` and `holder` every
-   * admin gets all rows.
-   */
+  /** Column with access keys; an admin gets rows with one of their keys. Without `acl` and `holder`, all rows. */
   acl?: string;
   holder?: string;
   isForOperatorsOnly?: true;
@@ -20,10 +17,7 @@ export type ExportedRecordKind = {
 
 const id = [{ column: 't.id', type: 'uuid' }] as const;
 
-/**
- * All record kinds in the order of an export; docs/export.md describes the fields. Columns are listed by name, so that
- * a new column, which may hold a secret, is not exported by default.
- */
+/** Record kinds in export order; see docs/export.md. Columns are named: a new one may hold a secret. */
 export const exportedRecordKinds: readonly ExportedRecordKind[] = [
   {
     name: 'organization',

@@ -36,20 +36,14 @@ export class ExportVolumeModel extends tableModel(
   ['exportId', 'number'],
 ) {}
 
-/**
- * Where the next volume of an export begins: after the row of the record kind `kind` that has the key values `after`;
- * null stands for the first row.
- */
+/** Start of the next volume: in record kind `kind`, after the row with key values `after` (null: first row). */
 export type ExportRecordPosition = { kind: string; after: readonly string[] | null };
 
 export type RecordCountsByKind = Readonly<Record<string, number>>;
 
 export type ExportRow = SqlRow<typeof ExportModel>;
 
-/**
- * Row of an export with the columns of its job. The job's columns are null, or 0, if the export was restored from a
- * backup without its job.
- */
+/** An export with its job's columns, which are null or 0 if it was restored without its job. */
 export const exportWithJobRowShape = defineRowShape({
   ...ExportModel.columns,
   jobStatus: JobModel.columns.status.nullable(),

@@ -107,10 +107,7 @@ export function createExportsRepository(db: Knex) {
       return completed > 0;
     },
 
-    /**
-     * Deletes an export.
-     * @returns the blobs of its volumes, which the caller must release; undefined if it does not exist
-     */
+    /** Deletes an export. Returns its blobs, which the caller must release; undefined if it does not exist. */
     async delete(orgId: string, id: string): Promise<{ blobKey: string }[] | undefined> {
       const held = await ExportModel.table(db).where({ orgId, id }).forUpdate().first('id');
       if (held === undefined) return undefined;
@@ -135,10 +132,7 @@ export function createExportsRepository(db: Knex) {
       return (await ExportModel.table(db).where({ orgId }).whereNull('completedAt').select('id')).map(({ id }) => id);
     },
 
-    /**
-     * Lists complete exports that exceed the newest `count`, or `bytes` in total when counted from the newest. Never
-     * lists the newest one.
-     */
+    /** Lists complete exports beyond the newest `count`, or `bytes` in total; never the newest one. */
     async listBeyond(orgId: string, { count, bytes }: { count: number; bytes: number }): Promise<string[]> {
       const beyond = await queryRows(
         db,

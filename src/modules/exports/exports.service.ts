@@ -33,16 +33,10 @@ const EXPIRED_PER_STEP = 20;
  * Complete exports that are kept per organization: one to use, one that is being downloaded, and one to compare with.
  */
 const KEPT_EXPORTS = 3;
-/**
- * Size limit of all exports of an organization, as a multiple of its storage quota: room for two exports of a full
- * organization.
- */
+/** Size limit of an organization's exports as a multiple of its quota: room for two full ones. */
 const KEPT_QUOTAS = 2;
 
-/**
- * Content of a download token for an export volume. Download tokens have the format for documents, so `documentId` is
- * the id of the export.
- */
+/** Content of a download token for a volume, in the format of documents: `documentId` is the export's id. */
 type SignedVolume = { orgId: string; documentId: string; contentSha256: string };
 
 /** `downloadUrl` is null until the export is complete, and for admins who did not request the export. */
@@ -58,10 +52,7 @@ export type ExportView = Omit<ExportWithJob, 'volumes' | 'jobStatus'> & {
 
 export type ExportsService = ReturnType<typeof createExportsService>;
 
-/**
- * Exports of an organization, for its admins. Only the admin who requested an export can download it, because it holds
- * what that admin may read; the other admins see that it exists.
- */
+/** Exports for admins. Only the one who requested an export can download it: it holds what they may read. */
 export function createExportsService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'signedUrl'>;

@@ -19,20 +19,14 @@ import {
   type ExportedRecordLine,
 } from './exports.repository.ts';
 
-/**
- * Size at which a ZIP volume of an export ends: small enough to repeat a failed upload or download, and for a
- * server-side copy in S3.
- */
+/** Size of a ZIP volume: small enough to repeat a failed transfer, and for a server-side copy in S3. */
 const VOLUME_BYTES = 1024 ** 3;
 const MAX_FILES_PER_VOLUME = 20_000;
 /** Time after which an export volume ends, which limits the work that is repeated when a worker dies. */
 const MAX_VOLUME_MS = 10 * 60_000;
 const ROWS_PER_QUERY = 100;
 
-/**
- * A request for one volume of an export. `userId` is the admin who requested the export; null for an operator. `from`
- * is null for the first volume.
- */
+/** A request for one volume. `userId`: the requesting admin, null for an operator. `from`: null for the first. */
 type VolumeRequest = {
   exportId: string;
   createdAt: Date;
@@ -99,10 +93,7 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
       return `${line.slice(0, -1)},"original":${JSON.stringify(original)},"text":${JSON.stringify(text)}}\n`;
     }
 
-    /**
-     * Adds the original of a document to the volume.
-     * @returns null if the document or its original was deleted
-     */
+    /** Adds a document's original to the volume. Returns null if the document or its original was deleted. */
     async function addOriginal(documentId: string): Promise<ArchivedFile | null> {
       const files = await records.findFiles(scope.orgId, documentId);
       if (files === undefined) return null;
@@ -126,10 +117,7 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
       for await (const { line } of rows) yield `${line}\n`;
     }
 
-    /**
-     * Adds the rows of a record kind to the volume.
-     * @returns the position at which the next volume begins; null if no rows are left
-     */
+    /** Adds a record kind's rows to the volume. Returns where the next volume begins; null at the end. */
     async function addKind(
       kind: ExportedRecordKind,
       after: readonly string[] | null,
@@ -232,10 +220,7 @@ export function createZipArchive(mtime: Date) {
       return files;
     },
 
-    /**
-     * Adds a file to the archive. Resolves once the source has been read completely; rejects with the error of the
-     * source or of the archive's reader.
-     */
+    /** Adds a file. Resolves once the source is read; rejects with the error of source or archive reader. */
     async add(
       path: string,
       source: AsyncIterable<Buffer | string>,

@@ -31,10 +31,7 @@ export class FolderModel extends tableModel('folders', {
 
 export type FolderSystemRole = 'org_root' | 'team_root' | 'personal_root';
 
-/**
- * The fields `visibility` and `acl` of a folder equal those of its root folder. `ownerId` is null for folders of a team
- * or an organization.
- */
+/** `visibility` and `acl` equal the root folder's. `ownerId` is null for folders of teams and organizations. */
 export type Folder = SqlRow<typeof FolderModel>;
 
 export const folderViewRowShape = defineRowShape({ ...FolderModel.columns, entityMissing: booleanColumn() });

@@ -34,10 +34,7 @@ export function createFoldersRepository(db: Knex) {
       .leftJoin('users', 'users.id', 'folders.ownerId')
       .select('folders.*', db.raw('(teams.disabled_at is not null or users.deleted_at is not null) as entity_missing'));
 
-  /**
-   * Returns false if another folder in the same parent folder already has the name; the caller must then roll back the
-   * transaction.
-   */
+  /** Returns false if another folder of the parent has the name; the caller must then roll back. */
   async function unlessNameTaken(change: PromiseLike<unknown>): Promise<boolean> {
     try {
       await change;
@@ -68,10 +65,7 @@ export function createFoldersRepository(db: Knex) {
       return queryFirstRow(db, folderViewRowShape, readable(actor).where('folders.id', id));
     },
 
-    /**
-     * Finds a folder and locks it, so that it can neither be deleted nor get other access keys before the transaction
-     * ends.
-     */
+    /** Finds and locks a folder, so that it cannot be deleted or get other access keys before the transaction ends. */
     async findReadableForLink(actor: Actor, id: string): Promise<FolderView | undefined> {
       const folder = readable(actor).where('folders.id', id).toKnexQuery();
       return queryFirstRow(db, folderViewRowShape, folder.forKeyShare('folders'));
@@ -104,10 +98,7 @@ export function createFoldersRepository(db: Knex) {
       await root.patch({ name, updatedAt: db.fn.now() });
     },
 
-    /**
-     * Locks the folder trees of an organization, which serializes their changes. Must be the first folder lock of a
-     * transaction.
-     */
+    /** Serializes changes of an organization's folder trees. Must be the first folder lock of a transaction. */
     async lockTrees(orgId: string): Promise<void> {
       await FolderModel.query(db).where({ orgId, systemRole: 'org_root' }).forNoKeyUpdate().select('id');
     },

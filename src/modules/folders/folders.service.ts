@@ -8,15 +8,9 @@ import { appError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/e
 import type { DocumentNameInFolder, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
-/**
- * Maximum number of documents in a folder tree response: 20,000 names are 2 MB of JSON, which block the event loop for
- * about 50 ms.
- */
+/** Maximum documents in a folder tree: 20,000 names are 2 MB of JSON, which block the event loop for 50 ms. */
 const MAX_DOCUMENTS = 20_000;
-/**
- * Maximum number of levels in a folder tree, including the root, because clients get a tree as nested JSON in one
- * response.
- */
+/** Maximum levels of a folder tree with its root, because clients get it as nested JSON in one response. */
 const MAX_LEVELS = 32;
 const MAX_FOLDERS = 10_000;
 

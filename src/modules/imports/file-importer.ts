@@ -46,10 +46,7 @@ export type FileImporterDeps = {
   limits: Pick<TierLimitsService, 'of'>;
 };
 
-/**
- * Creates and updates the documents of remote files. Does not overwrite a name, folder or content that a user has
- * changed in this service.
- */
+/** Creates and updates documents of remote files. Keeps names, folders and contents that users have changed here. */
 export function createFileImporter(deps: FileImporterDeps) {
   const { db, credentials, documents, uploads, folders, folderChanges, limits } = deps;
 
@@ -133,10 +130,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     return status;
   }
 
-  /**
-   * Returns the folder of an updated document: a sync moves the document to the folder of its remote file; an import
-   * leaves it where the first import put it.
-   */
+  /** Folder of an updated document: a sync follows the remote file; an import keeps that of the first import. */
   async function folderOf({ run, file, owner, known }: FileUpdate) {
     if (run.kind === 'import') return known;
     const { id } = await ensureFolder(owner, run.targetFolderId, file.localPath);
@@ -183,10 +177,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     return folder;
   }
 
-  /**
-   * Stores the remote file's state and its outcome in this import run; call it in the transaction that changes the
-   * document.
-   */
+  /** Stores the remote file's state and outcome; call it in the transaction that changes the document. */
   async function storeOutcome(
     trx: Knex,
     work: FileImport,

@@ -70,10 +70,7 @@ export function createImportRunsRepository(db: Knex) {
   const connection = (of: ConnectionKey) => ConnectionModel.table(db).where({ orgId: of.orgId, id: of.connectionId });
   const connectionColumns = Object.keys(importConnectionRowShape.columns);
 
-  /**
-   * Locks the connection against deletion. Must precede locks on the connection's import runs, because a deletion locks
-   * in the same order; another order could deadlock.
-   */
+  /** Locks the connection against deletion. Call it before locks on import runs, as a deletion does (deadlocks). */
   async function holdConnection(of: ConnectionKey): Promise<void> {
     await connection(of).forKeyShare().first('id');
   }
@@ -196,10 +193,7 @@ export function createImportRunsRepository(db: Knex) {
       return places().where(within(of)).whereNull('doneAt').orderBy('id').first();
     },
 
-    /**
-     * Stores the cursor of the next page of an import place; null marks the place as listed. Returns false if another
-     * worker stored it first.
-     */
+    /** Stores the next page's cursor of an import place; null when listed. False if another worker did so first. */
     async advancePlace({ id, nextPage }: ImportPlace, to: ImportPlaceListingProgress): Promise<boolean> {
       const { code = null, message = null } = to.error ?? {};
       const { remoteId } = to;
@@ -218,10 +212,7 @@ export function createImportRunsRepository(db: Knex) {
       return places().where(within(of)).whereRaw(`(kind = 'wish' or error_code is not null)`).orderBy(['item', 'id']);
     },
 
-    /**
-     * Adds files to an import run, and returns those that it did not contain yet. A file with `unchangedAs`, the id of
-     * its document, is not imported again.
-     */
+    /** Adds files; returns those that are new. A file with `unchangedAs`, its document's id, is not imported again. */
     async addFiles(
       of: ImportRun,
       found: readonly (ListedRemoteFile & { unchangedAs: string | null })[],

@@ -25,21 +25,12 @@ import { createConnectionSchedulesRepository, createConnectorDocumentsRepository
 
 const SLICE_MS = 20_000;
 const FILES_AT_ONCE = 500;
-/**
- * Maximum attempts to import a file: about four minutes of retries. Then the file fails, unless the provider answers no
- * other call either.
- */
+/** Attempts to import a file: four minutes of retries. Then it fails, unless the provider answers no call at all. */
 const ATTEMPTS_OF_FILE = 10;
-/**
- * Maximum concurrent downloads per organization and process: half of a worker's capacity, because a slow provider may
- * block each download for long.
- */
+/** Concurrent downloads per organization and process: half of a worker's capacity, as providers may be slow. */
 const DOWNLOADS_AT_ONCE = 16;
 const DOWNLOAD_RETRY_SECONDS = 5;
-/**
- * A sync that would delete more documents than this, and also a larger share than `UNCONFIRMED_SHARE`, waits for a
- * confirmation.
- */
+/** A sync that would delete more documents, and a larger share than `UNCONFIRMED_SHARE`, needs a confirmation. */
 const UNCONFIRMED_DELETIONS = 20;
 const UNCONFIRMED_SHARE = 0.3;
 const RUNS_KEPT_DAYS = 90;
@@ -76,10 +67,7 @@ export function createImportStepsService(
     return run;
   }
 
-  /**
-   * Returns the owner of the connection, on whose behalf the run imports. Throws `account_disabled` if the owner's
-   * account is not active.
-   */
+  /** Returns the connection's owner, for whom the run imports. Throws `account_disabled` if not active. */
   async function requireOwner(
     of: ImportRun,
     { jobId }: ImportRunRow,
@@ -106,10 +94,7 @@ export function createImportStepsService(
     await jobs.advance(run.jobId, { progress });
   }
 
-  /**
-   * Records the end of a run's job. If the run was deleted with its connection, tries the job ids of an import and of a
-   * sync; only one of these jobs has this `attempt`.
-   */
+  /** Records the end of a run's job. For a deleted run, tries the job ids of an import and of a sync. */
   async function closeJob(of: ImportRun, change: JobUpdate, attempt: JobAttempt): Promise<void> {
     const run = await runs.findRun(of);
     const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];
@@ -204,10 +189,7 @@ export function createImportStepsService(
       return result;
     },
 
-    /**
-     * Deletes the documents whose remote files a sync did not find. After the user has confirmed a `mass_deletion`, it
-     * lists the files again first.
-     */
+    /** Deletes documents of files that a sync did not find. After a confirmed `mass_deletion`, lists again first. */
     async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DocumentDeletionSliceResult> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'delete' });

@@ -173,10 +173,7 @@ export const syncCursorRowShape = defineRowShape({
 });
 export type SyncCursor = SqlRow<typeof syncCursorRowShape>;
 
-/**
- * Something that an import run lists at the provider: a requested file (kind `wish`), a folder, or the changes after a
- * cursor.
- */
+/** What an import run lists: a requested file (kind `wish`), a folder, or the changes after a cursor. */
 export type ImportPlace = SqlRow<typeof ImportPlaceModel>;
 
 export type ListedRemoteFile = { item: number; remote: RemoteFile; localPath: string[] };

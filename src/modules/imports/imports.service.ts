@@ -85,10 +85,7 @@ export function createImportsService(deps: {
   }
 
   return {
-    /**
-     * Starts an import and waits until it ends. `wait.disconnected` aborts the wait when the client disconnects; the
-     * import continues.
-     */
+    /** Starts an import and waits for its end, or for `wait.disconnected`, after which the import continues. */
     async start(
       actor: RequestActor,
       request: ImportRequest,

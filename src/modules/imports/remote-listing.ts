@@ -29,10 +29,7 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
     });
   }
 
-  /**
-   * Stores listed files that are to be imported, and counts the unchanged ones. A sync does not store its unchanged
-   * files, because they would be too many rows.
-   */
+  /** Stores listed files to import, and counts unchanged ones, which would be too many rows for a sync. */
   async function storeFiles(
     trx: Knex,
     of: ImportRun,
@@ -138,10 +135,7 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
     });
   }
 
-  /**
-   * Starts a full listing of the remote folder. Gets the change cursor first, so that the next sync finds changes made
-   * in the meantime.
-   */
+  /** Lists the whole remote folder. Gets the change cursor first, so that the next sync sees later changes. */
   async function listAll(of: ImportRun, run: ImportRunRow): Promise<void> {
     const cursor = await credentials.use(connectionOf(of, run), async (access, { changes }) =>
       changes === null ? null : changes.begin(access, { path: run.folder }),
@@ -182,10 +176,7 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
       });
     },
 
-    /**
-     * Lists the next page of remote files. Skips a folder that may be skipped and stores its error; throws other
-     * errors. Returns false once everything is listed.
-     */
+    /** Lists the next page. Skips a folder that may be skipped, storing its error. False once all is listed. */
     async next(of: ImportRun, run: ImportRunRow): Promise<boolean> {
       const place = await createImportRunsRepository(db).nextPlace(of);
       if (place === undefined) return false;

@@ -57,17 +57,11 @@ const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
     select remote_id from levels where lower(path) in (select lower(path) from told)
   )`;
 
-/**
- * Stores what the earlier syncs of a connection know of its files: their documents, their folders, and the change
- * cursor.
- */
+/** What a connection's earlier syncs know of its files: documents, folders and the change cursor. */
 export function createConnectorDocumentsRepository(db: Knex) {
   const documents = () => ConnectorDocumentModel.table(db);
 
-  /**
-   * SQL condition on rows `k` of `connector_documents`: the run did not find the remote file, and its document still
-   * has the imported content.
-   */
+  /** SQL condition on `connector_documents` `k`: the run did not find the file, whose document is unchanged. */
   const isMissing = ({ mode }: Pick<ImportRunRow, 'mode'>): string => `
     k.org_id = :orgId and k.connection_id = :connectionId
     and k.seen_run_id <> :runId and k.gone_at is null
@@ -150,10 +144,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
       await ConnectorFolderModel.table(db).insert(found).onConflict(['connectionId', 'remoteId']).merge(['path']);
     },
 
-    /**
-     * Returns true if another remote folder has the same path as one of these; a file's path then does not identify its
-     * folder.
-     */
+    /** True if another remote folder has one of these paths, so that a file's path does not identify its folder. */
     async sharesPath({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<boolean> {
       const sharing = await queryRows(
         db,
@@ -243,10 +234,7 @@ export function createConnectorDocumentsRepository(db: Knex) {
   };
 }
 
-/**
- * Lease for updating a Temporal schedule; longer than the timeout of a call of Temporal, so that no other process
- * updates the schedule meanwhile.
- */
+/** Lease for updating a Temporal schedule, longer than the timeout of the call that updates it. */
 const LEASE_SECONDS = 30;
 
 /** `outdated_at` is read as text, because a JavaScript date has no microseconds. */
@@ -258,10 +246,7 @@ const outdatedAt = defineRowShape({ outdatedAt: textColumn() });
  */
 export function createConnectionSchedulesRepository(db: Knex) {
   return {
-    /**
-     * Takes the lease to update a connection's schedule. Returns the time of the connection's last change; undefined if
-     * the schedule is up to date or another process holds the lease.
-     */
+    /** Takes the lease to update a schedule. Returns the connection's last change; undefined if current or leased. */
     async claim(connectionId: string): Promise<string | undefined> {
       const claiming = ConnectionScheduleModel.table(db)
         .where({ connectionId })

@@ -20,10 +20,7 @@ import type { ImportConnection, ImportRunRow } from './imports.model.ts';
 import { createConnectionSchedulesRepository } from './sync-state.repository.ts';
 
 const CONNECTIONS_PER_SWEEP = 20;
-/**
- * The sweeper skips connections that changed within this time, because the request that changed them updates the
- * schedule itself.
- */
+/** The sweeper skips connections changed within this time: the request itself updates their schedule. */
 const GRACE_SECONDS = 5;
 const DEFAULT_INTERVAL_MINUTES = 60;
 /** Minimum time between two syncs; must equal the minimum of `interval_minutes` in the API. */
@@ -98,10 +95,7 @@ export function createSyncsService(deps: {
     if (connection.status === 'active') await retryJobs(await outdated.listParkedJobs(of));
   }
 
-  /**
-   * Updates the Temporal schedule of a connection, in one process at a time: of two concurrent updates, the older one
-   * could be written last.
-   */
+  /** Updates a connection's Temporal schedule in one process at a time, so that the newer update comes last. */
   async function applyUnderLease(of: ConnectionKey): Promise<void> {
     for (let isApplied = false; !isApplied; ) {
       const outdatedAt = await outdated.claim(of.connectionId);
@@ -117,10 +111,7 @@ export function createSyncsService(deps: {
   }
 
   return {
-    /**
-     * Starts a sync, or returns the one that is running. `acceptsDeletions` also confirms a mass deletion that the
-     * running sync waits for.
-     */
+    /** Starts a sync or returns the running one. `acceptsDeletions` also confirms its mass deletion. */
     async start(actor: RequestActor, connectionId: string, acceptsDeletions: boolean): Promise<ImportRunRow> {
       const { orgId, userId, requestId } = actor;
       const jobId = syncWorkflowId(connectionId);
@@ -194,10 +185,7 @@ export function createSyncsService(deps: {
       });
     },
 
-    /**
-     * Updates the Temporal schedule after a change or deletion of a connection; call it after the commit. Never throws:
-     * the sweeper retries.
-     */
+    /** Updates a connection's schedule; call it after the commit. Never throws: the sweeper retries. */
     async applyChange(of: ConnectionKey): Promise<void> {
       await applyUnderLease(of).catch((error: unknown) => {
         logger.warn(

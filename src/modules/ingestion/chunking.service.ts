@@ -20,10 +20,7 @@ import { type ChunkContextKey, type ChunkContextSource, createChunkContextsRepos
 
 /** Number of text windows of semantic chunking that are embedded between two progress reports. */
 const BATCH_SIZE = 256;
-/**
- * Number of text windows that one activity embeds in about half a minute, so that other documents can run in between.
- * Every slice has to compute all windows again.
- */
+/** Windows that one activity embeds in half a minute. Smaller slices cost more: each computes all windows again. */
 const SLICE_SIZE = 8 * BATCH_SIZE;
 
 type ChunkingSource = Pick<ChunkingInput, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
@@ -49,10 +46,7 @@ export function createDocumentChunkerService(deps: {
       return chunker.chunk(source, await measureDistances(source, step), step);
     },
 
-    /**
-     * Chunks a document, and adds the contexts that the chat model has written so far to the contextual prefixes of the
-     * chunks.
-     */
+    /** Chunks a document, with the contexts that the chat model has written so far in the contextual prefixes. */
     async chunkWithContexts(
       source: ChunkingSource & ConvertedBody,
       step: DocumentChunkingOptions,
@@ -122,10 +116,7 @@ const PARALLEL_CALLS = 4;
 const ASSUMED_WINDOW = 8_192;
 /** Share of the context window that a prompt may use: the model's tokenizer may count more tokens than ours. */
 const SAFE_SHARE = 0.75;
-/**
- * Maximum tokens of the document in a context prompt: each model call pays for them, and distant text says little about
- * a passage.
- */
+/** Maximum document tokens in a context prompt: each call pays for them, and distant text says little. */
 const MAX_DOCUMENT_TOKENS = 32_000;
 const MIN_DOCUMENT_TOKENS = 200;
 /** Number of chunk contexts that the sweeper checks in about a second; it hashes the chunks of their documents. */
@@ -149,10 +140,7 @@ export function createChunkContextsService(deps: {
   return {
     isOn: model !== null,
 
-    /**
-     * Finds cached chunk contexts, in the order of the chunks; null where the model has written none yet or contextual
-     * retrieval is off.
-     */
+    /** Cached chunk contexts in chunk order; null where the model has written none or contextual retrieval is off. */
     async find(
       of: Pick<ConvertedBody, 'orgId' | 'conversionId'>,
       chunks: readonly Pick<Chunk, 'content'>[],
@@ -242,10 +230,7 @@ export function createChunkContextsService(deps: {
     },
   };
 
-  /**
-   * Computes how many characters of the document go into each context prompt: the same for all its passages, so that
-   * neighbouring passages can share an excerpt.
-   */
+  /** Computes the excerpt length for context prompts: one for all, so that neighbouring passages share excerpts. */
   async function excerptLength(ofModel: string, passages: readonly Passage[]): Promise<number> {
     const window = (await models.find(ofModel))?.contextWindow ?? ASSUMED_WINDOW;
     const largest = passages.reduce((most, { tokenCount }) => Math.max(most, tokenCount), 0);

@@ -109,10 +109,7 @@ export function createDocumentConversion(deps: {
     },
   };
 
-  /**
-   * Returns the pages that OCR has already read, and a callback that stores each further page at once, so that a killed
-   * worker repeats at most one page.
-   */
+  /** Pages read by OCR so far, and a callback that stores each page: a killed worker repeats at most one. */
   async function recognitionOf(
     of: IngestDocumentInput,
     converterVersion: string,
@@ -129,10 +126,7 @@ export function createDocumentConversion(deps: {
     };
   }
 
-  /**
-   * Links a conversion to a generation. Also requests a preview of the original, once for this conversion and
-   * generation.
-   */
+  /** Links a conversion to a generation, and requests a preview once for both. */
   async function useConversion(of: IngestDocumentInput, conversionId: string, format: string): Promise<void> {
     const previewJobId = await db.transaction(async (trx) => {
       const isNew = await createGenerationsRepository(trx).setConversion(of, conversionId);

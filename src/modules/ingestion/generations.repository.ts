@@ -94,10 +94,7 @@ export function createGenerationsRepository(db: Knex) {
       return (await queryRows(db, generationNumber, made)).map(({ generation }) => generation);
     },
 
-    /**
-     * Finds the original and settings of a generation. Returns undefined once the document or the generation is
-     * deleted.
-     */
+    /** Finds original and settings of a generation. Undefined once the document or the generation is deleted. */
     async findTarget(of: IngestDocumentInput): Promise<IngestionTarget | undefined> {
       const target = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
@@ -129,19 +126,13 @@ export function createGenerationsRepository(db: Knex) {
       return (await queryRows(db, jobId, open)).map(({ id }) => id);
     },
 
-    /**
-     * Sets the detected format of a generation; also that of the document, unless the document has another original by
-     * now.
-     */
+    /** Sets a generation's detected format, and its document's unless that has another original by now. */
     async setSourceFormat(of: IngestDocumentInput, sourceFormat: SourceFormat): Promise<void> {
       await generation(of).update({ sourceFormat });
       await document(of).whereIn('blobKey', generation(of).select('blobKey')).update({ sourceFormat });
     },
 
-    /**
-     * Records the malware scanner's finding on every document with this original; a null `signature` clears an earlier
-     * finding.
-     */
+    /** Records the malware finding on all documents with this original; a null `signature` clears it. */
     async setMalware(original: {
       orgId: string;
       blobKey: string;
@@ -179,10 +170,7 @@ export function createGenerationsRepository(db: Knex) {
       await generation(of).update({ chunksTotal, chunkedAt: db.fn.now() });
     },
 
-    /**
-     * Finds what the vector store needs to serve the generation. Returns undefined once the document is deleted or a
-     * newer generation was requested.
-     */
+    /** Finds what the vector store needs. Undefined once the document is deleted or a newer generation requested. */
     async findPublication(of: IngestDocumentInput): Promise<GenerationPublication | undefined> {
       const published = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.generation' })
@@ -238,10 +226,7 @@ export function createGenerationsRepository(db: Knex) {
       return originals.map(({ blobKey }) => blobKey);
     },
 
-    /**
-     * Deletes generations and the conversions that no other generation uses. Deletes their chunks and postings first,
-     * in batches, because there may be a million rows.
-     */
+    /** Deletes generations and unused conversions; first their chunks and postings, maybe a million, in batches. */
     async delete(range: DocumentGenerationRange, signal: AbortSignal): Promise<void> {
       const deleteRows = (trx: Knex) =>
         trx.raw(
@@ -266,10 +251,7 @@ export function createGenerationsRepository(db: Knex) {
 
 type RecognitionKey = IngestDocumentInput & { converterVersion: string };
 
-/**
- * Markdown conversions of originals, cached by content within an organization; also the scanned pages that OCR has read
- * so far.
- */
+/** Markdown conversions and OCR pages of originals, cached by content within an organization. */
 export function createConversionsRepository(db: Knex) {
   return {
     async find(key: ConversionKey): Promise<ConversionSummary | undefined> {
@@ -290,10 +272,7 @@ export function createConversionsRepository(db: Knex) {
       return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
-    /**
-     * Sets the page numbers of new chunks, if a preview has found the pages after the chunking had read the Markdown
-     * body.
-     */
+    /** Sets page numbers of new chunks, if a preview found the pages after the chunking had read the body. */
     async assignPageNumbers(orgId: string, conversionId: string): Promise<void> {
       // Waits for a preview that is writing the page map. A preview that starts later numbers these chunks itself.
       await ConversionModel.table(db).where({ orgId, id: conversionId }).forShare().first('id');

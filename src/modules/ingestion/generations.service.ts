@@ -22,20 +22,14 @@ type IngestibleDocument = IngestionInputVersion & {
   activeGeneration: number | null;
 };
 
-/**
- * The result of a transaction that requested an ingestion. If `isQueued`, the caller must call `carryOut` after the
- * commit to start the job and cancel the `superseded` jobs.
- */
+/** A requested ingestion. If `isQueued`, the caller must call `carryOut` after the commit. */
 export type IngestionPlan = { jobId: string; isQueued: boolean; superseded: readonly string[] };
 
 type OpenOptions = {
   /** Deactivates the active generation at once: readers find nothing until the new generation is active. */
   isRedo?: boolean;
   isBulk?: boolean;
-  /**
-   * Id of the request that opens the generation; a repeated request has the same id and finds the generation by
-   * `findReserved`.
-   */
+  /** Request that opens the generation; a repeated request finds it by this id and `findReserved`. */
   reservedId?: string | null;
 };
 
@@ -123,10 +117,7 @@ export function createGenerationsService(deps: {
       return open(trx, actor, document, options);
     },
 
-    /**
-     * Starts the planned job; call it after the commit. Never throws: the sweeper dispatches the job later, and the
-     * first step of the new run cancels the older runs again.
-     */
+    /** Starts the job; call it after the commit. Never throws: the sweeper dispatches later. */
     async carryOut({ jobId, isQueued, superseded }: IngestionPlan): Promise<void> {
       if (!isQueued) return;
       const cancelled = superseded.map((older) => orchestrator.cancel(older));

@@ -68,10 +68,7 @@ export function createIngestionService(deps: {
   const embedding = createChunkEmbedding(deps);
 
   const steps = {
-    /**
-     * Cancels runs of older generations and deletes those parts of them that readers no longer see. Then scans the
-     * original for malware and detects its format by content.
-     */
+    /** Cancels older runs and deletes their unread parts. Then scans the original and detects its format. */
     async parse(of: IngestDocumentInput, { signal }: Cancellable): Promise<ParseResult> {
       const target = await enter(of, 'parse');
       if (hasOlder(of)) {
@@ -176,10 +173,7 @@ export function createIngestionService(deps: {
   return {
     ...steps,
 
-    /**
-     * Runs all ingestion steps of a small document in one activity. Stops if the document turns out not to be small;
-     * the workflow then runs the remaining steps one by one.
-     */
+    /** Runs all steps of a small document. Stops if it turns out not to be small; the workflow then continues. */
     async atOnce(of: IngestDocumentInput, { signal }: Cancellable): Promise<IngestAtOnceResult> {
       // Disables progress reports, which cost Temporal more than some of these steps. Timed heartbeats continue.
       const step: Step = { signal, report: () => undefined };
@@ -217,10 +211,7 @@ export function createIngestionService(deps: {
       await deleteUnneeded(of, signal);
     },
 
-    /**
-     * A step of the sweeper: deletes a batch of conversions that no document has used for a day.
-     * @returns null once none are left
-     */
+    /** Sweep that deletes a batch of conversions unused for a day. Returns null once none are left. */
     async sweepUnusedConversions(): Promise<true | null> {
       const deleted = await conversions.deleteUnused(CONVERSIONS_PER_SWEEP);
       return deleted === CONVERSIONS_PER_SWEEP ? true : null;
@@ -239,10 +230,7 @@ export function createIngestionService(deps: {
     throw (await generations.findDocumentState(of)) === undefined ? documentDeleted() : appError('superseded');
   }
 
-  /**
-   * Returns the status `cancelled` for a run that was superseded or whose document was deleted; undefined for other
-   * runs.
-   */
+  /** Returns `cancelled` for a run that was superseded or whose document was deleted; else undefined. */
   async function supersededEnd(
     of: IngestDocumentInput,
   ): Promise<{ status: 'cancelled'; error: { code: string; message: string } } | undefined> {
@@ -266,10 +254,7 @@ export function createIngestionService(deps: {
     }
   }
 
-  /**
-   * Deletes generations from every store. Deletes their rows last, so that a retry after an interruption still finds
-   * them.
-   */
+  /** Deletes generations from every store; their rows last, so that a retry still finds them. */
   async function deleteGenerations(range: DocumentGenerationRange, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     await vectors.deleteGenerations(range);
@@ -280,10 +265,7 @@ export function createIngestionService(deps: {
     await generations.delete(range, signal);
   }
 
-  /**
-   * Options for chunking with the organization's embedding cache, which holds the vectors of `embedWindows` and of
-   * interrupted runs.
-   */
+  /** Chunking options with the embedding cache, which holds vectors of `embedWindows` and interrupted runs. */
   function chunkingStep(
     { orgId }: IngestDocumentInput,
     { ragConfig }: IngestionTarget,

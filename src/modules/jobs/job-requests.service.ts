@@ -153,10 +153,7 @@ export type JobView = Pick<
 
 type JobState = Omit<JobView, 'temporalUiUrl'>;
 
-/**
- * Stages of each job kind in order; clients address them as parts of the job. Null if the parts of a job are the rounds
- * of its chat.
- */
+/** Stages by job kind, which clients address as parts of the job. Null if the parts are rounds of a chat. */
 const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,
   delete: deletionStages,
@@ -176,10 +173,7 @@ export function isJobFinished({ status }: Pick<JobView, 'status'>): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'cancelled';
 }
 
-/**
- * Shows a job, or one of its parts with a status that follows from the job's current stage.
- * @returns undefined if the job has no such part
- */
+/** Shows a job, or the part whose status follows from the job's stage. Undefined if there is no such part. */
 export function toJobView(job: JobState, part: string | null, temporalUiUrl: string | null): JobView | undefined {
   const whole: JobView = { ...job, temporalUiUrl };
   if (part === null) return whole;

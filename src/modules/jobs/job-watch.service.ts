@@ -95,10 +95,7 @@ export function createJobWatchService(deps: {
   }
 
   return {
-    /**
-     * Yields the job, or one of its parts, now and after each change, until it is over or `signal` aborts. Throws
-     * `job_not_found` or `invalid_token` as soon as the caller loses access.
-     */
+    /** Yields the job (or a part) after each change until it is over. Throws once the caller loses access. */
     async *watch(actor: Actor, first: JobView, signal: AbortSignal): AsyncGenerator<JobView> {
       yield first;
       if (isJobFinished(first)) return;
@@ -147,11 +144,7 @@ export function createJobWatchService(deps: {
       }
     },
 
-    /**
-     * Waits until the job is over, the timeout expires, the process shuts down or `disconnected` aborts. The end of the
-     * wait never stops the job.
-     * @returns the job as it is then
-     */
+    /** Waits, without stopping it, until the job is over, a timeout, a shutdown or a disconnect. Returns the job. */
     async untilOver(jobId: string, seconds: number, disconnected: AbortSignal): Promise<Job> {
       const timeout = AbortSignal.timeout(seconds * 1_000);
       const signal = AbortSignal.any([disconnected, closing.signal, timeout]);

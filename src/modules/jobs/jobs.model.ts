@@ -42,10 +42,7 @@ export class JobModel extends tableModel('jobs', {
   finishedAt: timestampColumn().nullable(),
   updatedAt: timestampColumn(),
   cancelRequestedAt: timestampColumn().nullable(),
-  /**
-   * Identifies the current attempt of a job. Its number does not suffice, because it may repeat after a restore of an
-   * older database.
-   */
+  /** Identifies the current attempt. Its number may repeat after a restore of an older database. */
   startId: uuidColumn(),
 }) {}
 

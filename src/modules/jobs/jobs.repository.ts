@@ -42,10 +42,7 @@ const jobId = pickColumns(JobModel, 'id');
 const done = defineRowShape({ isDone: booleanColumn() });
 const listedJob = defineRowShape({ ...JobModel.columns, sortKey: textColumn() });
 
-/**
- * A job with the owner and access keys of its document or chat. These columns are null if the job has no document or
- * chat, or if that is deleted.
- */
+/** A job with owner and access keys of its document or chat; null if it has none or that is deleted. */
 const jobWithTarget = defineRowShape({
   ...JobModel.columns,
   documentOwnerId: uuidColumn().nullable(),
@@ -61,10 +58,7 @@ const openJobs = defineRowShape({
 });
 const outboxState = defineRowShape({ waiting: bigintColumn(), oldestSeconds: doubleColumn() });
 
-/**
- * Statistics over the jobs of all organizations. `outbox` counts the jobs whose start is due; `oldestSeconds` is the
- * age of the oldest, or 0.
- */
+/** Statistics over all jobs. `outbox`: jobs whose start is due; `oldestSeconds`: age of the oldest, or 0. */
 type JobStatistics = { open: SqlRow<typeof openJobs>[]; outbox: SqlRow<typeof outboxState> };
 
 /** A missing import run counts as done, because import runs are deleted with their connection. */
@@ -72,10 +66,7 @@ const importIsDone = `not exists (
   select from import_runs r where r.id = (j.start -> 'input' ->> 'runId')::uuid and r.finished_at is null
 )`;
 
-/**
- * A missing evaluation run counts as done, because evaluation runs are deleted with the draft version that they
- * evaluate.
- */
+/** A missing evaluation run counts as done: runs are deleted with their draft version. */
 const evaluationIsDone = `not exists (
   select from evaluation_runs r
   where r.id = j.id and (r.finished_at is null or jsonb_array_length(r.failed_units) > 0)
@@ -147,10 +138,7 @@ export function createJobsRepository(db: Knex) {
       ]);
 
   return {
-    /**
-     * Inserts jobs with distinct ids, or queues an existing id again as its next attempt. For `graceSeconds` the
-     * sweeper leaves the start of a job to the request that wrote it.
-     */
+    /** Inserts jobs or queues ids again. For `graceSeconds`, the sweeper leaves the start to the request. */
     async enqueue(all: readonly NewJob[], graceSeconds: number): Promise<void> {
       await db.raw(
         `insert into jobs (id, org_id, kind, status, start, acl, document_id, connection_id, chat_id, agent_id,
@@ -295,10 +283,7 @@ export function createJobsRepository(db: Knex) {
       await query;
     },
 
-    /**
-     * Cancels a job, unless new work was queued after the start `startId`. New work needs another run, so the job stays
-     * queued.
-     */
+    /** Cancels a job, unless work was queued after the start `startId`, which needs another run. */
     async cancelUnlessQueuedSince(id: string, startId: string | undefined): Promise<void> {
       const now = db.fn.now();
       await JobModel.query(db)
@@ -346,10 +331,7 @@ export function createJobsRepository(db: Knex) {
       return toListPage(await queryRows(db, listedJob, listed), page.limit);
     },
 
-    /**
-     * Counts jobs by status and progress unit. Leaves out ingestions that a newer ingestion of the same document has
-     * replaced.
-     */
+    /** Counts jobs by status and progress unit, without ingestions that a newer one has replaced. */
     async countByStatus(actor: Actor, filters: JobFilters): Promise<JobTotals[]> {
       const groups = readableJobs(db, actor, filters)
         .whereRaw(
@@ -389,11 +371,7 @@ export function createJobsRepository(db: Knex) {
       return queryRows(db, jobWithTarget, stopped);
     },
 
-    /**
-     * Queues stopped jobs again: a closed job as its next attempt, a parked one to resume its run. Skips jobs that
-     * another request has queued meanwhile.
-     * @returns the number of queued jobs
-     */
+    /** Queues stopped jobs again: closed ones start, parked ones resume. Returns how many this call queued. */
     async queueAgain(ids: readonly string[], how: { bulk: boolean; graceSeconds: number }): Promise<number> {
       const parked = await queryRows(
         db,

@@ -16,10 +16,7 @@ const DISPATCH_GRACE_SECONDS = 1;
 const DISPATCH_LEASE_SECONDS = 2;
 const DISPATCH_BATCH = 50;
 const ENQUEUE_BATCH = 1_000;
-/**
- * The sweeper compares an open job with its workflow run this often. If a run was closed from outside, its job shows
- * that within a minute.
- */
+/** Interval of comparing open jobs with their workflow runs, which may be closed from outside. */
 const CHECK_AFTER_SECONDS = 30;
 const CHECK_BATCH = 20;
 /** A sweep of jobs starts no further batch after this time, because the other sweeps wait for it. */
@@ -29,10 +26,7 @@ export type { EndedJob, Job, JobUpdate } from './jobs.model.ts';
 
 export type JobsService = ReturnType<typeof createJobsService>;
 
-/**
- * Jobs show clients the state of background work. Their table is also the outbox of workflow starts, so a job can be
- * written in the transaction of the data that it works on.
- */
+/** State of background work for clients, and outbox of workflow starts: jobs are written with their data. */
 export function createJobsService(deps: {
   db: Knex;
   orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'inspect'>;
@@ -43,10 +37,7 @@ export function createJobsService(deps: {
   const { db, orchestrator, tracing, logger, sweepStepMs = SWEEP_STEP_MS } = deps;
   const jobs = createJobsRepository(db);
 
-  /**
-   * Starts or resumes the workflow run of a job. Records why Temporal refused, because every further attempt is refused
-   * as well.
-   */
+  /** Starts or resumes a job's run. Records a refusal by Temporal, because further attempts are refused too. */
   async function start(job: Job): Promise<void> {
     try {
       await (job.status === 'parked' ? resume(job) : begin(job));
@@ -78,10 +69,7 @@ export function createJobsService(deps: {
     await jobs.queueAgain([job.id], { bulk: job.start.bulk ?? false, graceSeconds: 0 });
   }
 
-  /**
-   * Updates a job from the state of its workflow run, which may have been closed, lost or parked without an update of
-   * the job.
-   */
+  /** Updates a job whose run was closed, lost or parked without updating it. */
   async function reconcile(job: Job): Promise<void> {
     const { startId } = job;
     const run = await orchestrator.inspect(job.id);
@@ -126,10 +114,7 @@ export function createJobsService(deps: {
       }
     },
 
-    /**
-     * Queues a failed, cancelled or parked job again: a parked run resumes, a closed one starts another attempt.
-     * @returns false if the job is running or has succeeded
-     */
+    /** Queues a failed, cancelled or parked job again. Returns false if it is running or has succeeded. */
     async retry(trx: Knex, jobId: string): Promise<boolean> {
       const how = { bulk: false, graceSeconds: DISPATCH_GRACE_SECONDS };
       return (await createJobsRepository(trx).queueAgain([jobId], how)) > 0;
@@ -168,10 +153,7 @@ export function createJobsService(deps: {
       return createJobsRepository(trx).listOpenIds(of);
     },
 
-    /**
-     * Tells if a job is open, and locks the job until the end of the transaction, so that no other process starts it
-     * meanwhile.
-     */
+    /** Whether a job is open; locks it until the transaction ends, so that no process starts it. */
     async isOpen(trx: Knex, jobId: string): Promise<boolean> {
       return createJobsRepository(trx).isOpen(jobId);
     },
@@ -209,11 +191,7 @@ export function createJobsService(deps: {
     findWatched: (jobIds: readonly string[]): Promise<WatchedJob[]> => jobs.findWatched(jobIds),
   };
 
-  /**
-   * Runs `work` for all items at once and logs their failures as one line; its error is a refusal by Temporal if there
-   * was one.
-   * @returns the number of failures
-   */
+  /** Runs `work` for all items, and logs failures as one line (a refusal by Temporal first). Returns their number. */
   async function settle<T>(items: T[], work: (item: T) => Promise<void>, message: string): Promise<number> {
     const failures = (await Promise.allSettled(items.map(work))).filter((result) => result.status === 'rejected');
     const reasons = failures.map((failure) => failure.reason as unknown);

@@ -94,10 +94,7 @@ export type LogStatsFilter = { agentId: string | undefined; period: ReportPeriod
 /** `state` is the current state of a chat; all `words` must occur in its title or in one of its rounds. */
 export type LogFilter = LogStatsFilter & { state: EchoState | undefined; words: string | undefined };
 
-/**
- * Totals over rounds. Each scored round counts as stable, drift or refusal; `latencyMs` sums complete rounds. `chats`
- * counts the chats by state.
- */
+/** Totals of chat logs. Each scored round is a refusal, drift (`drift_…`) or stable (`stable`, `watch`). */
 export const logStatsRowShape = defineRowShape({
   chats: jsonColumn<{ [state in EchoState]: number }>(),
   rounds: numericColumn(),

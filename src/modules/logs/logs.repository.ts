@@ -160,10 +160,7 @@ export function createLogsRepository(db: Knex) {
     cross join lateral (select * from chat_logs l where l.chat_id = found.chat_id ${where} offset 0) l
     where exists (select from reach r where ${isWithin})`;
 
-  /**
-   * Skips the full-text index if `walk`, which checks the newest chats, has already read all chats; otherwise the
-   * response time would reveal unreadable chats.
-   */
+  /** Skips the full-text index if `walk` has read all chats, or the response time would reveal unreadable ones. */
   const unlessWalked = (where: string) => `
     select * from (${allWithWords(where)}) found
     where (select count(*) from (${walk(where, String(walkedChats))}) walked) = ${walkedChats}`;
@@ -289,10 +286,7 @@ export function createLogsRepository(db: Knex) {
       );
     },
 
-    /**
-     * Lists at most `limit` rounds after round `after`; fewer if their texts are long, none if the caller cannot read
-     * the chat.
-     */
+    /** Lists rounds after round `after`; fewer than `limit` if texts are long, none if the chat is unreadable. */
     async listRounds(
       actor: Actor,
       chatId: string,

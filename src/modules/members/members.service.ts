@@ -96,10 +96,7 @@ export function createMembersService(deps: {
       return { orgId, tier, memberLimit, items };
     },
 
-    /**
-     * Adds a member under the reserved id `userId`. Throws `member_not_found` if an earlier attempt of the same request
-     * created the user, who was deleted since.
-     */
+    /** Adds a member with id `userId`. Throws `member_not_found` if the user was created before and deleted since. */
     async add(actor: RequestActor, userId: string, { team, isOrgAdmin, ...person }: NewMember): Promise<Member> {
       const { orgId, userId: actorId } = actor;
       if (team !== undefined) await teams.get(db, orgId, team.teamId);

@@ -23,10 +23,7 @@ const retryMs = 10_000;
 
 const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 
-/**
- * Timeout of model calls in background work; longer than for chats, because reasoning models are slow and no user
- * waits.
- */
+/** Timeout of model calls in background work, where no user waits for slow reasoning models. */
 const backgroundTimeoutMs = 120_000;
 
 type ModelSettings = {
@@ -42,10 +39,7 @@ type ModelSettings = {
 type OfferedChatModels = {
   default: string;
   all: readonly string[];
-  /**
-   * `isComplete` is false until the provider's list was loaded once; until then a model that is missing in `all` may
-   * still exist.
-   */
+  /** False until the provider's list was loaded once; until then a model missing in `all` may exist. */
   isComplete: boolean;
 };
 
@@ -75,10 +69,7 @@ export function createModelsService(deps: {
     loading = null;
   }
 
-  /**
-   * Warns of models in the settings that the provider does not list, which may be misspelled. Does not warn if the
-   * provider lists no models at all.
-   */
+  /** Warns of configured models that the provider does not list, unless it lists no models at all. */
   function warnOfUnlisted(listed: readonly ListedModel[]): void {
     const ids = new Set(listed.map(({ id }) => id));
     const { model } = parseEmbeddingSpaceId(settings.embeddingModel);
@@ -175,10 +166,7 @@ export function createModelsService(deps: {
       if (refusal !== null) throw refusal;
     },
 
-    /**
-     * Selects the model that judges evaluations: the model of the request or of the settings, or else the first chat
-     * model that can write JSON.
-     */
+    /** Selects the judge of evaluations: the request's or the settings' model, or the first that can write JSON. */
     async evaluator(named?: { id: string; path: string }): Promise<string> {
       const chatModels = (await listed()).filter(({ kind }) => kind === 'chat');
       const canJudge = (id: string) => chatModels.find((model) => model.id === id)?.writesJson ?? true;
@@ -196,10 +184,7 @@ export function createModelsService(deps: {
       });
     },
 
-    /**
-     * Returns null for an offered model; otherwise the error `unknown_model`, or `model_unavailable` while the list is
-     * not loaded.
-     */
+    /** Null for an offered model; otherwise `unknown_model`, or `model_unavailable` while the list is not loaded. */
     refusalOf,
 
     /** Returns the reranker of a type; null if there is none. Its `model` is null if it needs no name. */
@@ -216,18 +201,12 @@ export function createModelsService(deps: {
       return (await listed()).find((model) => model.id === id)?.contextBudget ?? null;
     },
 
-    /**
-     * Returns the context window of a chat model in tokens, including the answer; null if the provider does not state
-     * it.
-     */
+    /** Context window of a chat model in tokens, with the answer; null if the provider does not state it. */
     async contextWindow(id: string): Promise<number | null> {
       return (await listed()).find((model) => model.id === id)?.contextWindow ?? null;
     },
 
-    /**
-     * Returns the timeout for a whole answer in background work; null for a local model, which answers one call after
-     * the other and sends keep-alives to waiting calls.
-     */
+    /** Timeout of an answer in background work; null for a local model, which sends keep-alives to queued calls. */
     async answerTimeoutMs(id: string): Promise<number | null> {
       const isLocal = (await listed()).find((model) => model.id === id)?.isLocal ?? false;
       return isLocal ? null : backgroundTimeoutMs;

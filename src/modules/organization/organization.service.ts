@@ -45,10 +45,7 @@ export function createOrganizationService(deps: {
 
 export type OrganizationService = ReturnType<typeof createOrganizationService>;
 
-/**
- * Runs in the transaction of the change. `caller` has the user's rights at the time of the change, which may have
- * waited for other changes.
- */
+/** A change of access rights in a transaction. `caller`: rights after the wait for earlier changes. */
 type Change<Result> = (trx: Knex, caller: RequestActor, quota: RemainingTierQuota) => Promise<Result>;
 
 export function createAccessRightsChangesService(deps: {

@@ -8,10 +8,7 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { createOriginalFilesRepository, type OriginalFileKey } from './originals.model.ts';
 
-/**
- * Lifetime of an upload's claim on its blob: enough for the rest of the form and the transaction that creates the
- * document.
- */
+/** Lifetime of a claim: enough for the rest of the form and the transaction that creates the document. */
 const CLAIM_SECONDS = 3_600;
 const KEYS_AT_ONCE = 100;
 /**
@@ -80,10 +77,7 @@ export function createOriginalFilesService(deps: {
     for (const key of previews) await release({ orgId, blobKey: key });
   }
 
-  /**
-   * Runs `work`, but waits for at most `RELEASE_TIMEOUT_MS`. Never throws: the sweeper retries when the claim has
-   * expired.
-   */
+  /** Runs `work` for at most `RELEASE_TIMEOUT_MS`. Never throws: the sweeper retries expired claims. */
   async function attempt(blobKey: string, work: () => Promise<void>): Promise<void> {
     const done = work().catch((error: unknown) => {
       logger.warn({ err: error, blobKey }, 'blob release failed');

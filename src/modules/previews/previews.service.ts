@@ -67,10 +67,7 @@ export function createPreviewsService(deps: {
     }
   }
 
-  /**
-   * Checks the quota of previews. It is separate from that of documents and as large, because a small file may give a
-   * large PDF.
-   */
+  /** Checks the quota of previews, as large as that of documents but separate: a small file may give a large PDF. */
   async function requireQuota(of: { orgId: string; originalKey: string }, sizeBytes: number): Promise<void> {
     const { storageBytes } = await limits.of(of.orgId);
     if ((await repository.bytesOfOthers(of)) + sizeBytes <= storageBytes) return;
@@ -103,8 +100,7 @@ export function createPreviewsService(deps: {
 
   return {
     /**
-     * Inserts the preview job of an office file. Returns the job's id, to be dispatched after the commit, or null if
-     * there is nothing to render.
+     * Inserts the preview job of an office file. Returns its id, to dispatch after the commit; null if none is due.
      */
     async enqueue(trx: Knex, of: PreviewDocumentInput, sourceFormat: string): Promise<string | null> {
       if (renderer === null || !isOfficeFormat(sourceFormat)) return null;
@@ -142,10 +138,7 @@ export function createPreviewsService(deps: {
       return made === undefined ? null : { sizeBytes: made.sizeBytes, reused: false };
     },
 
-    /**
-     * Finds where the pages of the PDF begin in the converted text. Skips texts that already have pages, such as slides
-     * and sheets.
-     */
+    /** Finds where the PDF's pages begin in the converted text. Skips texts with pages, such as slides. */
     async alignPages(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<AlignPagesResult> {
       await startStage(of, 'pages');
       const target = await repository.findTarget(of);

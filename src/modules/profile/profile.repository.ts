@@ -81,11 +81,7 @@ type Owner = { orgId: string; userId: string };
 
 export function createAvatarsRepository(db: Knex) {
   return {
-    /**
-     * Increments the version of the profile, because the avatar is part of it, and locks the user's row against
-     * deletion.
-     * @returns false for a deleted user
-     */
+    /** Increments the profile's version for a new avatar, and locks the user's row. False for a deleted user. */
     async touchUser(userId: string): Promise<boolean> {
       const user = UserModel.query(db).where({ id: userId }).whereNull('deletedAt');
       return (await user.patch({ updatedAt: db.fn.now() })) > 0;

@@ -44,10 +44,7 @@ export type ProfileService = ReturnType<typeof createProfileService>;
 /** Maximum size of an avatar file. */
 const LIMIT_BYTES = 5 * 1024 ** 2;
 
-/**
- * Maximum number of concurrent avatar uploads per process. Each holds `LIMIT_BYTES` of memory until it ends, even if
- * the client is slow.
- */
+/** Concurrent avatar uploads per process. Each holds its image, up to `LIMIT_BYTES`, in memory until it ends. */
 const MAX_UPLOADS = 22;
 const MAX_UPLOADS_PER_ORGANIZATION = 4;
 /** Upload slots for every organization; the rest is for organizations without an avatar upload in progress. */

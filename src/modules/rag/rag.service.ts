@@ -22,10 +22,7 @@ import type { EmbedderFactory } from '#src/ports/models.ts';
 /** Maximum number of sentences that a preview embeds: some seconds on two cores, while the user waits. */
 const maxPreviewWindows = 1_000;
 
-/**
- * Maximum number of previewed chunks, about two seconds of chunking. Compared with a low estimate: four characters per
- * token.
- */
+/** Maximum previewed chunks, two seconds of work; compared with an estimate of four characters per token. */
 const maxPreviewChunks = 20_000;
 const charactersPerToken = 4;
 
@@ -33,10 +30,7 @@ export type ChunkPreview = Pick<Chunk, 'index' | 'content' | 'tokenCount' | 'chu
   contextualText: string | null;
 };
 
-/**
- * A text to preview that is not a document. `embeddingModel` is for semantic chunking; undefined for the deployment's
- * default model.
- */
+/** A text to preview. `embeddingModel` is for semantic chunking; undefined for the deployment's default. */
 export type ChunkPreviewText = { content: string; chunking: ChunkingOptions; embeddingModel: string | undefined };
 
 export type IngestRequestResult = {
@@ -152,10 +146,7 @@ export function createRagService(deps: {
       return chunks.map((chunk) => ({ ...chunk, contextualText: null }));
     },
 
-    /**
-     * Chunks the current text of a document without storing it. Calls no chat model: the contextual text is null for
-     * chunks whose context no ingestion has generated before.
-     */
+    /** Chunks a document's text without storing it or calling a chat model: missing chunk contexts are null. */
     async previewDocument(
       actor: Actor,
       documentId: string,

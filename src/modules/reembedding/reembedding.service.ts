@@ -119,10 +119,7 @@ export function createReembeddingService(deps: {
       return jobs.find(jobIdOf(of));
     },
 
-    /**
-     * Pauses or resumes the re-embedding; ingestions that already run continue. Throws `service_unavailable` without
-     * Temporal or workers.
-     */
+    /** Pauses or resumes; running ingestions continue. Throws `service_unavailable` without Temporal or workers. */
     setPaused(of: { orgId: string }, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'> {
       return orchestrator.setPaused(jobIdOf(of), isPaused);
     },
@@ -184,10 +181,7 @@ export function createReembeddingService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    /**
-     * Records the success of the job. Throws `reembedding_incomplete` if documents were set to another model, or added
-     * with one, meanwhile.
-     */
+    /** Records success. Throws `reembedding_incomplete` if documents got another model meanwhile. */
     async recordSuccess({ attempt, startId, counts, ...of }: RecordReembeddingInput): Promise<void> {
       await recordProgress(of, counts);
       const others = await countOfAnotherModel(of);

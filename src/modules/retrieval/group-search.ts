@@ -23,10 +23,7 @@ const candidateCount = 50;
 /** Factors by which the limit of a vector search is multiplied, tried in order while too many hits are outdated. */
 const depths = [1, 8, 64];
 const deepestSearch = 4_000;
-/**
- * Safety margin in seconds when listing changed documents; longer than a transaction that moves a document to another
- * group.
- */
+/** Margin in seconds for listing changed documents: longer than a transaction that moves one between groups. */
 const changeSeconds = 1;
 
 /**
@@ -69,10 +66,7 @@ export function createGroupSearch(deps: ChunkSearchDeps & { repository: Retrieva
       return asked.map((leg, index) => confirm(leg, found[index] ?? [], signatures));
     }
 
-    /**
-     * Searches documents again that changed during the search: both groups may have missed a document that moved from
-     * one to the other.
-     */
+    /** Searches changed documents again: both groups may miss a document that moves between them. */
     async function askChanged(own: ReadonlySet<string>, depth: number, sinceMs: number): Promise<Answer[]> {
       const seconds = (performance.now() - sinceMs) / 1_000 + changeSeconds;
       const onlyDocumentIds = await repository.listChanged(documents, seconds);

@@ -22,10 +22,7 @@ export type PlannedGroupSearch = {
   embeddingModel: string;
 };
 
-/**
- * Maximum number of searches by document groups' own settings per question, to bound its cost. Three or four different
- * configurations are usual.
- */
+/** Maximum groups searched by their own settings per question, to bound its cost. Usual are three or four. */
 export const maxGroupsSearchedByOwnSettings = 16;
 
 /**
@@ -50,10 +47,7 @@ export async function chooseGroupsSearchedByOwnSettings(
   return new Set(largest.map(({ key }) => key));
 }
 
-/**
- * Plans one search per distinct own settings. The groups that are not in `own` are searched by the default settings,
- * together per embedding model.
- */
+/** Plans a search per distinct settings. Groups not in `own` share default settings per embedding model. */
 export function planGroupSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedGroupSearch[] {
   const planned = groups.map((group) => {
     const key = keyOf(group);
@@ -77,10 +71,7 @@ function asNew(group: DocumentGroup): DocumentGroup {
   return { ...group, settings: retrieval };
 }
 
-/**
- * A leg is one BM25 search or one vector search of a question, optionally restricted to some documents. It requests
- * `asked` hits, of which `limit` are used.
- */
+/** One BM25 or vector search for chunks. Requests `asked` hits, of which `limit` are used. */
 export type ChunkSearch = {
   search: PlannedGroupSearch;
   kind: 'words' | 'vectors';
@@ -101,10 +92,7 @@ export type ChunkSearchDeps = {
    * database connections. BM25 and vector searches have separate queues, because the vector store may not answer.
    */
   inTurn: Record<ChunkSearch['kind'], FairWorkQueue>;
-  /**
-   * Timeout of each BM25 or vector search. A user is waiting, so a result without a slow one is better than a late
-   * result.
-   */
+  /** Timeout of each BM25 or vector search: a waiting user prefers a result without a slow search. */
   timeoutMs?: number;
 };
 

@@ -14,10 +14,7 @@ const listwiseWindow = 32_000;
  * Number of passages for slow rerankers (about a second per passage) and for chat models with a small context window.
  */
 const fewPassages = 10;
-/**
- * Number of passages for the packaged reranker, which takes 25 to 50 ms of CPU per passage; prompts rarely use further
- * passages.
- */
+/** Passages for the packaged reranker (25 to 50 ms of CPU each); prompts rarely use more. */
 const localPassages = 24;
 /** Maximum length of a passage. Cross-encoders read up to 512 tokens; a chat model gets less text, to be faster. */
 const passageCharacters = { cross_encoder: 2_000, llm: 1_000 } as const;
@@ -93,10 +90,7 @@ export function createPassageRanker(deps: {
     return ranked;
   }
 
-  /**
-   * @returns the passages, best first. Throws the errors of the model, and `model_response_invalid` for an unusable
-   * answer.
-   */
+  /** Returns the passages, best first. Throws errors of the model, and `model_response_invalid`. */
   return <Passage extends RankablePassage>(type: RerankerType, of: Query<Passage>): Promise<Passage[]> => {
     const signal = AbortSignal.any([of.signal, AbortSignal.timeout(timeoutMs[type])]);
     return type === 'llm' ? byChatModel({ ...of, signal }) : byCrossEncoder({ ...of, signal });

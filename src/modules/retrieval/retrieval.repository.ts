@@ -17,10 +17,7 @@ import {
   retrievalCandidateRowShape,
 } from './retrieval.model.ts';
 
-/**
- * SQL expression for the signature of a document group: settings, then model. It is unambiguous because the settings
- * are JSON, which ends with a brace.
- */
+/** SQL for a document group's signature: settings (JSON, so the end is unambiguous), then model. */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
 
 const maxChanged = 1_000;
@@ -93,10 +90,7 @@ export function createRetrievalRepository(db: Knex) {
       return new Map((await queryRows(db, countOfGroup, counts)).map((row) => [row.signature, row.documents]));
     },
 
-    /**
-     * @returns readable documents that changed within the last seconds, latest first, because they may have moved to
-     * another group
-     */
+    /** Readable documents changed within seconds, latest first, which may have moved to another group. */
     async listChanged(readable: ReadableDocumentsFilter, withinSeconds: number): Promise<string[]> {
       const changed = activeDocuments(readable)
         .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])

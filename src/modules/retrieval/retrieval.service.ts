@@ -22,18 +22,12 @@ import type {
 import { createRetrievalRepository } from './retrieval.repository.ts';
 import { createWordSearchRepository, type WordSearchLimits } from './word-search.repository.ts';
 
-/**
- * Limits of the word search while a user types: for frequent words it reads less than a question does, and skips older
- * documents first.
- */
+/** Limits of the word search while a user types: reads fewer postings than for a question, newer documents first. */
 const effort: Partial<WordSearchLimits> = { postings: 500, furthest: 1_000, candidatesPerHit: 1, documents: 100 };
 const chunks = 1_000;
 /** Once rare words give this many hits, the search ignores documents that contain only frequent words. */
 const enough = 50;
-/**
- * Maximum number of passages of a word search: one for each of five hundred documents, then further ones of the best
- * documents.
- */
+/** Maximum passages of a word search: one for each of five hundred documents, then more of the best. */
 const passages = 600;
 
 export function createPassageSearch(deps: Pick<ChunkSearchDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
@@ -104,10 +98,7 @@ export function createRetrievalService(
     return { ranked: ranked.filter(({ chunkId }) => readable.has(chunkId)), degradations };
   }
 
-  /**
-   * Ranks chunks for a question, best first: a BM25 search and a vector search per document group, merged by reciprocal
-   * rank fusion, then reranked if asked for.
-   */
+  /** Ranks chunks, best first: BM25 and vector searches per group, reciprocal rank fusion, optional reranking. */
   async function rankChunks(actor: Actor, input: RetrieveInput): Promise<Ranking> {
     const query = input.query.slice(0, queryCharacters).toWellFormed();
     if (query.trim() === '') return { ranked: [], degradations: [] };

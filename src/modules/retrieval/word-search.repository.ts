@@ -34,24 +34,15 @@ const readableTerm = defineRowShape({ term: textColumn(), postings: bigintColumn
 
 type WeightedTerm = { term: string; chunkCount: number; weight: number };
 
-/**
- * Limits of what a BM25 search reads; only rows that the caller may read count. docs/benchmarks.md shows cost and
- * benefit of larger limits.
- */
+/** Limits of a BM25 search, counting readable rows only; docs/benchmarks.md shows their effects. */
 export type WordSearchLimits = {
   terms: number;
   postings: number;
-  /**
-   * Maximum postings to read for one term. If a search has at most this many postings in all, it scores every readable
-   * passage.
-   */
+  /** Maximum postings of one term. A search with no more in all scores every readable passage. */
   furthest: number;
   /** Number of candidates, per requested hit, that are also scored on common terms. */
   candidatesPerHit: number;
-  /**
-   * If the caller can read at most this many documents, the search covers only these documents instead of the
-   * organization's whole index.
-   */
+  /** Up to this many readable documents, the search reads only these instead of the whole index. */
   documents: number;
 };
 
@@ -79,10 +70,7 @@ type WordQuery = {
  */
 type Search = WordQuery & { endsAtMs: number; isNarrow: boolean };
 
-/**
- * Result columns, and the SQL that selects them from `ranked`: chunks with their `total` score and number of matched
- * terms.
- */
+/** Result columns, and the SQL that selects them from `ranked` (`total` score, matched terms). */
 type Output<S extends RowShape> = { hit: S; select: string };
 
 type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
@@ -102,10 +90,7 @@ const searchableDocument = `
     select from documents d where d.id = t.document_id and d.active_generation = t.generation and ${isSearchable} limit 1
   ) searchable`;
 
-/**
- * SQL for the postings of a term in readable documents, one per row. Postings in unreadable documents do not count for
- * limits.
- */
+/** SQL for a term's postings in readable documents, one per row. Unreadable ones do not count for limits. */
 const readablePostings = (term: string, { isNarrow, readable, model }: Search) => `
   select t.document_id, t.generation, t.block, unnest(t.postings) as posting
   from document_terms t

@@ -29,10 +29,7 @@ import {
   searchResultRowShape,
 } from './search.model.ts';
 
-/**
- * If the caller can read at most this many documents, the search compares all their names, because the word index would
- * mostly find unreadable documents.
- */
+/** Up to this many readable documents, all names are compared: the index would mostly find unreadable ones. */
 const maxComparedNames = 300;
 /** Maximum number of name candidates found by prefix, and of those found by typo. */
 const maxOtherCandidates = 250;
@@ -48,10 +45,7 @@ const columns = 'd.id as document_id, d.name, d.name_key, d.updated_at';
 /** Upper bound for an index range: sorts after all texts that begin with `text`, in byte order. */
 const endOf = (text: string) => `${text}\u{10ffff}`;
 
-/**
- * SQL for readable documents whose name contains the words, newest first per word. Unreadable documents do not count
- * for the limit.
- */
+/** SQL for readable documents whose name has the words, newest first; unreadable ones do not count. */
 const withWords = (condition: string, limit: number, isNarrow: boolean) => `
   (select readable.*
    from document_name_words w

@@ -21,10 +21,7 @@ import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { DocumentSearchHit, PassagePositionInDocument } from './search.model.ts';
 import { createSearchRepository } from './search.repository.ts';
 
-/**
- * Maximum number of passages whose text is searched for the query as a phrase (`words`), or for the quoted phrases of a
- * query (`phrase`).
- */
+/** Passages whose text is searched for the query as a phrase (`words`), or for its quoted phrases (`phrase`). */
 const passagesChecked = { words: 60, phrase: 200 };
 
 type SearchQuery = {

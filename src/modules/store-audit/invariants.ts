@@ -49,10 +49,7 @@ export const invariantsCoveredByTests = [
   { invariant: 'I12', reason: 'it is about calls: tests count the requests that the model server receives' },
 ] as const satisfies readonly { invariant: InvariantId; reason: string }[];
 
-/**
- * Result of the check of one invariant. `first` holds at most 20 violations, so that a badly broken installation cannot
- * exhaust the memory.
- */
+/** Result of checking one invariant. `first` holds at most 20 violations, to bound the memory. */
 export type InvariantReport = { invariant: InvariantId; title: string } & (
   | { outcome: 'checked'; checked: number; violations: number; first: InvariantViolation[] }
   | { outcome: 'failed'; error: unknown }

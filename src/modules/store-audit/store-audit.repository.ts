@@ -106,10 +106,7 @@ export function createStoreAuditRepository(db: Knex) {
       return new Map(kept.map((row) => [`${row.orgId}/${row.id}`, row]));
     },
 
-    /**
-     * @returns the keys of blobs in use: a document, generation, preview or export refers to the blob, or a request has
-     * claimed it
-     */
+    /** Returns keys of blobs in use by a document, generation, preview, export, or a request's claim. */
     async findUsedBlobs(keys: readonly string[]): Promise<Set<string>> {
       const used = await queryRows(
         db,
@@ -124,10 +121,7 @@ export function createStoreAuditRepository(db: Knex) {
       return new Set(used.map((row) => row.blobKey));
     },
 
-    /**
-     * Lists documents that are being deleted. `isLost` is true if a deletion has no open job, and its request or the
-     * end of its job is older than the grace period.
-     */
+    /** Lists documents being deleted. `isLost`: no open job, for longer than the grace period. */
     listDeletions(page: { after: string; limit: number; graceSeconds: number }) {
       return queryRows(
         db,
@@ -143,10 +137,7 @@ export function createStoreAuditRepository(db: Knex) {
       );
     },
 
-    /**
-     * Locks a document for a new ingestion until the end of the transaction.
-     * @returns undefined if it is deleted or being ingested
-     */
+    /** Locks a document for a new ingestion. Undefined if it is deleted or being ingested. */
     lockIngestible({ orgId, id }: DocumentKey) {
       return queryFirstRow(
         db,

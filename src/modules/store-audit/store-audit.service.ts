@@ -36,10 +36,7 @@ type DocumentKey = { orgId: string; id: string };
 /** A repair acts in the name of the user who last changed the document, but without team and admin rights. */
 const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
 
-/**
- * Kinds of findings that a repair deletes. `maxOrphanDeletions` limits the loss if the configured database is the wrong
- * one.
- */
+/** Findings that a repair deletes; `maxOrphanDeletions` limits the loss if the wrong database is configured. */
 const orphanKinds: readonly StoreAuditFindingKind[] = ['orphan_points', 'orphan_blob'];
 
 export function createStoreAuditService(deps: {
@@ -56,10 +53,7 @@ export function createStoreAuditService(deps: {
   const repository = createStoreAuditRepository(db);
   const inspector = createStoreAuditInspector(deps);
 
-  /**
-   * Starts a new generation of a document; the active generation stays readable.
-   * @returns false if the document is deleted or being ingested
-   */
+  /** Starts a generation; the active one stays readable. False if the document is deleted or being ingested. */
   async function reingest({ orgId, id }: DocumentKey): Promise<boolean> {
     const plan = await db.transaction(async (trx) => {
       const document = await createStoreAuditRepository(trx).lockIngestible({ orgId, id });
@@ -104,10 +98,7 @@ export function createStoreAuditService(deps: {
   }
 
   return {
-    /**
-     * Audits one page of a pass, and repairs the findings if requested. Safe to repeat: repaired differences are not
-     * found again.
-     */
+    /** Audits one page of a stage, with repairs if requested. Repaired differences are not found again. */
     async auditPage({
       pass,
       after,

@@ -5,10 +5,7 @@ import type { OAuthProvider } from '#src/ports/identity.ts';
 import { createToolConnectionsRepository, type ToolConnection } from './tool-connections.model.ts';
 
 type ProviderAccess =
-  /**
-   * `check` verifies an API key. Throws `connection_check_failed` if the provider rejects it, and
-   * `provider_unavailable`.
-   */
+  /** `check` verifies a key. Throws `connection_check_failed` for a rejected one, `provider_unavailable`. */
   | { kind: 'api_key'; check(apiKey: string): Promise<void> }
   /** `settings` is null if the deployment has no OAuth client for the provider. */
   | { kind: 'oauth'; settings: OAuthProvider | null };

@@ -75,10 +75,7 @@ export function createToolConnectionsService(deps: {
     });
   }
 
-  /**
-   * Revokes a provider's grant; never throws. A grant that cannot be revoked expires, or the user revokes it at the
-   * provider.
-   */
+  /** Revokes a grant; never throws. A failure leaves it to its expiry or to the user at the provider. */
   async function revoke(provider: string, credentials: ToolProviderCredentials): Promise<void> {
     const how = access[provider];
     if (credentials.kind !== 'oauth' || how?.kind !== 'oauth' || how.settings === null) return;
@@ -212,10 +209,7 @@ export function createToolCredentialCallbacks(deps: {
       await audit.record(trx, { ...entry, detail: { provider } });
     },
 
-    /**
-     * Revokes the grant of a deleted connection, unless the organization has connected again: both connections may
-     * share the grant.
-     */
+    /** Revokes a deleted connection's grant, unless the organization connected again: both may share it. */
     async onUnwanted({ orgId, provider }: ToolConnection, grant: OAuthGrant): Promise<void> {
       if ((await createToolConnectionsRepository(db).find(orgId, provider)) !== undefined) return;
       await revokeOrWarn({ oauth, logger }, provider, settingsOf({ provider }), grant);

@@ -42,10 +42,7 @@ type DocLengths = {
 
 export type DocFile = {
   main: Buffer;
-  /**
-   * Returns the bytes from this table to the end of the table stream, because list levels are stored after the list
-   * table's stated length.
-   */
+  /** Returns all bytes from this table on, because list levels follow the list table's stated length. */
   tableFrom(name: DocFileTableName): Buffer;
   table(name: DocFileTableName): Buffer;
   text: string;
@@ -100,10 +97,7 @@ export function openDocFile(bytes: Buffer): DocFile {
   };
 }
 
-/**
- * Reads the piece table (MS-DOC, Clx): Word's quick save splits the text into pieces. Skips the property changes (Prc)
- * before the piece table.
- */
+/** Reads the piece table (MS-DOC, Clx), into which quick saves split the text. Skips property changes (Prc). */
 function readPieces(table: Buffer): DocPiece[] {
   let at = 0;
   while (table[at] === 1) at += 3 + table.readUInt16LE(at + 1);

@@ -334,10 +334,7 @@ const numberStyles: Record<number, ListLevel['style']> = {
 const listBytes = 28;
 const overrideBytes = 16;
 
-/**
- * Paragraphs refer to lists by number. Lists with the same list definition share a counter, so their numbering
- * continues.
- */
+/** Reads lists, to which paragraphs refer by number. Lists with the same definition share a counter. */
 function readDocLists({ table, tableFrom }: DocFile): (number: number) => NumberedList | undefined {
   const lists = new Map<number, NumberedList>();
   const declared = table('lists');

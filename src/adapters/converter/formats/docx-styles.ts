@@ -76,10 +76,7 @@ export function readDocxHeadingLevel(properties: XmlElement | undefined): number
   return Number(value) < bodyTextOutlineLevel ? Number(value) + 1 : null;
 }
 
-/**
- * The list and level that paragraph properties set: null removes the paragraph from its style's list, undefined means
- * not set.
- */
+/** List and level of paragraph properties: null removes the paragraph from its style's list; undefined is not set. */
 export function readDocxListPosition(properties: XmlElement | undefined): ListPosition | null | undefined {
   const numbering = childXmlElementAtPath(properties, 'w:numPr');
   const listId = childXmlElementAtPath(numbering, 'w:numId')?.attributes['w:val'];
@@ -100,10 +97,7 @@ const numberStyles: Record<string, ListLevel['style']> = {
 
 export type DocxListNumbering = (position: ListPosition) => string | null;
 
-/**
- * Counts list numbers as Word does, because a .docx file stores only numbering rules and readers cite laws and
- * contracts by number.
- */
+/** Counts list numbers as Word does: a .docx file stores only rules, and readers cite laws and contracts by number. */
 export function createDocxListNumbering(root: XmlElement | undefined): DocxListNumbering {
   const abstracts = childXmlElementsNamed(root, 'w:abstractNum');
   const lists = new Map<string, NumberedList>();

@@ -39,10 +39,7 @@ import {
 
 const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'endnote', comments: 'comment' };
 
-/**
- * Reads Word files: headers, the text with notes and comments, footers. Pictures are replaced by their alternative
- * texts.
- */
+/** Reads Word files: headers, text with notes and comments, footers. Replaces pictures by their alternative texts. */
 export const parseDocx: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
   const name = await findOfficeMainPart(parts, 'word/document.xml');
@@ -132,10 +129,7 @@ const skippedElements = new Set([
   'mc:Fallback',
 ]);
 
-/**
- * A hidden character style inverts the paragraph style's hidden flag (ECMA-376, 17.7.3); a run's own formatting
- * overrides both.
- */
+/** A hidden character style inverts the paragraph style's flag (ECMA-376, 17.7.3); run formatting overrides both. */
 function isHidden(run: XmlElement, paragraph: DocxStyle, { styles }: DocxReferences): boolean {
   const styleId = childXmlElementAtPath(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
   const byStyles = paragraph.isHidden !== (styleId !== undefined && styles.of(styleId).isHidden);
@@ -270,10 +264,7 @@ function hasPageNumber(element: XmlElement): boolean {
   return /\bPAGE\b/i.test([...simple, ...written].join(' '));
 }
 
-/**
- * A horizontally merged cell's text appears once in its row; a vertically merged cell's text is repeated in each row,
- * because a chunk may hold only one of the rows.
- */
+/** Repeats the text of a vertically merged cell in each row, because a chunk may hold only one of the rows. */
 function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
   const rows: string[][] = [];
   const asides: TextBlock[] = [];

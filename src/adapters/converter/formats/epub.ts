@@ -118,10 +118,7 @@ function chapterToMarkdown(bytes: Buffer): string {
   return htmlToMarkdown(body.innerHTML).trim();
 }
 
-/**
- * Parses a chapter as HTML. Self-closing XHTML elements are expanded first, because an HTML parser would leave them
- * open.
- */
+/** Expands self-closing XHTML elements before parsing, because an HTML parser would leave them open. */
 function parsePage(bytes: Buffer | null) {
   const page = bytes === null ? '' : decodeText(bytes, findDeclaredEncoding(bytes));
   checkHtmlNestingDepth(page);

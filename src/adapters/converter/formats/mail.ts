@@ -33,10 +33,7 @@ function namesOf(addresses: Address[]): string {
     .join(', ');
 }
 
-/**
- * Reads Outlook messages. Appointments, contacts and tasks are read by subject and text. Attachments are listed but
- * never opened.
- */
+/** Reads Outlook messages, and the subject and text of other items. Lists attachments without opening them. */
 export const parseMsg: DocumentParser = ({ bytes }) => {
   const message = readMessage(bytes);
   if (message.error) throw appError('corrupt_document', { detail: `The message is damaged: ${message.error}.` });
@@ -94,10 +91,7 @@ function mailHtmlToMarkdown(html: string): string {
   return htmlToMarkdown(body.innerHTML).trim();
 }
 
-/**
- * A table is used for layout if it has the role `presentation`, contains other tables, or has at most one cell in each
- * row.
- */
+/** A layout table has the role `presentation`, contains other tables, or has at most one cell per row. */
 function isLayout(table: HTMLElement): boolean {
   if (table.getAttribute('role') === 'presentation' || table.querySelector('table')) return true;
   return [...table.querySelectorAll('tr')].every((row) => row.querySelectorAll('td, th').length <= 1);

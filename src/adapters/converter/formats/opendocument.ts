@@ -26,10 +26,7 @@ import {
 import { type DocumentParser, discardDefaultTitle } from '../parsed-document.ts';
 import { type OdfListState, type OdfStyles, readOdfStyles } from './opendocument-styles.ts';
 
-/**
- * Reads OpenDocument texts: headers, body with notes and comments, footers. Pictures are replaced by their alternative
- * texts.
- */
+/** Reads OpenDocument texts: headers, body with notes and comments, footers. Pictures become alternative texts. */
 export const parseOdt: DocumentParser = async ({ bytes }) => {
   const document = await readOdfPackage(bytes);
   const references = createReferences(document);
@@ -97,10 +94,7 @@ function oneLine(blocks: TextBlock[]): string {
 type OdfPackage = {
   content: XmlElement;
   styles: XmlElement | undefined;
-  /**
-   * Root elements of embedded equations (`math:math`) and charts (`office:document-content`), by the address in their
-   * frame.
-   */
+  /** Root elements of embedded equations (`math:math`) and charts (`office:document-content`), by address. */
   objects: ReadonlyMap<string, XmlElement>;
   title: string | null;
 };
@@ -121,10 +115,7 @@ async function readOdfPackage(bytes: Buffer): Promise<OdfPackage> {
   return { content, styles: await readXmlPart(parts, 'styles.xml'), objects, title };
 }
 
-/**
- * An encrypted OpenDocument file either lists its encrypted parts in the manifest or wraps everything in one encrypted
- * part.
- */
+/** Encrypted OpenDocument files list encrypted parts in the manifest or wrap everything in one encrypted part. */
 async function checkEncryption(parts: ZipParts): Promise<void> {
   const manifest = await readXmlPart(parts, 'META-INF/manifest.xml');
   if (
@@ -301,10 +292,7 @@ function readObject(object: XmlElement, references: OdfReferences): TextBlock[] 
 /** Maximum of a cell's repeat count: tables in texts have few columns, but a hostile file may claim millions. */
 const maxRepeatedCells = 100;
 
-/**
- * A horizontally merged cell's text appears once in its row; a vertically merged cell's text is repeated in each row,
- * because a chunk may hold only one of the rows.
- */
+/** Repeats the text of a vertically merged cell in each row, because a chunk may hold only one of the rows. */
 function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[] {
   const rows: string[][] = [];
   const asides: TextBlock[] = [];

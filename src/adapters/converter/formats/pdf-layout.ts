@@ -147,10 +147,7 @@ const word = /\p{L}+(?:-\p{L}+)*/gu;
 /** Minimum length of word halves that prove a hyphenated compound; shorter ones are too common ("with-out"). */
 const minHalfLength = 4;
 
-/**
- * Collects a document's words. They decide how words that are hyphenated at a line end are joined, without a dictionary
- * for each language.
- */
+/** Collects a document's words, which decide how words that are hyphenated at a line end are joined. */
 function collectVocabulary(pages: PdfPage[]): Vocabulary {
   const words = new Set<string>();
   const lines = pages.flatMap((page) => page.lines);
@@ -252,10 +249,7 @@ function edges({ lines }: PdfPage): PdfLine[] {
   return [...new Set([...byHeight.slice(0, edgeLines), ...byHeight.slice(-edgeLines)])];
 }
 
-/**
- * Key of a running header or footer, equal on each page. A line that is only a number must increase with the page
- * number.
- */
+/** Key of a running header or footer, equal on each page. A page number must increase with the page. */
 function lineKey({ baseline, text }: PdfLine, pageIndex: number): string {
   const number = bareNumber.exec(text)?.[1];
   const words = number === undefined ? text.replace(pageName, '#') : `# ${Number(number) - pageIndex}`;

@@ -9,10 +9,7 @@ import { runParserProcess } from '../parser-process.ts';
 import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema, pdfPagesToMarkdown } from './pdf-layout.ts';
 
 const childScript = join(import.meta.dirname, 'pdf_child.py');
-/**
- * Share of a parser's memory limit for PDFium's data (RLIMIT_DATA), which does not count program code; the rest is for
- * that code.
- */
+/** Share of a parser's memory limit for PDFium's data (RLIMIT_DATA); the rest is for program code. */
 const shareOfData = 0.95;
 const endMarkWithinBytes = 4_096;
 /** Maximum padding after a PDF's end mark: mail programs and scanners pad PDF files, mostly to whole blocks. */
@@ -57,10 +54,7 @@ export async function readPdfPages(source: PdfReadOptions): Promise<{ pages: Pdf
   return { pages, title: opened?.title.trim() ?? '' };
 }
 
-/**
- * Writes pages (counted from 0) as consecutive PGM images to `output`; a page that cannot be drawn gives an empty
- * image.
- */
+/** Writes pages (from 0) as consecutive PGM images to `output`; a page that cannot be drawn gives an empty image. */
 export async function renderPdfPageImages(source: PdfReadOptions, pages: number[], output: Writable): Promise<void> {
   await runParserProcess({ ...source, ...childCommand(source, 'images', pages.join(',')), output });
 }
@@ -76,10 +70,7 @@ function childCommand(
   return { command, args };
 }
 
-/**
- * Rejects a PDF without an end mark: PDFium would repair the truncated file and return a part of the document as if it
- * were complete.
- */
+/** Rejects a PDF without an end mark, which PDFium would repair and return in part as if it were complete. */
 async function checkEnd(path: string): Promise<void> {
   const file = await open(path);
   try {

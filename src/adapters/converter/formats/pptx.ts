@@ -91,10 +91,7 @@ function plainText(element: XmlElement): string {
 
 type BulletRule = (paragraph: XmlElement, shape: XmlElement) => 'bullet' | 'number' | 'none';
 
-/**
- * A paragraph's bullet is set by the paragraph, else its shape, else the slide layout. Main text without a setting has
- * bullets.
- */
+/** A bullet is set by the paragraph, else its shape, else the slide layout. By default, main text has bullets. */
 function createBulletRule(layout: XmlElement | undefined): BulletRule {
   const layoutShapes = descendantXmlElementsNamed(layout, 'p:sp');
   return (paragraph, shape) => {
@@ -221,10 +218,7 @@ function readFrame(frame: XmlElement, references: SlideReferences): TextBlock[] 
   return content.length > 0 ? content : paragraphBlocks(alternative);
 }
 
-/**
- * A horizontally merged cell's text appears once in its row; a vertically merged cell's text is repeated in each row,
- * because a chunk may hold only one of the rows.
- */
+/** Repeats the text of a vertically merged cell in each row, because a chunk may hold only one of the rows. */
 function readTable(table: XmlElement, references: SlideReferences): TextBlock[] {
   const rows: string[][] = [];
   for (const row of childXmlElementsNamed(table, 'a:tr')) {

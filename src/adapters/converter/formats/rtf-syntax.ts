@@ -60,10 +60,7 @@ export function decodeRtfBytes(bytes: string, codePage: number): string {
   return iconv.decode(Buffer.from(bytes, 'latin1'), iconv.encodingExists(name) ? name : 'cp1252');
 }
 
-/**
- * Maximum depth of groups in an RTF file: text of nested notes is copied at each level, which takes too long for deeper
- * nesting.
- */
+/** Maximum depth of groups in an RTF file: each level copies the text of nested notes, which takes time. */
 const maxNesting = 1_000;
 
 type Collected = 'label' | 'instruction' | 'fonts' | 'styles' | 'title' | 'author' | 'name' | 'value';
@@ -148,10 +145,7 @@ export function createRtfGroupStack(headingLevels: ReadonlyMap<number, number>) 
         if (!isHidden) builder.append(text);
       } else if (target !== 'nowhere' && target !== 'unread') collected[target] += text;
     },
-    /**
-     * Collects the group's characters instead of adding them to the text, and passes them to `use` when the group
-     * closes.
-     */
+    /** Collects the group's characters apart from the text, and passes them to `use` when the group closes. */
     collect(target: Collected, use?: (text: string) => void) {
       collected[target] = '';
       state.target = target;

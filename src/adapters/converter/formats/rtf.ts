@@ -19,10 +19,7 @@ import {
   readRtfTokens,
 } from './rtf-syntax.ts';
 
-/**
- * Reads RTF files: headers, the text with notes and comments, footers. Pictures are replaced by their alternative
- * texts.
- */
+/** Reads RTF files: headers, text with notes and comments, footers. Replaces pictures by their alternative texts. */
 export const parseRtf: DocumentParser = ({ bytes }) => {
   const headingLevels = new Map<number, number>();
   const groups = createRtfGroupStack(headingLevels);

@@ -27,10 +27,7 @@ const commonOptions: ParsingOptions = {
 /** Includes empty cells (SheetJS stubs), because SheetJS counts Excel formulas without a cached value as empty. */
 export const parseExcel: DocumentParser = ({ bytes }) => parseWorkbook(bytes, { ...commonOptions, sheetStubs: true });
 
-/**
- * Leaves out empty cells (SheetJS stubs), because in OpenDocument spreadsheets they can fill a sheet to its last row
- * and column.
- */
+/** Leaves out empty cells (SheetJS stubs), which can fill an OpenDocument sheet to its last row and column. */
 export const parseOds: DocumentParser = ({ bytes }) => parseWorkbook(bytes, commonOptions);
 
 /** Hidden sheets are marked but read, because other sheets often look up data there. */
@@ -138,10 +135,7 @@ function renderRows(rows: Row[], columns: number[]): string {
   return others.length === 0 ? Object.values(header).join(' | ') : renderMarkdownTable(header, others);
 }
 
-/**
- * Repeats a merged cell's text in every row and column of the merge, except that a title across the whole table appears
- * once.
- */
+/** Repeats a merged cell's text in all its rows and columns, but a title across the whole table only once. */
 function repeatMergedCells(block: Row[], columns: number[], merges: Map<number, Range[]>): void {
   block.forEach((row, start) => {
     const isTitle = filledCount(row.texts) === 1;

@@ -4,10 +4,7 @@ import { appError } from '#src/errors.ts';
 const header = /^P5\n(\d+) (\d+)\n255\n/;
 const headerBytes = 32;
 
-/**
- * Splits a stream of consecutive PGM images; yields null for an image without pixels, which stands for an undrawable
- * page.
- */
+/** Splits a stream of PGM images. Yields null for an image without pixels, which stands for an undrawable page. */
 export async function* readPgmImages(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer | null> {
   let pending: Buffer[] = [];
   let length = 0;
@@ -124,8 +121,5 @@ function uint32(value: number): Buffer {
   return bytes;
 }
 
-/**
- * What the OCR process reads: an image file without the pages already recognized (`known`), or page images from stdin
- * whose page indexes are `pages`.
- */
+/** Input of the OCR process: an image file without its `known` pages, or page images from stdin. */
 export type OcrProcessInput = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };

@@ -13,10 +13,7 @@ const minWordConfidence = 70;
 const minWordLength = 3;
 /** In a line of high confidence, words below this confidence are taken for dirt on the scan and dropped. */
 const minConfidenceInGoodLine = 10;
-/**
- * A line whose height is at least this multiple of the page's usual height has a larger font. Smaller differences come
- * from the letters.
- */
+/** A line this many times as high as usual has a larger font; smaller differences come from the letters. */
 const largerFontRatio = 1.5;
 const sizeStep = 1.25;
 /** Converts Tesseract's pixels to points (1/72 inch); most scans have about 300 pixels per inch. */
@@ -24,10 +21,7 @@ const pointsPerPixel = 72 / 300;
 /** EXIF orientations for 90°, 270° and 180°. */
 const rotations = [6, 8, 3];
 
-/**
- * Recognizes a page image. If the text is unreadable and the image has no EXIF rotation, it is tried in other
- * orientations.
- */
+/** Recognizes a page image. Tries other orientations if the text is unreadable and EXIF names no rotation. */
 export function recognizePageByOcr(read: RecognizeImage, image: Uint8Array, orientation: number): OcrLine[] {
   let best = read(image, orientation);
   if (orientation === 1 && best.length > 0) {

@@ -4,10 +4,7 @@
 export type TextBlock =
   | { kind: 'heading'; level: number; text: string }
   | { kind: 'paragraph'; text: string }
-  /**
-   * `label` is the displayed list number ("3.", "(b)", "4.1"), or null for a bullet. `depth` is 0 for the outermost
-   * list.
-   */
+  /** `label`: the displayed list number ("3.", "4.1"), or null for a bullet. `depth`: 0 for the outermost list. */
   | { kind: 'item'; depth: number; label: string | null; text: string }
   | { kind: 'table'; rows: string[][] }
   /** A footnote or comment that is placed after the text it belongs to, as Markdown. */
@@ -35,10 +32,7 @@ export function markdownLink(text: string, address: string | undefined): string 
   return `[${text}](${address})`;
 }
 
-/**
- * Appends blocks one by one, because `list.push(...more)` fails for more blocks than a function call may have
- * arguments.
- */
+/** Appends one by one, because `list.push(...more)` fails for more blocks than a call may have arguments. */
 export function appendTextBlocks(list: TextBlock[], more: Iterable<TextBlock>): void {
   for (const block of more) list.push(block);
 }

@@ -70,10 +70,7 @@ export async function readOfficeTitle(parts: ZipParts): Promise<string | null> {
 export type XmlElement = { name: string; attributes: Record<string, string>; children: XmlNode[] };
 export type XmlNode = XmlElement | string;
 
-/**
- * Usual namespace prefixes, by a pattern for the end of the URI, which is the same in strict and transitional Office
- * files.
- */
+/** Usual namespace prefixes by the end of the URI, which strict and transitional Office files share. */
 const prefixes: [RegExp, string][] = [
   [/wordprocessingml\/(?:2006\/)?main$/, 'w'],
   [/presentationml\/(?:2006\/)?main$/, 'p'],

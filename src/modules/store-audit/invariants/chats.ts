@@ -86,10 +86,7 @@ export const alignmentStatesFollowFromScores: InvariantCheck = {
   },
 };
 
-/**
- * Loads scored rounds in the order of chat and round, because the state of a round is computed from that of the
- * previous one.
- */
+/** Loads scored rounds by chat and round: a round's state is computed from that of the previous one. */
 function scoredRoundsAfter(db: Knex, before: ScoredRound | undefined): Promise<ScoredRound[]> {
   const query = db('rounds as r')
     .join('chats as c', { 'c.orgId': 'r.orgId', 'c.id': 'r.chatId' })

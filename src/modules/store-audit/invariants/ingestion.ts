@@ -221,10 +221,7 @@ const stuckJob = defineRowShape({
   isUnstarted: booleanColumn(),
 });
 
-/**
- * Selects jobs that were not started in time or are unchanged for too long. Paused jobs, and jobs that wait for a date,
- * may stay unchanged for longer.
- */
+/** Jobs not started in time or unchanged too long; paused ones, and those with a date, may wait longer. */
 const stuckJobs = `
   select id, org_id, document_id, dispatched_at is null as is_unstarted
   from jobs

@@ -26,10 +26,7 @@ export type InvariantDeps = {
   orchestrator: Pick<Orchestrator, 'describe'>;
 };
 
-/**
- * How many seconds work in progress may take before it counts as a violation. Tests that wait for all work to end set
- * all of them to 0.
- */
+/** Seconds that work in progress may take before it is a violation; 0 in tests that wait for its end. */
 export type InvariantGracePeriods = {
   /** Grace period for unreferenced blobs and vectors, which may be about to be used or deleted. */
   orphanSeconds: number;
@@ -43,10 +40,7 @@ export type InvariantGracePeriods = {
 export type InvariantCheck = {
   invariant: InvariantId;
   title: string;
-  /**
-   * Checks the invariant and calls `report` for each violation.
-   * @returns the number of checked items
-   */
+  /** Checks the invariant and calls `report` for each violation. Returns the number of checked items. */
   run(
     deps: InvariantDeps,
     grace: InvariantGracePeriods,
