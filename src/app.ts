@@ -54,7 +54,6 @@ export type App = {
   routes: readonly HttpRoute[];
   /** Makes the readiness probe `/readyz` answer 503; all other requests are served as before. */
   announceShutdown(): void;
-  /** Ends all open event streams; resolves once they are closed. */
   drain(): Promise<void>;
 };
 

@@ -28,7 +28,6 @@ export type { InjectedFault } from './config/setting-kinds.ts';
 export { settingNames } from './config/settings.ts';
 export type { PayloadEncryptionKeys, TemporalConfig } from './config/temporal-config.ts';
 
-/** If `baseUrl` is null, the provider's default endpoints are used. */
 type ProviderSettings = { baseUrl: string | null; client: { id: string; secret: string } | null };
 
 export type Config = Readonly<{
@@ -43,7 +42,6 @@ export type Config = Readonly<{
     trustProxy: false | number | string[];
     /** Public base URL of the API, including the base path; if null, links use the host of the request. */
     publicUrl: string | null;
-    /** URL of the web frontend; if null, the origin of `publicUrl`. */
     frontendUrl: string | null;
     logLevel: string;
   };
@@ -86,7 +84,6 @@ export type Config = Readonly<{
     /** Chat model that writes a context for each chunk. If null, a chunk's context is its headings. */
     contextualModel: string | null;
     embeddingModel: string;
-    /** Dimensions of embedding vectors; null means the model's default. */
     embeddingDimensions: number | null;
     /** If `model` is null, a reranker is chosen from the provider's list of models, if it has one. */
     reranker: { baseUrl: string; apiKey: string; model: string | null; isConfigured: boolean };
@@ -110,10 +107,8 @@ export type Config = Readonly<{
   } | null;
   /** Whether parsers of untrusted files run in a sandbox: if the system supports it, always, or never. */
   parserSandbox: 'auto' | 'required' | 'off';
-  /** `maxPages` is the limit of OCR pages per document. */
   ocr: { languages: readonly string[]; maxPages: number };
   urlSigningKey: string;
-  /** Keys that encrypt stored credentials: the first key encrypts, all keys decrypt. */
   encryptionKeys: readonly EncryptionKey[];
   providers: {
     braveSearch: { baseUrl: string };

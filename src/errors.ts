@@ -337,7 +337,6 @@ type AppErrorOptions = {
   cause?: unknown;
 };
 
-/** Error with a code of the catalogue; create it with {@link appError}. */
 export class AppError extends Error {
   override readonly name = 'AppError';
   readonly code: ErrorCode;

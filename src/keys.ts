@@ -1,6 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 
-/** An AES-256 key. Each ciphertext is stored with the `id` of its key. */
 export type EncryptionKey = { id: string; key: Buffer };
 
 const keyBytes = 32;
@@ -28,7 +27,6 @@ export function checkSigningKeyPem(text: string): string {
   throw new Error(`must be an unencrypted RSA private key (PEM) of at least ${minModulusBits} bits`);
 }
 
-/** Splits the PEM text into the keys that verify access tokens. A private key stands for its public key. */
 export function parseVerifyKeyPems(text: string): string[] {
   const pems = text.match(pemBlock) ?? [];
   if (pems.length > 0 && pems.every((pem) => isRsa(() => createPublicKey(pem)))) return pems;

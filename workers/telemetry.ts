@@ -83,7 +83,6 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
-/** Sink that exports the spans of workflow runs. Only runs that belong to a trace call it. */
 export function createTraceSinks({ tracing }: Container['telemetry']): InjectedSinks<TraceSinks> {
   return {
     [traceSinkNameOfWorkflows]: {

@@ -16,7 +16,6 @@ const { recordDeletion, recordParkedDeletion, recordResumedDeletion, recordDelet
 
 const stageQuery = defineQuery<DeletionProgress>(stageQueryName);
 
-/** Deletes all data of a document that a user has deleted. Cannot be cancelled. */
 export async function deleteDocument(input: DeleteDocumentInput): Promise<void> {
   let progress: DeletionProgress = { stage: 'queued' };
   setHandler(stageQuery, () => progress);

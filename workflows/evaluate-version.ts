@@ -47,7 +47,6 @@ export function evaluateVersion(input: EvaluationInput): Promise<EvaluationSteps
   }));
 }
 
-/** Grades the prompts of two versions, and compares their replies to each case on each axis. */
 export function compareVersions(input: EvaluationInput): Promise<EvaluationStepsResult> {
   return runEvaluation(input, () => ({ units: judgeCallsOfBothPrompts(), mode: 'pairwise' }));
 }

@@ -33,7 +33,6 @@ type Command = readonly [program: string, ...args: string[]];
 
 /** Sandbox for programs that parse users' files: they can read no secrets and no other files, and have no network. */
 export type ParserSandbox = {
-  /** Reason why the sandbox is not available; null if it is. */
   missing: string | null;
   confine(command: Command, access: SandboxPermissions): Command;
 };

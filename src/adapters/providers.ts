@@ -3,7 +3,6 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { OAuthProvider } from '#src/ports/identity.ts';
 import type { ProviderHttpResponse } from '#src/ports/web.ts';
 
-/** `baseUrl` is null for Google's own hosts. */
 export function googleOAuthProvider(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
   return {
     issuer: baseUrl ?? 'https://accounts.google.com',
@@ -74,7 +73,6 @@ export async function readResponseBody(body: AsyncIterable<Uint8Array>, limitByt
   return isWhole ? bytes : null;
 }
 
-/** Returns the first `limitBytes` of a body, and closes the connection. */
 export async function readResponseBodyStart(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
   return (await readUpTo(body, limitBytes)).bytes.subarray(0, limitBytes);
 }

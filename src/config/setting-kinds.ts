@@ -159,7 +159,6 @@ export const booleanSchema = z
   .regex(/^(true|yes|on|1|false|no|off|0)$/i, 'must be true or false')
   .transform((text) => /^(true|yes|on|1)$/i.test(text));
 
-// The value `off,id:key` decrypts payloads with the keys but does not encrypt new ones.
 export const payloadEncryptionKeysSchema = z.string().transform((text, context) => {
   const [, off, keys = ''] = /^\s*(off\s*,)?(.*)$/s.exec(text) ?? [];
   try {

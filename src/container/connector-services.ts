@@ -34,7 +34,6 @@ const tooManyBrowsing = () =>
     retryAfterSeconds: 5,
   });
 
-/** Creates the services for connections, imports and syncs, and for account deletion and erasure. */
 export function createConnectorServices(
   services: SharedServices & AccountServices & DocumentServices & ExportServices,
 ) {

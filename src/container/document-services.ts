@@ -35,7 +35,6 @@ const tooManyPreviews = () =>
     retryAfterSeconds: 5,
   });
 
-/** Creates the services for documents, their ingestion, previews and deletion, and for the store audit. */
 export function createDocumentServices(shared: SharedServices) {
   const { config, db, blobs, vectors, jobs, orchestrator, logger, folders, limits, models } = shared;
   const { converter, renderer, tempDir, tokens, chunker, embedders, chatModel, web } = shared;

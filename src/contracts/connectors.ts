@@ -23,7 +23,6 @@ export type ImportSliceResult = { counts: ImportCounts; isMore: boolean };
 /** `mustListAgain`: files may have changed while the sync waited for the confirmation of its deletions. */
 export type DocumentDeletionSliceResult = ImportSliceResult & { mustListAgain: boolean };
 
-/** `n` is the number of the file in its import run, counted from 1. */
 export type ImportFileInput = ImportRun & { n: number };
 
 export type ImportFileResult = { status: 'added' | 'updated' | 'unchanged' | 'failed'; code: string | null };

@@ -3,7 +3,6 @@ import type { FailedJudgeCall } from '#src/domain/judging/outcome.ts';
 import type { JudgeRubric } from '#src/domain/judging/rubric.ts';
 import type { JobAttempt } from './workflow-runs.ts';
 
-/** Stages of an evaluation workflow, in order. A run for a single case has no stages. */
 export const evaluationStages = ['plan', 'judge', 'score'] as const;
 
 export type EvaluationStage = (typeof evaluationStages)[number];

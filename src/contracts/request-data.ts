@@ -1,7 +1,6 @@
 /** Position after the last item of a page: its sort key as text (microseconds), and its id for equal sort keys. */
 export type ListPosition = { sortKey: string; id: string };
 
-/** `sha256` is in lower-case hexadecimal. */
 export type StoredUpload = {
   blobKey: string;
   /** Claim that protects the uploaded file from deletion until a row refers to it; see modules/originals. */

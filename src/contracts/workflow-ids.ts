@@ -38,7 +38,6 @@ export const auditWorkflowId = 'audit-stores';
 
 export const workflowPartJobId = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;
 
-/** Splits a job id such as `ingest-<id>-1.chunk` into the workflow id and the part after the dot. */
 export function parseJobId(jobId: string): { workflowId: string; part: string | null } {
   const dot = jobId.indexOf('.');
   return dot < 0 ? { workflowId: jobId, part: null } : { workflowId: jobId.slice(0, dot), part: jobId.slice(dot + 1) };

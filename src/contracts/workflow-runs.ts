@@ -29,7 +29,6 @@ export const taskQueues = {
 
 export type TaskQueue = (typeof taskQueues)[keyof typeof taskQueues];
 
-/** Temporal header that carries the W3C `traceparent` to workflows and activities. */
 export const traceHeaderName = 'traceparent';
 
 /** Trace span of a workflow run that has ended; the workflow passes it to the worker, which exports it. */

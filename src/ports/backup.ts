@@ -8,7 +8,6 @@ export type DatabaseDumps = {
     withoutRowsOf: readonly string[];
     without: readonly string[];
   }): Promise<void>;
-  /** Restores a dump into an empty database, in one transaction. */
   restore(of: { path: string; writtenByMajor: number }): Promise<void>;
 };
 

@@ -25,7 +25,6 @@ export type BlobStore = {
   exists(key: string): Promise<boolean>;
   /** Deletes an object; it is no error if the object does not exist. Stops retrying once `signal` is aborted. */
   delete(key: string, signal?: AbortSignal): Promise<void>;
-  /** Lists objects in pages, in a stable order; `after` is the last key of the previous page. */
   list(page: { after: string | null; limit: number }): Promise<StoredBlob[]>;
   /** Deletes staged objects of interrupted uploads, once they are so old that no upload can still be using them. */
   deleteStrays(): Promise<void>;

@@ -19,7 +19,6 @@ export type S3ConnectorAccess = {
   secretAccessKey: string;
   sessionToken: string | null;
   bucket: string;
-  /** Key prefix in the bucket; empty, or ends with a slash. */
   prefix: string;
   region: string;
   endpoint: string | null;
@@ -84,7 +83,6 @@ export type Connector = {
   readonly provider: ConnectorProvider;
   /** Checks credentials by a cheap call that needs the same permissions as all other calls. */
   check(access: ConnectorAccess): Promise<RemoteAccount>;
-  /** Lists the immediate children of a folder; `page` is the `nextPage` of the previous result. */
   list(access: ConnectorAccess, folder: RemoteFolder, page: string | null): Promise<RemoteFilePage>;
   find(access: ConnectorAccess, query: RemoteFileQuery): Promise<RemoteFile>;
   /**

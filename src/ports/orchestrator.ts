@@ -30,20 +30,16 @@ export type Orchestrator = {
     attributes: { orgId: string; documentId?: string; connectionId?: string; agentId?: string; chatId?: string };
     requestId: string | null;
   }): Promise<'started' | 'closing'>;
-  /** Requests the cancellation of a run; has no effect if the run is not open. */
   cancel(workflowId: string): Promise<void>;
   /** Makes a parked run retry the step that failed. Throws when Temporal or a worker is unreachable. */
   retryParked(workflowId: string): Promise<ParkedRunUpdateResult>;
-  /** Ends a parked run as failed with the code `skipped`. Throws when Temporal or a worker is unreachable. */
   skipParked(workflowId: string): Promise<ParkedRunUpdateResult>;
   /** Pauses a run after its current step, or resumes it. Throws when Temporal or a worker is unreachable. */
   setPaused(workflowId: string, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'>;
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
   /** Returns the state of a run like `describe`, and if the run makes no progress, the reason. */
   inspect(workflowId: string): Promise<WorkflowRunState>;
-  /** Returns the run's URL in the Temporal UI; null if the deployment has no Temporal UI. */
   uiUrl(workflowId: string): string | null;
-  /** Numbers of waiting tasks per task queue, as estimated by Temporal. */
   backlog(): Promise<{ queue: TaskQueue; type: 'workflow' | 'activity'; count: number }[]>;
   hasPollers(): Promise<boolean>;
 };

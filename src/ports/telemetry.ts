@@ -40,7 +40,6 @@ export type Tracing = {
   traceparent(): string | undefined;
   /** Runs `work` within the trace of `traceparent`, or within the active trace if it is undefined. */
   within<T>(traceparent: string | undefined, work: () => T): T;
-  /** Exports a span that has already ended and already has an id. */
   record(span: SpanOptions & { spanId: string; startMs: number; endMs: number; failure?: string | undefined }): void;
   ids(): { trace_id: string; span_id: string } | undefined;
   close(): Promise<void>;

@@ -35,7 +35,6 @@ export type ProviderHttpRequest = {
   signal?: AbortSignal;
 };
 
-/** Response of a provider's API. Its body is limited to 1 MB. */
 export type ProviderHttpResponse = { status: number; headers: Headers; body: string };
 
 /**

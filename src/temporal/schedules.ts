@@ -40,7 +40,6 @@ export async function scheduleStoreAudits(
     await call(() =>
       client.schedule.create({
         scheduleId: auditScheduleId,
-        // Temporal reads calendar times as UTC.
         spec: { calendars: [{ hour: 2, minute: 30 }] },
         action,
         policies,

@@ -19,7 +19,6 @@ export type WorkerVersion = {
   isDrained: boolean | null;
 };
 
-/** Temporal rejected the promotion of a worker version. The operator sees the message, which is Temporal's. */
 export class WorkerPromotionRefused extends Error {
   override readonly name = 'WorkerPromotionRefused';
 }

@@ -86,7 +86,6 @@ type S3Settings = {
   endpoint: string | null;
   region: string;
   bucket: string;
-  /** Prefix of all keys; empty, or with a slash at the end. */
   prefix: string;
   accessKeyId: string;
   secretAccessKey: string;

@@ -39,7 +39,6 @@ type ProviderApi = {
 type ReadErrorCode = (answer: ProviderHttpResponse) => string;
 
 const maxPauseSeconds = 3_600;
-/** Maximum entries of a listing page; the connectors request smaller pages. */
 const maxEntries = 2_000;
 
 /**

@@ -6,7 +6,6 @@ export type ConversionProcessLimits = {
   processMemoryBytes: number;
   /** JavaScript heap limit of a parser. V8 reports out of memory before `processMemoryBytes` kills the parser. */
   heapMiB: number;
-  /** Maximum bytes that a parser process may write to stdout. */
   outputBytes: number;
   bodyLength: number;
   /** Maximum file size for all formats except PDF, because these files are read into memory whole. */

@@ -27,7 +27,6 @@ import {
 const silenceTimeoutMs = 60_000;
 /** Time limit for a whole stream: enough for ten thousand tokens of a slow model under CPU contention. */
 const longestStreamMs = 60 * 60_000;
-/** Size limit of a stream per requested token; a stream event is a few hundred bytes of JSON. */
 const bytesPerToken = 4_096;
 const maxEventBytes = 1_000_000;
 

@@ -36,7 +36,6 @@ type Numbered = { index: number; vector: Float32Array };
 
 type EmbedderSettings = ModelEndpoint & {
   timeoutMs?: number;
-  /** Estimates the size of a text for batching; need not be the model's tokenizer. */
   estimateTokens: (text: string) => number;
 };
 

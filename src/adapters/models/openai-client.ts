@@ -5,7 +5,6 @@ import { AppError, appError } from '#src/errors.ts';
 
 type ResponseLimits = {
   maxBytes: number;
-  /** Timeout for the whole response, or until the first byte of a stream. */
   deadlineMs: number;
   maxEventBytes?: number;
 };
@@ -42,7 +41,6 @@ export function createSizeLimitedFetch(limits: ResponseLimits, heard: () => void
   };
 }
 
-/** Returns a function that takes each piece of an event stream, and returns the size of the incomplete event. */
 function createEventMeter(): (bytes: Uint8Array) => number {
   let openBytes = 0;
   let tail: Uint8Array = new Uint8Array();

@@ -5,7 +5,6 @@ import { createModelErrorMapper, createOpenAiClient, type ModelEndpoint } from '
 
 const callTimeoutMs = 60_000;
 
-/** Calls `POST {base}/rerank` in the format of Cohere and Jina. */
 export function createReranker(endpoint: ModelEndpoint & { timeoutMs?: number }): Reranker {
   const client = createOpenAiClient(endpoint, endpoint.timeoutMs ?? callTimeoutMs);
   const toModelError = createModelErrorMapper(endpoint);

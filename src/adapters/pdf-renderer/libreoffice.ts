@@ -15,7 +15,6 @@ const MiB = 1024 ** 2;
 
 export type PdfRenderLimits = {
   wallMs: number;
-  /** Resident memory of LibreOffice with its child processes. */
   memoryBytes: number;
   pdfBytes: number;
 };

@@ -7,7 +7,6 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 
-/** Key of the advisory lock for backup and restore. */
 const LOCK = 7_352;
 /** TCP keep-alive interval: shorter than usual idle timeouts of proxies. */
 const KEEP_ALIVE_MS = 60_000;
@@ -38,7 +37,6 @@ export function createMaintenanceLock(databaseUrl: string): MaintenanceLock {
 type Program = 'pg_dump' | 'pg_restore';
 
 const usualFolders = ['/usr/local/bin', '/opt/homebrew/opt/libpq/bin', '/opt/homebrew/bin', '/usr/bin'];
-/** Debian installs each version of Postgres into a subfolder. */
 const debianFolder = '/usr/lib/postgresql';
 
 /** Dumps and restores with pg_dump and pg_restore, so that operators can read dumps without this code. */

@@ -13,7 +13,6 @@ class BaseQueryBuilder<M extends Model, R = M[]> extends QueryBuilder<M, R> {
   }
 }
 
-/** Base class of all models. Nothing is validated at runtime: TypeScript checks types, Postgres constraints. */
 export class BaseModel extends Model {
   static override QueryBuilder = BaseQueryBuilder;
 

@@ -7,7 +7,6 @@ const firstBlock = defineRowShape({ generation: integerColumn(), block: integerC
 const deletedChunk = defineRowShape({ textSha256: byteaColumn() });
 const unusedTerm = pickColumns(TermStatisticModel, 'term');
 
-/** Postings per insert: larger statements are not faster and take more memory. */
 const POSTINGS_PER_INSERT = 20_000;
 
 /** Posting blocks per delete: at a hundred terms per chunk, the statement stays far below its timeout. */

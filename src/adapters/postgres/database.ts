@@ -12,7 +12,6 @@ export function createDatabase(options: Omit<ConnectionOptions, 'timeoutMs'>): K
 
 const directory = new URL('../../../migrations/', import.meta.url);
 
-/** Key of the advisory lock for migrations. */
 const LOCK = 7_350;
 
 /** Migrates under an advisory lock, and resets knex's own, which survives crashes. `isRestoring`: during a restore. */

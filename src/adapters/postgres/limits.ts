@@ -16,13 +16,11 @@ const occupancy = defineRowShape({
   pauseMs: doubleColumn().nullable(),
 });
 
-/** Limit of concurrent calls per organization and model. */
 const CALLS_AT_ONCE = 8;
 /** Lease of a model call: short, so that the slots of a dead process are free before its activities are retried. */
 const LEASE_SECONDS = 9;
 const RENEW_INTERVAL_MS = 3_000;
 const POLL_INTERVAL_MS = 200;
-/** Longest wait of a model call for a slot; after that, its caller tries again. */
 const TIMEOUT_MS = 120_000;
 /** Longest pause for one Retry-After; a model service that needs more time sends it again. */
 const MAX_PAUSE_SECONDS = 600;

@@ -58,7 +58,6 @@ export const readableDocumentCountsSql = `
          coalesce(sum(documents), 0)::integer as stored
   from document_totals where org_id = :orgId`;
 
-/** Numbers of documents that the caller can read (`opened`) and that the organization has (`stored`). */
 export type ReadableDocumentCounts = { opened: number; stored: number };
 
 /** Above this number of readable documents, a search that lists them is slower than one that skips unreadable ones. */

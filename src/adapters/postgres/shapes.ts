@@ -39,7 +39,6 @@ type RowOf<C extends ColumnDefinitions> = {
   -readonly [Name in keyof C]: C[Name] extends ColumnDefinition<infer Value> ? Value : never;
 };
 
-/** A row of a model or a shape: `SqlRow<typeof DraftModel>`. */
 export type SqlRow<Source extends { columns: ColumnDefinitions }> = RowOf<Source['columns']>;
 
 function column<Value>(type: ColumnType, isNullable = false): ColumnDefinition<Value> {
@@ -79,7 +78,6 @@ export function pickColumns<C extends ColumnDefinitions, Name extends keyof C>(
   return { columns: columns as Pick<C, Name> };
 }
 
-/** A database, a transaction or a single connection. */
 export type StatementRunner = Pick<Knex, 'raw'>;
 type SqlBindings = Readonly<Record<string, unknown>> | readonly unknown[];
 // biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
@@ -203,7 +201,6 @@ function rowOf(fields: readonly Field[], values: readonly unknown[]): Record<str
   return row;
 }
 
-/** Like `queryRows`, but throws `service_unavailable` after `timeoutMs`. */
 export async function queryRowsWithTimeout<S extends RowShape>(
   timeoutMs: number,
   db: Knex,

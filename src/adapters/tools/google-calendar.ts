@@ -30,7 +30,6 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
       ...rest,
       headers: { ...headers, accept: 'application/json', authorization: `Bearer ${token}` },
     });
-    // 409 means that the event exists: an earlier attempt created it.
     if (answer.status === 409) return null;
     if (answer.status !== 200) throw errorOf(answer);
     return recordOrEmptyObject(parseProviderJson(name, answer));

@@ -54,7 +54,6 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
         limits,
       );
       await creation.catch(async (error: unknown) => {
-        // Another process may have created the Qdrant collection meanwhile.
         const again = await call(api.collectionExists, { collection_name: collection }, limits);
         if (!again.exists) throw error;
       });
@@ -114,7 +113,6 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
       await prepare(collection, size);
       await write().catch(async (error: unknown) => {
         if (!isMissing(error)) throw error;
-        // The Qdrant collection was deleted after this process had prepared it.
         ready.delete(collection);
         await prepare(collection, size);
         await write();

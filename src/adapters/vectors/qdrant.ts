@@ -106,7 +106,6 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
       for (const collection of await points.collections()) await points.delete(collection, { orgId, must });
     },
 
-    // No-op: Qdrant maintains its indexes itself.
     async maintain() {},
   };
 }

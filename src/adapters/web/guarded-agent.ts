@@ -24,7 +24,6 @@ function isPrivateName(hostName: string): boolean {
   );
 }
 
-/** Returns all addresses of a host name; throws if there are none. */
 export type ResolveHost = (hostName: string) => Promise<string[]>;
 
 type GuardedAgentDeps = {

@@ -52,10 +52,8 @@ export const defaultTierLimits: Readonly<Record<OrganizationTier, TierLimits>> =
   },
 };
 
-/** Rate limit: `count` requests per window of `seconds`. A window begins with its first request. */
 export type RateLimit = { count: number; seconds: number };
 
-/** Maximum number of concurrent requests that one process accepts. */
 export type ConcurrencyLimit = { perUser: number; perOrganization: number };
 
 /**

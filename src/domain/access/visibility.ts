@@ -31,7 +31,6 @@ export function accessKeysOfRow(scope: RowOwnerAndVisibility): string[] {
 
 export const accessKeyOfOrgAdmins = (orgId: string): string => `admins:${orgId}`;
 
-/** Access keys of a caller: the user, each readable team, the organization and, for org admins, its admins. */
 export function accessKeysOfActor(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>): string[] {
   const keys = [`user:${actor.userId}`, ...actor.openTeamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
   return actor.isOrgAdmin ? [...keys, accessKeyOfOrgAdmins(actor.orgId)] : keys;

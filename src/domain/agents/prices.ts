@@ -10,7 +10,6 @@ export function modelKindByName(id: string): ModelKind | null {
   return unusable.test(id) ? null : 'chat';
 }
 
-/** Price of a model in US dollars per million tokens. */
 export type ModelPrice = { input: number; cachedInput: number; output: number };
 
 /**

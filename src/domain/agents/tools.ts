@@ -288,7 +288,6 @@ export function unknownToolIds(ids: readonly string[]): string[] {
   return ids.filter((id) => !allTools.some((tool) => tool.id === id));
 }
 
-/** Replaces the dots of a tool id, because function names for models must not contain them. */
 export function functionNameOfTool(toolId: string): string {
   return toolId.replaceAll('.', '_');
 }

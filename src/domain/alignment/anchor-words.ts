@@ -2,7 +2,6 @@ import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { type AnalyzeText, contentStems } from '../text/words.ts';
 import { cosineSimilarity, rarityOfWordStem } from './score.ts';
 
-/** Candidate for an agent's anchor words. `relevance` is its similarity to the agent's topics. */
 export type AnchorWordCandidate = { word: string; relevance: number; vector: Float32Array };
 
 /** Measured: more anchor word candidates do not improve alignment scores, fewer worsen them. */

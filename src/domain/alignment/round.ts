@@ -97,7 +97,6 @@ function lastSentence(text: string): string {
   return end.slice(splitSentences(end).at(-1)?.start);
 }
 
-/** True for a message with few content words, such as "How often do I need to oil it then". */
 function isShortMessage(terms: readonly StemmedTerm[]): boolean {
   return terms.length < shortMessage || contentStems(terms).length < fewContentWords;
 }

@@ -109,11 +109,9 @@ export type AlignmentCalibration = {
   modelId: string;
   dimensions: number;
   version: string;
-  /** With an embedding: score = σ(semantic · semantic match + lexical · lexical match + intercept). */
   semantic: number;
   lexical: number;
   intercept: number;
-  /** Without an embedding: score = σ(lexical · lexical match + intercept). */
   lexicalOnly: { lexical: number; intercept: number };
 };
 

@@ -34,7 +34,6 @@ const datamark = '\u02c6';
  */
 const invisible = /[\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]|(?![\t\n\r])\p{Cc}/gu;
 
-/** Removes invisible characters, which could hide instructions. */
 export function removeInvisibleCharacters(text: string): string {
   return text.replace(invisible, '');
 }

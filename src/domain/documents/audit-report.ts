@@ -13,9 +13,7 @@ export const storeAuditFindingKinds = [
   /** `broken_chunks`: an active generation has a wrong chunk count or wrong chunk indices. */
   'broken_chunks',
   'orphan_blob',
-  /** `missing_blob`: the blob store lacks the original file of a document. */
   'missing_blob',
-  /** `lost_deletion`: the deletion of a document was requested, but no open job deletes it. */
   'lost_deletion',
 ] as const;
 

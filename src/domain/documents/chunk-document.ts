@@ -21,7 +21,6 @@ export function textWithChunkContext(place: {
   return place.context ? `${where}\n${place.context}` : where;
 }
 
-/** Version of the prompt for chunk contexts, part of their cache key. Change it together with the prompt. */
 export const chunkContextPromptVersion = 1;
 
 export const maxChunkContextTokens = 100;

@@ -49,7 +49,6 @@ export function weightedMeanVector(parts: readonly { vector: Float32Array; weigh
   return toUnitLength(sum);
 }
 
-/** Scales a vector to unit length. A vector of zeros or NaN gives a vector that is not finite. */
 export function toUnitLength(vector: Float32Array): Float32Array {
   let squares = 0;
   for (const value of vector) squares += value * value;

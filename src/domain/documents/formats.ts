@@ -125,7 +125,6 @@ export function codeLanguageOfFile(fileName: string): string {
   return ownValue(codeLanguages, fileExtension(fileName)) ?? '';
 }
 
-/** Matches a workbook stored as one XML file (Excel 2003). */
 const excelXml = /^(?:<\?xml[^>]*>\s*)?<\?mso-application progid="Excel\.Sheet"\?>/;
 
 /**
@@ -217,7 +216,6 @@ export function charsetOfMediaType(mediaType: string): string | undefined {
 const officePackage = 'application/vnd.openxmlformats-officedocument';
 const openDocument = 'application/vnd.oasis.opendocument';
 
-/** Media type by file format, except for images, whose media type depends on the file extension. */
 const mediaTypes: Record<Exclude<SourceFormat, 'image'>, string> = {
   text: 'text/plain',
   markdown: 'text/markdown',
@@ -258,7 +256,6 @@ const binaryFormats = [
   'msg',
 ] as const;
 
-/** Media types of web pages. RSS and Atom feeds are converted like pages. */
 const pageTypes = ['text/html', 'application/rss+xml', 'application/atom+xml'];
 
 const imageTypes: Record<string, string> = {

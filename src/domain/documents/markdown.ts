@@ -91,7 +91,6 @@ export function parseMarkdownBlocks(body: string): MarkdownBlock[] {
   return blocks;
 }
 
-/** Yields the lines of `text` from `start` to `end`, including their line breaks (LF, CRLF or CR). */
 export function* lineSpansOf(text: string, start = 0, end = text.length): Generator<{ start: number; end: number }> {
   const breaks = /\r\n|\n|\r/g;
   breaks.lastIndex = start;

@@ -70,7 +70,6 @@ function countWinners(winners: readonly WinningSide[]): ComparisonSummary {
 export type ComparisonStatistics = {
   caseWins: ComparisonSummary;
   pValue: number;
-  /** Share of the judge's verdicts that changed with the order of the replies, two decimals. */
   flipRate: number;
   /** Length of the version's replies by the baseline's, two decimals. Null if all baseline replies are empty. */
   lengthRatio: number | null;

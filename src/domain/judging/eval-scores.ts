@@ -125,7 +125,6 @@ function interval(averages: readonly number[]): [number, number] | null {
 
 export type TestCasePair<Case> = { version: Case; parent: Case };
 
-/** Pairs the test cases of two versions by input; equal inputs are paired in order. */
 export function pairTestCases<Case extends { input: string }>(
   cases: readonly Case[],
   parents: readonly Case[],

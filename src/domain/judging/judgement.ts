@@ -98,12 +98,10 @@ export type AgentPromptText = { agentName: string; agentPrompt: string; tags: re
 
 export type TestCaseText = { input: string; expected: string | null };
 
-/** A version's reply to a test case. `persona` is the version's prompt, against which the reply is judged. */
 export type JudgedReplyText = { persona: string; reply: string };
 
 export type PromptToJudge = AgentPromptText & { kind: 'prompt' };
 export type ReplyToJudge = TestCaseText & JudgedReplyText & { kind: 'reply' };
-/** Two replies to compare. The judge reads `a` first. */
 export type ReplyPairToJudge = TestCaseText & { kind: 'pair'; a: JudgedReplyText; b: JudgedReplyText };
 
 export type JudgeCallMaterial =
@@ -121,7 +119,6 @@ export function toReplyPairToJudge(
 
 export type AxisScoreOfPlainMode = { axis: JudgeRubricAxis; rationale: string; score: number };
 export type AxisScoreOfAnchoredMode = AxisScoreOfPlainMode & { weakness: string; severity: WeaknessSeverity };
-/** Winner of a comparison; `A` is the reply that the judge read first. */
 export type WinningReply = 'A' | 'B' | 'tie';
 
 /** A judge's validated verdict after the scoring rules, as stored. Scores are whole numbers, 0 to 5. */

@@ -3,7 +3,6 @@ import { isCharacterBoundaryInText, type TokenCounter } from '../text/tokens.ts'
 import type { JudgeCallMaterial } from './judgement.ts';
 import { isReferenceAnswer } from './rubric.ts';
 
-/** Maximum length of a text for the judge. A longer text is shortened to its beginning and end. */
 const maxTextCharacters = 24_000;
 const headShare = 2 / 3;
 

@@ -197,7 +197,6 @@ export type TestCaseResult = {
   responseAverage: number;
 };
 
-/** Result of an evaluation. Averages have two decimals and cover the listed scores only. */
 export type EvaluationResult = {
   promptScores: AxisScore[];
   promptAverage: number;

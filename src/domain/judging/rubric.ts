@@ -223,7 +223,6 @@ export const axesOfPromptScores = [
   'consistency',
 ] as const;
 
-/** Axes on which a reply is graded. `accuracy` needs a reference answer. */
 export const axesOfReplyScores = ['adherence', 'relevance', 'completeness', 'clarity', 'accuracy'] as const;
 
 type PromptAxis = (typeof axesOfPromptScores)[number];

@@ -286,7 +286,6 @@ function winnerOf({ winner }: Said): WinningReply {
   throw new InvalidVerdict('"winner" is not A, B or tie');
 }
 
-/** Detects rationales copied from the judged text by their words; spaces and quotes may differ. */
 function echoFinder(task: JudgeCallMaterial): IsEcho {
   const judged = textsForJudge(task).map(({ text }) => bareWords(unescaped(text)));
   return (rationale) => {

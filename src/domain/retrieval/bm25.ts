@@ -28,7 +28,6 @@ export const CHUNKS_PER_POSTING_BLOCK = 128;
 const maxFrequency = 1_023;
 const maxLength = 16_383;
 
-/** Input of the word index for one chunk. `termCount` is the length of the chunk in terms. */
 export type ChunkTermCounts = { index: number; terms: ReadonlyMap<string, number>; termCount: number };
 
 type PostingBlock = { term: string; block: number; postings: number[] };

@@ -78,7 +78,6 @@ function lettersBetween(first: string, last: string): string[] {
   return Array.from({ length: to - from + 1 }, (_, index) => String.fromCodePoint(from + index));
 }
 
-/** Best passage of a document that a search found. Scores are comparable within one search. */
 export type FoundPassage = {
   score: number;
   coverage: 'phrase' | 'all' | 'some';

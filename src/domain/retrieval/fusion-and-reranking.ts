@@ -71,7 +71,6 @@ function normalizedOrder(group: RetrievalHitsOfGroup, ranks: Ranks): FusedHit[] 
 
 type Reranking = RagConfig['reranking'];
 
-/** Reranking options of a chat; null uses the settings of each document. */
 export type RerankingOptions = { isEnabled: boolean | null; type: RerankerType | null };
 
 /** Search hit with its reranking settings. Hits with equal `signature` and settings form a group. */

@@ -7,7 +7,6 @@ export function isBlank(text: string): boolean {
   return /^[\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]*$/u.test(text);
 }
 
-/** True if Postgres can store the text: no NUL, no unpaired surrogate. */
 export function isStorableInPostgres(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }

@@ -31,7 +31,6 @@ export function furthestTextEndWithinTokens(
   return fits;
 }
 
-/** False for an offset inside a surrogate pair or a CRLF. */
 export function isCharacterBoundaryInText(text: string, offset: number): boolean {
   const before = text.charCodeAt(offset - 1);
   const after = text.charCodeAt(offset);

@@ -140,7 +140,6 @@ export type ReceivedBody = {
   discard: () => Promise<void>;
 };
 
-/** Default limit of a JSON body on public routes, which take names, passwords and tokens. */
 const publicLimitBytes = 16 * 1024;
 const nothingToDiscard = async () => {};
 

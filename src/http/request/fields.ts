@@ -36,7 +36,6 @@ const faultMessages: Record<PasswordProblem, string> = {
   special: 'A password needs a special character',
 };
 
-/** The password rule only applies to new passwords; sign-in accepts any text. */
 export const newPasswordField = z
   .string()
   .check((context) => {
@@ -60,7 +59,6 @@ export const oneLineField = (maxLength: number) =>
     .refine(isOneLine, 'must be one line without control characters')
     .meta({ pattern: oneLinePattern });
 
-/** Trims a name and normalizes it to NFC; turns a name of only white space into ''. */
 const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
 
 export const optionalNameField = nameText.transform((name) => name || undefined).optional();

@@ -50,7 +50,6 @@ export function matchesETag(header: string, tag: string): boolean {
   return header.split(',').some((candidate) => opaque(candidate) === opaque(tag));
 }
 
-/** Parses the versions in `If-Match`; null accepts any. A tag without a version matches none. */
 export function parseIfMatch(header: string | undefined): VersionsOfIfMatch {
   if (header === undefined || header.trim() === '*') return null;
   return header.split(',').flatMap((tag) => {

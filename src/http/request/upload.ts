@@ -179,7 +179,6 @@ function describeFile(info: FileInfo, part: Readable): Omit<IncomingUploadFile, 
   return { fileName: fileName || 'file', mediaType: info.mimeType, content };
 }
 
-/** Empty form fields count as missing. */
 function singleValues(fields: Map<string, string[]>): Record<string, unknown> {
   return Object.fromEntries(
     [...fields].flatMap(([name, values]) => {

@@ -83,7 +83,6 @@ export function uuidPathParam(notFound: ErrorCode) {
   return z.guid({ error: notFound }).toLowerCase();
 }
 
-/** Invalid path parameters give 404, never 422. */
 export function parsePathParams(schema: z.ZodType | undefined, raw: unknown): PathParams {
   if (schema === undefined) return {};
   const parsed = schema.safeParse(raw);

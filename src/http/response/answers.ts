@@ -33,7 +33,6 @@ export type EventsAnswer = {
   headers: AnswerHeaders;
 };
 
-/** Byte ranges of files are inclusive at both ends. */
 type FileContent = {
   fileName: string;
   mediaType: string;

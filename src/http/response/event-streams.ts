@@ -101,7 +101,6 @@ export type EventStreamRegistry = {
 };
 
 export function createEventStreamRegistry(deps: {
-  /** Returns which of the given sessions are active; called once for all open streams. */
   activeSessions: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
   onWarning: (error: unknown) => void;
   checkEveryMs?: number | undefined;

@@ -66,7 +66,6 @@ export function sendProblem(res: Response, status: number, problem: unknown, hea
 const restTimeoutMs = 60_000;
 const defaultMaxRestBytes = 256 * 1024 * 1024;
 
-/** Express error handler: sends a problem response; the cause of a 5xx is only logged. */
 export function createErrorHandler(
   deps: { logger: Logger; isOutage: (error: unknown) => boolean },
   maxRestBytes = defaultMaxRestBytes,

@@ -57,7 +57,6 @@ export function multipartBody<Fields extends z.ZodType, Stored extends ReceivedF
   return { kind: 'multipart', ...spec };
 }
 
-/** A form whose file is optional. Without a file the fields may also be sent as JSON. */
 export function multipartOrJsonBody<Fields extends z.ZodType, Stored extends ReceivedFile>(
   spec: FileForm<Fields, Stored>,
 ): MultipartBody<Fields, 'multipart_or_json', Stored> {
@@ -127,7 +126,6 @@ type RouteFacts = {
   idempotent?: true;
   resumable?: true;
   limits?: readonly RateLimitRule[];
-  /** Limit of a JSON body; by default 1 MiB, and 16 KiB for public routes. */
   bodyLimitBytes?: number;
   /** A handler that fetches and stores a file counts as an upload while it runs. */
   fetchesFile?: true;
@@ -171,7 +169,6 @@ export function defineRoute<
   return definition;
 }
 
-/** Rate limits of a route; by default `read` for GET and `write` for other methods, per user. */
 export function rateLimitsOfRoute({ access, method, limits }: HttpRoute): readonly RateLimitRule[] {
   if (limits !== undefined || access === 'public') return limits ?? [];
   return [{ limit: method === 'get' ? 'read' : 'write', by: 'user' }];
@@ -194,7 +191,6 @@ export function errorCodesOfRoute(route: HttpRoute): ReadonlySet<ErrorCode> {
       ? []
       : (['malformed_request', 'payload_too_large', 'request_timeout', 'unsupported_media_type'] as const)),
     'validation_failed',
-    // An invalid `Idempotency-Key` gives `malformed_request`.
     ...(route.idempotent ? (['malformed_request', 'idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
     ...(route.method === 'patch' || route.method === 'put' ? (['precondition_failed'] as const) : []),
     'internal_error',

@@ -155,7 +155,6 @@ export function createGracefulServer(server: Server): GracefulServer {
   };
 }
 
-/** Announces the end of the connection. If the headers were already sent, the next response does so. */
 function endConnectionWith(res: ServerResponse): void {
   if (!res.headersSent) res.setHeader('Connection', 'close');
 }

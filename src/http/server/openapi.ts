@@ -263,7 +263,6 @@ export function openApiRoutes(createDocument: () => OpenApiDocument): HttpRoute[
 
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
 
-/** Creates the Swagger UI for `/openapi.json`; all its files are served from this process. */
 export function createSwaggerUi(options: { basePath: string; title: string }): Router {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const here = `${options.basePath}/docs`;

@@ -44,12 +44,10 @@ export function createAgentsRepository(db: Knex) {
       return queryFirstRow(db, agentViewRowShape, readable(actor).where('agents.id', id));
     },
 
-    /** Also returns true for deleted agents. */
     async exists(orgId: string, id: string): Promise<boolean> {
       return (await AgentModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },
 
-    /** Locks the agent row until the end of the transaction to serialize changes of the agent. */
     async lockReadable(actor: Actor, id: string): Promise<Agent | undefined> {
       return whereReadableByActor(AgentModel.query(db), actor, 'agents')
         .whereNull('deletedAt')

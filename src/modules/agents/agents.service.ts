@@ -121,7 +121,6 @@ export function createAgentsService(deps: {
       return get(actor, agentId);
     },
 
-    /** Deletes an agent; its chats stay readable but accept no more messages. */
     async remove(actor: Actor, agentId: string): Promise<void> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);

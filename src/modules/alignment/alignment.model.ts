@@ -25,7 +25,6 @@ export const chatToScoreRowShape = defineRowShape({
    * When an operator requested to rescore rounds that were scored by another scorer version; null without a request.
    */
   rescoringWantedAt: ChatModel.columns.rescoringWantedAt,
-  /** Number of the last round that the requested rescoring has processed. */
   rescoredTo: ChatModel.columns.rescoredTo,
 });
 export type ChatToScore = SqlRow<typeof chatToScoreRowShape>;

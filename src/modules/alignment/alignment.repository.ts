@@ -149,7 +149,6 @@ export function createAlignmentRepository(db: Knex) {
       await RoundModel.query(db).where({ orgId, chatId, round }).patch(score);
     },
 
-    /** Copies the alignment state after a round to its chat, for lists of chats. */
     async setChatState({ orgId, chatId }: ChatKey, round: number, score: ChatState): Promise<void> {
       await ChatModel.query(db).where({ orgId, id: chatId }).patch(chatStateOf(round, score));
     },

@@ -49,7 +49,6 @@ function createAgentAnchors(deps: { embedder: Embedder; analyze: AnalyzeText }):
 type MeasureOptions = { byWords: 'always' | 'unless_transient' | 'if_rejected'; signal: AbortSignal };
 
 export type RoundMeasurer = {
-  /** Scorer version of rounds that are scored with embeddings. */
   readonly version: string;
   /**
    * Scores one round. If the embedder fails, scores by words alone or throws the error, depending on `options.byWords`.

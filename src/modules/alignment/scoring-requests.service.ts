@@ -63,7 +63,6 @@ export function createChatScoringQueueService(deps: {
       );
     },
 
-    /** Requests rescoring of rounds of another scorer version. Returns how many chats wait for it. */
     async requestRescoring(orgId: string | null): Promise<number> {
       // Chats are marked in batches, because new messages wait while their chat is locked.
       let after: string | undefined = NIL;

@@ -81,7 +81,6 @@ export type AnchorWordCandidateRanker = (
   signal: AbortSignal,
 ) => Promise<string[]>;
 
-/** Ranks anchor word candidates by the similarity of their embeddings to the agent's topics. */
 export function createAnchorWordCandidateRanker(deps: {
   embedder: Embedder;
   topicWords: TopicWordIndex;

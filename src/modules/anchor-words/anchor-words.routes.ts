@@ -8,7 +8,6 @@ import type { AgentAnchorWords, AnchorWordsService, ExpandAnchorWordsInput } fro
 
 const word = oneLineField(100);
 const chosen = z.array(word).max(maxAnchorWords).default([]);
-/** Maximum excluded anchor words of a request; enough for the words that a client has shown on several pages. */
 const maxExcludedWords = 1_000;
 
 const metadata = ['agent_name', 'agent_prompt', 'chat_model', 'tags'] as const;

@@ -102,7 +102,6 @@ export function createAccountsRepository(db: Knex) {
       return (await queryRows(db, pickColumns(RefreshTokenFamilyModel, 'id'), open)).map(({ id }) => id);
     },
 
-    /** Locks a user until the transaction ends. Returns false if the password has changed or the user was deleted. */
     async lockPassword(userId: string, hash: string | null): Promise<boolean> {
       const user = UserModel.table(db).where({ id: userId, passwordHash: hash }).whereNull('deletedAt');
       // An exclusive lock, not a shared one, because the same transaction may change the row later.
@@ -110,7 +109,6 @@ export function createAccountsRepository(db: Knex) {
       return row !== undefined;
     },
 
-    /** Locks an account until the transaction ends. Returns false if no account matches any more. */
     async lock(account: { id: string; email?: string }): Promise<boolean> {
       const row = await UserModel.table(db).where(account).whereNull('deletedAt').forNoKeyUpdate().first('id');
       return row !== undefined;
@@ -127,7 +125,6 @@ export function createAccountsRepository(db: Knex) {
         .patch({ avatarUrl, updatedAt: db.fn.now() });
     },
 
-    /** Stores a new hash of the same password. Returns false if the stored hash is no longer `from`. */
     async renewHash(userId: string, from: string, to: string): Promise<boolean> {
       return (await UserModel.table(db).where({ id: userId, passwordHash: from }).update({ passwordHash: to })) === 1;
     },
@@ -144,7 +141,6 @@ export function createAccountsRepository(db: Knex) {
       await OrganizationModel.query(db).insert(organization);
     },
 
-    /** Stores a new user. Returns false if another user has the email. */
     async insert({ userId, ...user }: NewUser, membership: NewMembership): Promise<boolean> {
       const inserted = await UserModel.table(db)
         .insert({ id: userId, ...user })
@@ -167,7 +163,6 @@ export function createIdentitiesRepository(db: Knex) {
       return row?.userId;
     },
 
-    /** Returns whether the user is linked to another subject of the same issuer. */
     async isLinkedToAnother({ issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
       const row = await UserIdentityModel.table(db).where({ userId, issuer }).whereNot({ subject }).first('subject');
       return row !== undefined;

@@ -16,7 +16,6 @@ export function createAccountsService(deps: {
 }) {
   const { db, passwords, folders } = deps;
 
-  /** Creates a user with their membership and their personal root folder. Throws `email_taken`. */
   async function create(trx: Knex, user: NewUser, membership: NewMembership): Promise<void> {
     if (!(await createAccountsRepository(trx).insert(user, membership))) throw emailTaken();
     await folders.createPersonalRoot(trx, { orgId: membership.orgId, userId: user.userId });

@@ -100,10 +100,8 @@ export type NewUser = {
   displayName: string;
 };
 
-/** `addedBy` is null for the founder of the organization. */
 export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: string | null };
 
-/** The client that sent a request: the network of its IP address, and its `User-Agent`. */
 export type SignInClient = { network: string; userAgent: string | null };
 
 export type SignInRequestOrigin = { requestId: string; client: SignInClient };

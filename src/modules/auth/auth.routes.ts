@@ -23,7 +23,6 @@ import type { PasswordsService } from './passwords.service.ts';
 import type { SessionsService } from './sessions.service.ts';
 import type { SsoService } from './sso.service.ts';
 
-/** Servers that verify access tokens may cache the public keys for five minutes. */
 const keySetCache = { 'Cache-Control': 'public, max-age=300' };
 const noStore = { 'Cache-Control': 'no-store' };
 const providerErrors = [

@@ -132,7 +132,6 @@ export function createAuthService(deps: {
       return (await createAccountsRepository(db).findActor(userId)) ?? null;
     },
 
-    /** Excludes users whose accounts are disabled or deleted. */
     findActors: (userIds: readonly string[]): Promise<Actor[]> => createAccountsRepository(db).findActors(userIds),
 
     /** Returns the user of an access token; null if the session has ended or the account is disabled or deleted. */

@@ -76,7 +76,6 @@ export function createPasswordsService(deps: {
       });
     },
 
-    /** Sets the first password of an account without one. Throws `password_already_set`. */
     async set(actor: RequestActor, password: string): Promise<void> {
       const alreadySet = () =>
         appError('password_already_set', { detail: 'Change the password with POST /auth/change-password.' });

@@ -18,7 +18,6 @@ import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 const session = defineRowShape({
   sessionId: uuidColumn(),
   userId: uuidColumn(),
-  /** Null after the user was removed from the organization. */
   orgId: uuidColumn().nullable(),
   isOpen: booleanColumn(),
   isCutOff: booleanColumn(),
@@ -81,7 +80,6 @@ export function createSessionsRepository(db: Knex) {
       await RefreshTokenFamilyModel.query(db).insert({ ...row, expiresAt: days(lifetimeDays) });
     },
 
-    /** Returns whether the user has a stored session, open or ended, that was opened from this network. */
     async isKnownNetwork(userId: string, networkHash: Buffer): Promise<boolean> {
       return (await RefreshTokenFamilyModel.table(db).where({ userId, networkHash }).first('id')) !== undefined;
     },
@@ -140,7 +138,6 @@ export function createSessionsRepository(db: Knex) {
       return queryFirstRow(db, spentToken, spent);
     },
 
-    /** Lists the sessions that can be refreshed, and the session `current` even if only its access token works. */
     async listOpen(
       { userId, current }: { userId: string; current: string },
       page: { limit: number; after: ListPosition | null },
@@ -184,12 +181,10 @@ export function createSessionsRepository(db: Knex) {
       return ended.map(({ id }) => id);
     },
 
-    /** Deletes sessions that expired more than a day ago; their refresh tokens are deleted by the foreign key. */
     async deleteExpired(): Promise<void> {
       await RefreshTokenFamilyModel.query(db).where('expiresAt', '<', days(-1)).delete();
     },
 
-    /** Ends a session: its refresh tokens and access tokens no longer work. */
     async end(sessionId: string): Promise<void> {
       await RefreshTokenFamilyModel.query(db)
         .where('id', sessionId)

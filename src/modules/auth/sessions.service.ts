@@ -118,12 +118,10 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       return createSessionsRepository(db).listOf(userId);
     },
 
-    /** Ends all sessions of a user, or only `sessionId`. Returns ids of the sessions that this call ended. */
     end(trx: Knex, userId: string, { sessionId }: { sessionId: string | null }): Promise<string[]> {
       return createSessionsRepository(trx).endOf(userId, { sessionId });
     },
 
-    /** Lists the caller's open sessions, newest first; `current` is the session of the request. */
     listOwn(
       { userId }: RequestActor,
       current: string,
@@ -144,7 +142,6 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       await createSessionsRepository(db).deleteExpired();
     },
 
-    /** Ends the session of a refresh token; does nothing for an unknown token. */
     async close(refreshToken: string, requestId: string): Promise<void> {
       await db.transaction(async (trx) => {
         const sessions = createSessionsRepository(trx);

@@ -23,7 +23,6 @@ type SsoServiceDeps = {
   audit: AuditService;
 };
 
-/** A user whom the provider has authenticated; `claims` are those of `identity` that could be used. */
 type Authenticated = { identity: VerifiedIdentity; claims: IdentityClaims; origin: SignInRequestOrigin };
 
 /** Accepted values of the request field `provider`; they all mean the one identity provider of the deployment. */

@@ -68,7 +68,6 @@ function parse(text: string): unknown {
 const unfinishedPrefix = 'unfinished-';
 const backupName = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$/;
 
-/** A complete backup in `path`. `folder` also holds other backups, and the originals that all of them share. */
 export type FinishedBackup = { path: string; folder: string; manifest: BackupManifest };
 
 /**
@@ -104,7 +103,6 @@ export async function createUnfinishedBackup(folder: string): Promise<string> {
   return draft;
 }
 
-/** Completes a backup: writes its manifest and gives its folder the final name. Returns the path. */
 export async function finishBackup(draft: string, manifest: BackupManifest): Promise<string> {
   const file = await open(backupFilePaths(draft).manifest, 'wx', 0o600);
   await file.writeFile(`${JSON.stringify(manifest, null, 2)}\n`);

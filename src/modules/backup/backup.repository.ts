@@ -139,7 +139,6 @@ export function createBackupRepository(db: Knex) {
   };
 }
 
-/** Name of the table that exists while a restore is unfinished. Backups leave it out. */
 export const restoreMarkerTable = 'backup_restore';
 
 const activeGeneration = defineRowShape({

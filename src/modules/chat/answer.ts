@@ -38,7 +38,6 @@ import type { RoundToolChooser } from './tools.ts';
 /** Maximum earlier rounds that are read as history for the prompt; the token budget usually allows fewer. */
 const historyRounds = 50;
 
-/** An open round whose lease this process holds. */
 export type LeasedOpenRound = {
   chat: Chat;
   agent: ChatAgent;
@@ -251,7 +250,6 @@ function eventsOf(
   return events;
 }
 
-/** Removes URLs from a reply that occur in none of `texts`; see `createLinkFilter`. */
 function createReplyFilter(texts: readonly string[]) {
   const allowed = new Set(texts.flatMap(extractUrls));
   const filter = createLinkFilter(allowed);
@@ -283,7 +281,6 @@ const echoBeforeAnyScore: Echo = { state: 'stable', ewma: 100, alignmentScore: 1
 
 export type ChatAnswerPresenter = ReturnType<typeof createChatAnswerPresenter>;
 
-/** Builds the response for a stored answer, which also contains the chat's echo and title. */
 export function createChatAnswerPresenter(deps: { db: Knex; echoWaitMs: number; logger: Logger }) {
   const { db, echoWaitMs, logger } = deps;
   const chats = createChatRepository(db);

@@ -39,7 +39,6 @@ export class ChatModel extends tableModel('chats', {
   alignmentScore: doubleColumn(),
   inputTokens: bigintColumn(),
   completionTokens: bigintColumn(),
-  /** Latency of the newest complete round. */
   latencyMs: integerColumn(),
   ragEnabled: booleanColumn(),
   ragReranking: booleanColumn().nullable(),
@@ -145,7 +144,6 @@ export type Chat = SqlRow<typeof ChatModel>;
 export type NewChat = RagSettings &
   Pick<Chat, 'id' | 'orgId' | 'agentId' | 'title' | 'titleSource' | 'visibility' | 'teamIds' | 'acl' | 'createdBy'>;
 
-/** `scoringPending` is true while a complete round of the chat has no scores. */
 export const chatSummaryRowShape = defineRowShape({ ...ChatModel.columns, scoringPending: booleanColumn() });
 export type ChatSummary = SqlRow<typeof chatSummaryRowShape>;
 
@@ -155,7 +153,6 @@ export type ToolCallRecord = {
   tool: string;
   /** The parsed arguments; if the call was refused before the tool ran, the model's raw text, truncated. */
   arguments: Record<string, unknown> | string;
-  /** `refused` means that the tool was not run. */
   status: 'ok' | 'error' | 'timeout' | 'refused';
   errorCode: string | null;
   startedAt: string;
@@ -179,7 +176,6 @@ export type RoundEvent =
   | { event: 'done'; answer: ChatAnswer }
   | { event: 'error'; code: string; detail: string };
 
-/** `seq` increases within an attempt and is unique in the round. */
 export type NumberedRoundEvent = RoundEvent & { seq: number };
 
 export const isLastRoundEvent = ({ event }: RoundEvent): boolean => event !== 'token';

@@ -74,7 +74,6 @@ export function createChatRepository(db: Knex) {
       return Number(row?.total ?? 0);
     },
 
-    /** Copies the settings of a new message to its chat. */
     async recordMessage(chatId: string, change: { round: number } & RagSettings): Promise<void> {
       const { round, ...settings } = change;
       await chats()

@@ -43,7 +43,6 @@ import {
 
 const closeRetryMs = 500;
 
-/** The answer of a round, either being written or already stored. */
 type RoundRun = {
   chatId: string;
   round: number;

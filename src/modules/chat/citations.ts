@@ -30,7 +30,6 @@ export type ReplyCitations = {
    * Removes invalid citation markers from a reply and renumbers the valid ones, so that `[k]` is the k-th citation.
    */
   rewrite(pieces: AsyncIterable<string>): AsyncIterable<string>;
-  /** Returns the citations of a reply and those that were removed. `reply` is the whole text after `rewrite`. */
   sources(reply: string): Promise<{ citations: Citation[]; dropped: DroppedCitation[] }>;
 };
 

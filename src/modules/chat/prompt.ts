@@ -27,9 +27,7 @@ type PromptPassage = { documentName: string; pageNumber: number; content: string
 export type PromptInput<Passage extends PromptPassage = PromptPassage> = {
   persona: string;
   steering: Pick<SteeringInstructions, 'note' | 'afterHistory'>;
-  /** Passages, best first; null if the chat uses no documents. */
   passages: readonly Passage[] | null;
-  /** Earlier rounds of the conversation, newest first. */
   history: readonly { userContent: string; assistantReply: string | null; citations: readonly unknown[] }[];
   question: string;
   tools: readonly ModelTool[];
@@ -45,11 +43,9 @@ export type Prompt<Passage> = {
   maxTokens: number;
   /** The passages that fit into the prompt; `passages[n - 1]` has number n. */
   passages: readonly Passage[] | null;
-  /** Passages whose text tries to give instructions to the model. */
   suspicious: readonly Passage[];
   isSteered: boolean;
   tools: readonly ModelTool[];
-  /** Token budget for tool calls and their results. */
   toolTokens: number;
 };
 
@@ -151,7 +147,6 @@ function historyMessages(history: PromptInput['history'], tokens: number, counte
   return messages;
 }
 
-/** Truncates the first passage if it does not fit alone, and omits other passages that do not fit. */
 function fitPassages<Passage extends PromptPassage>(
   { passages, nonce, tools }: Pick<PromptInput<Passage>, 'passages' | 'nonce' | 'tools'>,
   budget: number,

@@ -64,7 +64,6 @@ export function createRoundEventsRepository(db: Knex) {
       return found;
     },
 
-    /** Deletes the events of deleted rounds and of answers that ended more than a minute ago. */
     async deleteOld(): Promise<void> {
       await db.raw(
         `delete from round_events e

@@ -91,7 +91,6 @@ export function createRoundsRepository(db: Knex) {
         });
     },
 
-    /** Returns false if the lease's owner no longer holds the round. */
     async renewLease(key: RoundKey, lease: Lease): Promise<boolean> {
       return (await held(key, lease.owner).update({ leaseExpiresAt: leaseEnd(lease.seconds) })) === 1;
     },

@@ -201,7 +201,6 @@ const fallbackTitle = 'Chat';
 /** Matches terminal color codes and invisible characters, except the joiners that emoji and some scripts need. */
 const unseen = /(?!\s)\p{Cc}\[[\d;]*[a-z]|[\u00ad\u061c\u200b\u200e\u200f\u2060-\u2064\ufeff]|[\u{e0000}-\u{e007f}]/giu;
 
-/** Makes the initial title of a chat from the beginning of its first message, on one line. */
 export function titleFromMessage(message: string): string {
   const line = [...message.replace(unseen, '').replace(/\s+/g, ' ')].filter(isOneLine).join('').trim();
   const title = [...line].slice(0, titleCharacters).join('').trim();

@@ -178,7 +178,6 @@ type Follower = {
   polls: number;
   silentPolls: number;
   pollsSinceEnd: number | null;
-  /** Sequence number of the answer's last event; null until it is known. */
   lastSeq: number | null;
   wake: () => void;
 };

@@ -42,9 +42,7 @@ const maxToolCalls = 6;
 const callsPerTurn = maxToolCalls + 2;
 /** Text up to this length before a tool call only announces it and is dropped; longer text belongs to the answer. */
 const announcementCharacters = 160;
-/** Minimum token budget for offering tools; with less, no result would fit. */
 const minTokensForCalls = 200;
-/** Minimum tokens of a truncated tool result; a shorter result is useless. */
 const minResultTokens = 150;
 const defaultTimeoutMs = 15_000;
 /** Minimum length of argument parts that are checked; shorter parts are common words and no sign of copied text. */
@@ -78,7 +76,6 @@ export function toModelTool({ tool }: RunnableTool): ModelTool {
   return { name: functionNameOfTool(tool.id), description: tool.description, parameters: tool.parameters };
 }
 
-/** Calls a model until it answers, and runs the tools that it calls in between. */
 export function createToolCallLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & Omit<CallerDeps, 'logger'>) {
   const { chatModel, tokenCounter } = deps;
 
@@ -219,7 +216,6 @@ export function createToolCaller(round: ToolCallLoopRound, deps: CallerDeps) {
   const records: ToolCallRecord[] = [];
   let count = 0;
 
-  /** Checks whether a tool call may run, and throws the reason if not. */
   function admit(call: ModelToolCall, { number, hasRoom, leftOut }: CallPosition): AdmittedCall {
     if (number > maxToolCalls || !hasRoom) {
       const rest = leftOut > 0 ? `Calls left out: ${leftOut}. ` : '';

@@ -94,7 +94,6 @@ function documentsOf(chunks: readonly RetrievedChunk[], numbers: readonly number
 
 export type ToolArguments = Readonly<Record<string, unknown>>;
 
-/** Maximum characters of a tool call's arguments; longer ones are not parsed. */
 export const maxToolArgumentCharacters = 4_000;
 
 const anyArguments = z.record(z.string(), z.unknown());
@@ -106,7 +105,6 @@ function schemaOf(tool: Tool): z.ZodType {
   return schema;
 }
 
-/** Parses the arguments that a model wrote, using the tool's schema. Throws `tool_arguments_invalid`. */
 export function parseToolArguments(tool: Tool, json: string): ToolArguments {
   const parsed = schemaOf(tool).safeParse(anyArguments.safeParse(parseJson(json)).data);
   if (parsed.success) return storable(anyArguments.parse(parsed.data));
@@ -165,7 +163,6 @@ export function normalizeTextForComparison(text: string): string {
 const resultCharacters = 8_000;
 /** Maximum characters of all passages of one tool result: as much as one search returns. */
 const passageCharacters = 14_000;
-/** Minimum characters of a truncated passage; a shorter one is useless as evidence. */
 const minPassageCharacters = 200;
 /** Placeholder for citation numbers while a result is fitted to its token budget; no real number takes more tokens. */
 const widestNumber = 999;

@@ -35,7 +35,6 @@ export function createConnectionsRepository(db: Knex) {
       return connections().where({ orgId, userId, provider, accountId }).first();
     },
 
-    /** Returns whether a connection other than `except` uses this account at the provider, in any organization. */
     async isAccountUsed(provider: ConnectorProvider, accountId: string, except?: string): Promise<boolean> {
       const query = connections().where({ provider, accountId });
       if (except !== undefined) query.whereNot({ id: except });

@@ -146,7 +146,6 @@ export function createConnectionsService(deps: {
     });
   }
 
-  /** Checks changed S3 keys and settings at the provider. Returns null if neither changes. */
   async function checkChange(connection: Connection, { keys, config = {} }: ConnectionChange) {
     if (connection.provider !== 'acme_s3' && keys !== undefined) {
       throw fieldError('credentials', 'are for acme_s3 only; give your consent at the provider again', 'credentials');
@@ -166,7 +165,6 @@ export function createConnectionsService(deps: {
   }
 
   return {
-    /** Lists the OAuth providers that this deployment has a client for. */
     providers: () => oauthConnectorProviders.filter((provider) => access.consents[provider] !== null),
 
     async beginConsent(actor: RequestActor, request: ConnectorConsentRequest): Promise<string> {

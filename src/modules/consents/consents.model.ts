@@ -21,7 +21,6 @@ export class OauthStateModel extends tableModel(
     scopes: textArrayColumn(),
     returnTo: textColumn().nullable(),
     expiresAt: timestampColumn(),
-    /** SharePoint site of the connection; null for other providers. */
     siteId: textColumn().nullable(),
   },
   'stateHash',

@@ -16,7 +16,6 @@ type StateRow<Facts> = Facts & { stateHash: Buffer; codeVerifier: string };
 
 type TakenRow<Facts> = StateRow<Facts> & { isFresh: boolean };
 
-/** Database table of OAuth states: columns for `Facts` plus those that every state has. */
 type StatesModel<Facts> = {
   tableName: string;
   columns: ColumnDefinitions & { readonly [Name in keyof StateRow<Facts>]: ColumnDefinition<StateRow<Facts>[Name]> };

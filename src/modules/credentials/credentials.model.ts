@@ -18,7 +18,6 @@ export const storedCredentialsRowShape = defineRowShape({
   provider: textColumn(),
   status: textColumn(),
   credentials: textColumn(),
-  /** OAuth scopes that the provider granted, which may differ from the requested ones. */
   scopes: textArrayColumn(),
   /** When the access token expires; null if the credentials have no access token or the provider states no expiry. */
   expiresAt: timestampColumn().nullable(),

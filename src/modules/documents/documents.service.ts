@@ -378,7 +378,6 @@ export function createDocumentsService(deps: DocumentsDeps) {
       await jobs.dispatch(jobId);
     },
 
-    /** Deletes a document without an access check; does nothing if the deletion has already begun. */
     async discard(input: DeleteDocumentInput, request: DeletionRequest): Promise<void> {
       const jobId = await db.transaction(async (trx) => {
         const marked = await createDocumentsRepository(trx).markDeleted([input.documentId], request.createdBy);

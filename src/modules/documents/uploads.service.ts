@@ -16,7 +16,6 @@ const DISK_QUOTAS = 2;
 /** The part of the storage quota that an upload reserves from its start until its document is counted. */
 type Reservation = {
   bytes: number;
-  /** Bytes of other uploads that became documents of the organization since this upload began. */
   addedMeanwhile: number;
 };
 
@@ -134,7 +133,6 @@ export function createUploadsService(deps: {
       unsettled.get(file.claimId)?.('settled');
     },
 
-    /** Deletes an uploaded file unless a document uses it. Never throws. */
     async discard(file: StoredUpload): Promise<void> {
       await originals.discard(file);
       unsettled.get(file.claimId)?.('discarded');

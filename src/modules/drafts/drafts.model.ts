@@ -77,7 +77,6 @@ export const draftViewRowShape = defineRowShape({
 
 export type DraftView = SqlRow<typeof draftViewRowShape>;
 
-/** A version of a draft; immutable except for its title and scores. */
 export type DraftVersion = SqlRow<typeof DraftVersionModel>;
 
 export type DraftWithVersions = DraftView & { versions: DraftVersion[] };

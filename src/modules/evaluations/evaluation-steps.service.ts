@@ -43,7 +43,6 @@ import {
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
 import { type EvaluationJudge, judgementCacheKey } from './judge.ts';
 
-/** Transient failures after which an answer or verdict counts as failed. `Retry-After` does not count. */
 const MAX_FAILURES = 5;
 /** How long a provider may send `Retry-After` for an answer or verdict until it counts as failed. */
 const MAX_PAUSED_SECONDS = 3_600;

@@ -95,7 +95,6 @@ export class JudgementModel extends tableModel(
 
 export type EvaluationRun = SqlRow<typeof EvaluationRunModel>;
 
-/** The specification of an evaluation run without its golden cases, whose texts may be megabytes. */
 export type EvaluationSpecificationWithoutCases =
   | Omit<SingleEvaluationSpecification, 'cases'>
   | Omit<ComparisonSpecification, 'cases'>;

@@ -284,7 +284,6 @@ export async function findOrStartEvaluationRun(
   }
 }
 
-/** Equal evaluation requests of an organization get the same run id, so that they share one run. */
 function runIdOf(orgId: string, specification: EvaluationSpecification): string {
   const request = canonicalJson([orgId, specification]);
   const hash = createHash('sha256').update(request).digest('hex').slice(0, 40);

@@ -75,7 +75,6 @@ type ReportedAxisChange = Change & {
 
 export type CaseScoreChange = Change & { number: number } & Omit<ReportedCase, 'response_average'>;
 
-/** The JSON format of an evaluation report serializes this type as it is. */
 export type EvaluationReport = {
   agent_name: string;
   version: VersionName;

@@ -96,7 +96,6 @@ export function createExportsRepository(db: Knex) {
       return inserted.length > 0;
     },
 
-    /** Marks an export as complete. It expires `keepDays` after the first such call. */
     async complete(orgId: string, id: string, keepDays: number): Promise<boolean> {
       const completed = await ExportModel.table(db)
         .where({ orgId, id })

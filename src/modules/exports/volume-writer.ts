@@ -93,7 +93,6 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
       return `${line.slice(0, -1)},"original":${JSON.stringify(original)},"text":${JSON.stringify(text)}}\n`;
     }
 
-    /** Adds a document's original to the volume. Returns null if the document or its original was deleted. */
     async function addOriginal(documentId: string): Promise<ArchivedFile | null> {
       const files = await records.findFiles(scope.orgId, documentId);
       if (files === undefined) return null;
@@ -257,7 +256,6 @@ export function createZipArchive(mtime: Date) {
   };
 }
 
-/** Version of the contents and layout of an export; docs/export.md has its history. */
 const EXPORT_VERSION = 1;
 
 const readMe = `A copy of an organization of Agent Conversation Service.

@@ -39,7 +39,6 @@ const mainFailure = defineRowShape({
   count: bigintColumn(),
   failed: numericColumn(),
 });
-/** The most frequent error of an import run. `count` of the run's `failed` files have this error. */
 export type MostFrequentImportError = SqlRow<typeof mainFailure>;
 
 type FileOutcome = Pick<ImportFileRow, 'documentId'> & {

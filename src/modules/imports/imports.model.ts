@@ -168,7 +168,6 @@ export type NewImportRunRow = Pick<
 /** The state of a connection's last sync: its cursor in the provider's change feed, and its settings. */
 export const syncCursorRowShape = defineRowShape({
   ...pickColumns(ConnectorCursorModel, 'folder', 'targetFolderId', 'deletesMissing', 'cursor').columns,
-  /** False if the last full listing is over a day old. */
   isFresh: booleanColumn(),
 });
 export type SyncCursor = SqlRow<typeof syncCursorRowShape>;

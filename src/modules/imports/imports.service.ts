@@ -74,7 +74,6 @@ export function createImportsService(deps: {
       ...failed.map((place) => ({ item: place.item, result: resultOfPlace(run, place) })),
       ...found.map((file) => ({ item: file.item, result: resultOfFile(run, file) })),
       ...others.flatMap((place) => {
-        // Several items of an import request may name the same file, which is stored for only one of them.
         const file = byRemoteId.get(place.remoteId ?? '');
         if (file !== undefined) return [{ item: place.item, result: resultOfFile(run, file) }];
         return run.isListed ? [] : [{ item: place.item, result: resultOfPlace(run, place) }];

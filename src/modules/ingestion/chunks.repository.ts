@@ -20,7 +20,6 @@ import {
   type NewChunk,
 } from './ingestion.model.ts';
 
-/** Number of chunks per insert: larger inserts are no faster and need more memory. */
 const CHUNKS_PER_INSERT = 500;
 
 const progress = pickColumns(GenerationModel, 'chunksEmbedded');

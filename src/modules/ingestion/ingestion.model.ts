@@ -108,7 +108,6 @@ export type ConversionKey = Pick<Conversion, 'orgId' | 'contentSha256' | 'conver
 export type NewConversion = Omit<Conversion, 'charCount' | 'createdAt'>;
 export type ConversionSummary = Pick<Conversion, 'id' | 'charCount' | 'pageCount'>;
 
-/** A chunk before it is stored. `textSha256` is its key in the embedding cache. */
 export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 
 export const chunkTextRowShape = defineRowShape({
@@ -127,5 +126,4 @@ export type GenerationPublication = SqlRow<typeof generationPublicationRowShape>
 
 export type DocumentReference = { orgId: string; documentId: string };
 
-/** The generations of a document from `from` (inclusive) to `before` (exclusive). */
 export type DocumentGenerationRange = DocumentReference & { from: number; before: number };

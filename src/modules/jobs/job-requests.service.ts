@@ -208,7 +208,6 @@ function roundStatus(job: JobState, round: string): JobStatus | undefined {
   return job.status === 'succeeded' ? undefined : job.status;
 }
 
-/** Adds up groups of jobs. The total progress is null as long as one job has no known total. */
 export function summarizeJobTotals(groups: readonly JobTotals[]): JobSummary {
   const sum = (fact: (group: JobTotals) => number) => groups.reduce((total, group) => total + fact(group), 0);
   const units = new Set(groups.flatMap(({ unit }) => unit ?? []));

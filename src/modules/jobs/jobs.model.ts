@@ -107,7 +107,6 @@ export type JobTotals = SqlRow<typeof jobTotalsRowShape>;
 
 export type JobSummary = Record<JobStatus, number> & {
   total: number;
-  /** Progress of all jobs together. `unit` is null if no job has a unit or the units differ. */
   progress: { done: number; total: number | null; unit: string | null };
 };
 

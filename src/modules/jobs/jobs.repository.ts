@@ -163,7 +163,6 @@ export function createJobsRepository(db: Knex) {
       return JobModel.query(db).findById(id).whereNull('dispatchedAt').whereNull('finishedAt');
     },
 
-    /** Claims jobs that are due to start. No other process claims them within `leaseSeconds`. */
     async claimUndispatched(limit: number, leaseSeconds: number): Promise<Job[]> {
       return queryRows(
         db,

@@ -187,7 +187,6 @@ export function createJobsService(deps: {
 
     find: (jobId: string): Promise<Job | undefined> => jobs.find(jobId),
 
-    /** Finds jobs without checking access. */
     findWatched: (jobIds: readonly string[]): Promise<WatchedJob[]> => jobs.findWatched(jobIds),
   };
 

@@ -189,7 +189,6 @@ export function createLogsRepository(db: Knex) {
       return all.items.length > 0 ? all : near;
     },
 
-    /** Counts the chats that match a word search; `stats` gives the counts without a word search. */
     async countWithWords(actor: Actor, filter: LogFilter): Promise<number> {
       const { total } = await queryOneRow(
         db,
@@ -309,7 +308,6 @@ export function createLogsRepository(db: Knex) {
       return queryFirstRow(db, loggedRoundRowShape, roundsOf(chatId).where({ round }).select(roundColumns));
     },
 
-    /** Returns the newest `limit` scored rounds, oldest first. */
     async listTrend(chatId: string, limit: number): Promise<TrendPoint[]> {
       const newest = roundsOf(chatId)
         .whereNotNull('scoredAt')

@@ -180,7 +180,6 @@ export function toLogFilter(query: LogQuery): LogFilter {
   return { ...toLogStatsFilter(query), state: query.state, words: query.q || undefined };
 }
 
-/** Parses a time in a query parameter; a time without an offset is UTC. */
 function momentOf(text: string): Date {
   const isWhole = /^\d{4}-\d\d-\d\d$|(Z|[+-]\d\d:?\d\d)$/i.test(text);
   return new Date(isWhole ? text : `${text}Z`);

@@ -20,7 +20,6 @@ import { drawTrendChart } from './trend-chart.ts';
 /** Chats per page of an export; small, because messages may be long and many exports may run at once. */
 const chatsPerPage = 50;
 const roundsPerPage = 20;
-/** Maximum rounds in the trend chart; a chart of more is unreadable. */
 const drawnRounds = 1_000;
 
 const anotherExport = { detail: 'You have another log export running. Wait until it ends.', retryAfterSeconds: 30 };

@@ -82,7 +82,6 @@ export function createAccountDeletionService(deps: {
       await jobs.dispatch(jobId);
     },
 
-    /** Deletes the caller's account, and the organization if the caller is its only member. */
     async deleteAccount(actor: RequestActor, password: string | undefined): Promise<void> {
       const { orgId, userId } = actor;
       const confirmed = await passwords.confirmOwner(actor, password);

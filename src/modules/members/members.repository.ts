@@ -46,7 +46,6 @@ const memberColumns = `
     from team_memberships tm join teams t on t.id = tm.team_id
     where tm.user_id = u.id and t.disabled_at is null), '[]') as teams`;
 
-/** Members include disabled users, but not deleted ones. */
 export function createMembersRepository(db: Knex) {
   const members = (orgId: string) =>
     MembershipModel.query(db)
@@ -71,7 +70,6 @@ export function createMembersRepository(db: Knex) {
       return queryFirstRow(db, member, members(orgId).where('u.id', userId).select(db.raw(memberColumns)));
     },
 
-    /** Returns whether a user was ever created with this id, even if the user was deleted later. */
     async wasCreated(userId: string): Promise<boolean> {
       return (await UserModel.query(db).findById(userId).select('id')) !== undefined;
     },
@@ -108,7 +106,6 @@ export function createMembersRepository(db: Knex) {
 
 const due = defineRowShape({ eraseDueAt: timestampColumn() });
 
-/** A deleted organization; its name is empty once its data was erased. */
 export type DeletedOrganization = Pick<SqlRow<typeof OrganizationModel>, 'name' | 'deletedAt' | 'eraseDueAt'>;
 
 export function createAccountDeletionRepository(db: Knex) {

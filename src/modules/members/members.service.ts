@@ -169,7 +169,6 @@ export function createMembersService(deps: {
       });
     },
 
-    /** Sets the password of another user. Ends the user's sessions and resets their delay after failed sign-ins. */
     async resetPassword(actor: RequestActor, userId: string, newPassword: string): Promise<void> {
       if (userId === actor.userId) {
         throw appError('forbidden', { detail: 'Change your own password with POST /auth/change-password.' });

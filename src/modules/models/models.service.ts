@@ -12,7 +12,6 @@ export type SelectableModel = {
   contextWindow: number | null;
   dimensions: number | null;
   rerankingType: RerankerType | null;
-  /** Price of the model; null if unknown, and usage then costs nothing. */
   price: VersionedPrice | null;
   isLocal: boolean;
 };
@@ -31,7 +30,6 @@ type ModelSettings = {
   evaluatorModel: string;
   embeddingModel: string;
   embeddingDimensions: number | null;
-  /** `model` may be null even if a reranker is configured. */
   reranker: { model: string | null; isConfigured: boolean };
   prices: Readonly<Record<string, VersionedPrice>>;
 };

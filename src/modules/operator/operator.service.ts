@@ -50,7 +50,6 @@ export function createOperatorService(deps: {
       return { orgId, userId: user.userId };
     },
 
-    /** Sets the tier of an organization and returns the previous one. Data that exceeds the new limits stays. */
     async setTier(operator: OperatorIdentity, orgId: string, tier: OrganizationTier): Promise<OrganizationTier> {
       return db.transaction(async (trx) => {
         const before = await organizations.setTier(trx, orgId, tier);
@@ -77,7 +76,6 @@ export function createOperatorService(deps: {
       return sessions.list((await accounts.find(account)).userId);
     },
 
-    /** Ends one session of a user, or all if `sessionId` is null; returns the ids of the ended sessions. */
     async endSessions(operator: OperatorIdentity, account: EmailOrUserId, sessionId: string | null): Promise<string[]> {
       const { orgId, userId } = await accounts.find(account);
       return db.transaction(async (trx) => {

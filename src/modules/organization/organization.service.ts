@@ -84,7 +84,6 @@ export function createAccessRightsChangesService(deps: {
 
     operate,
 
-    /** Runs a change that only org admins may make. Throws `forbidden`. */
     administer<Result>(
       actor: Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>,
       work: Change<Result>,

@@ -17,7 +17,6 @@ const errorOfLimit = {
 
 /** Remaining quota of an organization, whose row is locked: no other transaction can use it until this one ends. */
 export type RemainingTierQuota = {
-  /** Throws the error code of the limit if `used` plus `added` (1 by default) exceeds it. */
   take(limit: keyof typeof errorOfLimit, used: number, added?: number): void;
 };
 

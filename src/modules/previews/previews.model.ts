@@ -94,7 +94,6 @@ export function createPreviewsRepository(db: Knex) {
       return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
-    /** Stores the page map of a conversion that has none, and sets the page numbers of its chunks. */
     async setPages(orgId: string, conversionId: string, pageMap: readonly number[]): Promise<void> {
       await ConversionModel.query(db)
         .where({ orgId, id: conversionId })

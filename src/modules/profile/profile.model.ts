@@ -19,14 +19,12 @@ export const profileRowShape = defineRowShape({
   displayName: textColumn(),
   hasPassword: booleanColumn(),
   hasAvatar: booleanColumn(),
-  /** URL of the user's picture at the identity provider. */
   avatarUrl: textColumn().nullable(),
   version: integerColumn(),
 });
 
 export type Profile = SqlRow<typeof profileRowShape>;
 
-/** Changed names: undefined keeps a name, null removes it. */
 export type ProfileChange = {
   firstName?: string | null | undefined;
   lastName?: string | null | undefined;
@@ -62,7 +60,6 @@ export class AvatarModel extends tableModel(
   'userId',
 ) {}
 
-/** An avatar is a square WebP of at most 512 pixels per side. */
 export type Avatar = Pick<SqlRow<typeof AvatarModel>, 'content' | 'sha256'>;
 
 /** The avatar that other members see: the uploaded one, else the picture at the identity provider. */

@@ -98,7 +98,6 @@ export function createAvatarsRepository(db: Knex) {
       await AvatarModel.query(db).where({ userId }).delete();
     },
 
-    /** Returns no avatar for disabled and deleted members. */
     async find({ orgId, userId }: Owner): Promise<SqlRow<typeof stored> | undefined> {
       const member = UserModel.query(db)
         .alias('u')

@@ -41,7 +41,6 @@ export function createProfileService({ db }: { db: Knex }) {
 
 export type ProfileService = ReturnType<typeof createProfileService>;
 
-/** Maximum size of an avatar file. */
 const LIMIT_BYTES = 5 * 1024 ** 2;
 
 /** Concurrent avatar uploads per process. Each holds its image, up to `LIMIT_BYTES`, in memory until it ends. */

@@ -26,7 +26,6 @@ export const passageHitRowShape = defineRowShape({
 });
 export type PassageHit = SqlRow<typeof passageHitRowShape>;
 
-/** A group of documents with the same retrieval settings and the same embedding model. */
 export const documentGroupRowShape = defineRowShape({
   signature: textColumn(),
   settings: jsonColumn<RagConfig['retrieval']>(),

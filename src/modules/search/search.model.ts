@@ -31,7 +31,6 @@ export type PassagePositionInDocument = Pick<PassageHit, 'documentId' | 'generat
 
 export const searchResultRowShape = defineRowShape({
   ...pickColumns(DocumentModel, 'id', 'name', 'sourceFormat', 'createdBy', 'createdAt', 'updatedAt').columns,
-  /** Ids of the document's folders that the caller may read. */
   folderIds: uuidArrayColumn(),
   charCount: integerColumn(),
   pageCount: integerColumn().nullable(),
@@ -43,5 +42,4 @@ export type SearchResultRow = SqlRow<typeof searchResultRowShape>;
 export const passageTextRowShape = pickColumns(ChunkModel, 'documentId', 'generation', 'chunkIndex', 'content');
 export type PassageText = SqlRow<typeof passageTextRowShape>;
 
-/** A search result. `preview` is sanitized HTML. */
 export type DocumentSearchHit = Omit<SearchResultRow, 'beginning'> & { preview: string; rank: number };

@@ -135,7 +135,6 @@ export function createSearchRepository(db: Knex) {
       );
     },
 
-    /** @returns the documents that the caller may read, in no particular order */
     async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchResultRow[]> {
       const readableFolders = whereReadableByActor(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')

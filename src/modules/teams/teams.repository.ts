@@ -52,7 +52,6 @@ export function createTeamsRepository(db: Knex) {
   };
 }
 
-/** Team members include disabled users, but not deleted ones. */
 export function createTeamMembersRepository(db: Knex) {
   const members = (teamId: string) =>
     TeamMembershipModel.query(db)

@@ -24,7 +24,6 @@ export class ToolConnectionModel extends tableModel('tool_connections', {
   updatedAt: timestampColumn(),
 }) {}
 
-/** The connection of an organization to a tool provider; at most one per provider. */
 export type ToolConnection = SqlRow<typeof ToolConnectionModel>;
 
 export type ApiKeyCredentials = { kind: 'api_key'; apiKey: string };

@@ -14,7 +14,6 @@ export type DocxStyle = {
 };
 
 export type DocxStyles = {
-  /** The style with this id; '' is the default paragraph style. */
   of(styleId: string): DocxStyle;
   isHiddenByDefault: boolean;
 };

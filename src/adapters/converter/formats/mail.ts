@@ -143,7 +143,6 @@ function renderMail(mail: Mail): ParsedDocument {
   return { body: parts.filter(Boolean).join('\n\n'), title: subject || null };
 }
 
-/** @throws AppError encrypted_document for S/MIME and PGP/MIME content types */
 function refuseEncrypted(contentType: string | undefined): void {
   if (contentType && encryptedTypes.test(contentType)) throw encryptedMail();
 }

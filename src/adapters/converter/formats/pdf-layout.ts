@@ -45,7 +45,6 @@ function readLine([raw, left, right, baseline, size, isBold, gap]: z.infer<typeo
   return { text: kept, left, right, baseline, size, isBold, gap, isHyphenated: isCut };
 }
 
-/** Replaces ligatures by their letters. TeX fonts without a Unicode table map the ligature "ff" to a return arrow. */
 function plainLetters(text: string): string {
   return text.replace(/[\ufb00-\ufb06]/g, (ligature) => ligature.normalize('NFKC')).replace(/\u21b5(?=\p{L})/gu, 'ff');
 }
@@ -92,11 +91,9 @@ function joinPair(previous: PdfLine, line: PdfLine): PdfLine {
 
 type PdfBlock = { lines: PdfLine[]; isTable: boolean };
 
-/** A gap inside a line of at least this many font sizes makes the line a table row. */
 const columnGap = 1.8;
 /** A line distance above this multiple of the usual line distance starts a new paragraph. */
 const paragraphSpacing = 1.3;
-/** Table rows are at most this many font sizes apart. */
 const rowSpacing = 3;
 /** Font sizes with a relative difference below this value count as equal. */
 const sizeTolerance = 0.08;

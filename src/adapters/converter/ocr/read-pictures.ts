@@ -16,7 +16,6 @@ export type OcrProgress<Document> = { document: Document; pagesLeft: 0 } | { doc
 
 type Reader = { recognize: PageRecognizer; recognition: OcrOptions | undefined; signal: AbortSignal };
 
-/** @throws AppError empty_document for an image without words */
 export async function readImageByOcr(path: string, reader: Reader): Promise<OcrProgress<CleanParsedDocument>> {
   if (reader.recognition === undefined) throw ocrNeeded('An image');
   const { pages, total } = await reader.recognize({ path }, reader.recognition, reader.signal);
@@ -98,7 +97,6 @@ export function createOcrPageRecognizer(deps: {
   // OCR has its own concurrency limit, so that parsers of small files do not wait for the pages of a scan.
   const limit = pLimit(availableParallelism());
 
-  /** @returns all pages recognized so far by index, and the total number of pages */
   return async function recognizePages(
     source: PictureSource,
     recognition: OcrOptions,

@@ -61,7 +61,6 @@ function readDiagram(root: XmlElement): TextBlock[] {
   });
 }
 
-/** Converts an Office equation (OMML) to LaTeX. Unicode symbols are not replaced by LaTeX commands. */
 export function equationToLatex(element: XmlElement): string {
   return latexOf(element).replace(/\s+/g, ' ').trim();
 }

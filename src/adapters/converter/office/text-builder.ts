@@ -5,7 +5,6 @@ export type OfficeParagraphState = { headingLevel: number | null; listDepth: num
 type Cell = { right: number; isContinued: boolean };
 type Row = { text: string; right: number; isContinued: boolean }[];
 
-/** Column edges (in twentieths of a point) closer than this are the same edge. */
 const edgeTolerance = 60;
 /** A table with more distinct column edges than this is not aligned to a common grid. */
 const maxColumns = 100;
@@ -94,7 +93,6 @@ export function createOfficeTextBuilder() {
       text = text.slice(0, start) + markdownLink(text.slice(start), address);
     },
     endParagraph,
-    /** Ends a cell of a nested table, whose rows become lines in the outer table's cell. */
     endInnerCell() {
       text += ', ';
     },
