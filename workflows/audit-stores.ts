@@ -17,7 +17,7 @@ const { auditPage } = proxyActivities<StoreAuditActivities>(storeAuditPolicy);
 
 const stageQuery = defineQuery<StoreAuditProgress>(stageQueryName);
 
-/** Continues as new after this many events (about 70 pages), so that a history stays readable. */
+/** Events after which the workflow continues as new: those of about 70 audited pages, few enough to read. */
 const eventsPerRun = 500;
 
 export async function auditStores({

@@ -37,7 +37,10 @@ const stageQuery = defineQuery<ErasureProgress>(stageQueryName);
 /** Continues as new after this many events, so that a history stays readable. */
 const eventsPerRun = 300;
 
-/** Stops the subject's workflows, waits until the erasure is due, then erases. Cannot be cancelled. */
+/**
+ * Stops the workflows of a deleted user or organization, waits until the erasure is due, and erases the data that no
+ * other user can read. Cannot be cancelled.
+ */
 export async function eraseContent(input: EraseContentInput): Promise<EraseContentResult> {
   const of = { orgId: input.orgId, userId: input.userId };
   const whose = input.userId === null ? 'the organization' : 'the user';

@@ -37,7 +37,7 @@ export function appendRunProgress(details: string): void {
   setCurrentDetails(`${getCurrentDetails()}\n\n${details}`);
 }
 
-/** Shows in the Temporal UI why the run is parked and how to go on. Returns what restores the earlier text. */
+/** Shows why the run is parked and how to continue it. Returns a function that restores the earlier text. */
 export function showRunParked(failure: { code: string; message: string }): () => void {
   const details = getCurrentDetails();
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);

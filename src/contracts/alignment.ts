@@ -6,7 +6,10 @@ export type ScoreRoundResult =
   | { scored: true; round: number; state: string; ewma: number; isUntitled: boolean }
   | { scored: false };
 
-/** Names the attempt to cancel, because a later round may have queued another attempt of the alignment job. */
+/**
+ * Input of the activity that records a cancelled alignment job. Includes the attempt, because a later round may have
+ * queued another attempt, which must not be cancelled.
+ */
 export type RecordAlignmentCancellationInput = ScoreAlignmentInput & JobAttempt;
 
 export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code: string; message: string } };

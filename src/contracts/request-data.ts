@@ -1,4 +1,7 @@
-/** Position after the last item of a page: its sort key as text (microseconds), and its id for equal sort keys. */
+/**
+ * Position of the last item of a page, after which the next page begins: the sort key as text (which keeps the
+ * microseconds of times), and the id for equal sort keys.
+ */
 export type ListPosition = { sortKey: string; id: string };
 
 export type StoredUpload = {

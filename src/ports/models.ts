@@ -41,7 +41,10 @@ export type ModelReply = {
   truncatedBy?: TruncationReason;
 };
 
-/** Chat Completions models. Throws the errors of `Embedder`. Replies lose characters Postgres cannot store. */
+/**
+ * Chat models behind the Chat Completions API. Throws the errors of `Embedder`. Removes characters that Postgres cannot
+ * store (NUL, unpaired surrogates) from replies.
+ */
 export type ChatModel = {
   stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply>;
   complete(request: ModelRequest): Promise<ModelReply>;

@@ -6,7 +6,10 @@ export type GaugeSample<Name extends GaugeName> = { labels: MetricLabels<Name>; 
 export type Metrics = {
   count<Name extends CounterName>(name: Name, labels: MetricLabels<Name>, by?: number): void;
   time<Name extends HistogramName>(name: Name, labels: MetricLabels<Name>, seconds: number): void;
-  /** `read` is called per scrape, at most once per `everyMs`. If it fails or is slow, the gauge is missing. */
+  /**
+   * Registers a gauge, which `read` computes when Prometheus scrapes, at most once per `everyMs`. If `read` throws or
+   * is slow, the gauge is missing from the scrape.
+   */
   gauge<Name extends GaugeName>(
     name: Name,
     read: () => readonly GaugeSample<Name>[] | Promise<readonly GaugeSample<Name>[]>,

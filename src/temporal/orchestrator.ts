@@ -87,7 +87,10 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return { queue, type, count: Number(stats?.approximateBacklogCount ?? 0) };
   }
 
-  /** For a workflow id in use: returns `started` for the requested run; stops an older run of the job. */
+  /**
+   * Called when a run with this workflow id exists already. Returns `started` if it is the requested run; otherwise
+   * stops it, because it is an older run of the job.
+   */
   async function stopOlderRun({ workflowId, start, startId, attempt }: Start): Promise<'started' | 'closing'> {
     const run = workflow.getHandle(workflowId);
     const { runId, status, memo } = await call(() => run.describe());

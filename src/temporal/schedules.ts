@@ -76,7 +76,10 @@ export async function runStoreAudit(
   }
 }
 
-/** Note of a schedule that the settings paused; they may not resume one that an operator paused. */
+/**
+ * Note of a schedule that the connection's settings have paused. Only such a schedule may be resumed by the settings;
+ * one that an operator has paused stays paused.
+ */
 const pausedBySettings = 'Switched off in the settings of the connection.';
 const switchedOn = 'Switched on in the settings of the connection.';
 const shortestCatchupMs = 60_000;

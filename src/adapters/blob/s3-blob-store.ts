@@ -73,7 +73,10 @@ const SOCKET_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 3;
 /** S3's minimum size of a multipart part, except for the last part. */
 const PART_BYTES = 5 * 1024 ** 2;
-/** Concurrent uploads in memory: 4 × 2 parts of large files, and 8 small files, which do not wait for large ones. */
+/**
+ * Concurrent uploads, which hold 4 × 2 parts of large files and 8 small files in memory. The limits are separate so
+ * that small files do not wait for large ones.
+ */
 const LARGE_UPLOADS = 4;
 const PARTS_PER_UPLOAD = 2;
 const SMALL_UPLOADS = 8;

@@ -237,7 +237,10 @@ function invalid(reason: string): AppError {
 const timeoutMs = 60_000;
 
 type CallPacing = {
-  /** During a pause (Retry-After), bulk calls wait; calls for a waiting user, which are unlimited, fail. */
+  /**
+   * During a pause (Retry-After), bulk calls wait, but calls for a waiting user fail with `model_unavailable`. Calls
+   * for a waiting user are not limited in number.
+   */
   run<T>(call: () => Promise<T>, options: { isBulk: boolean; signal: AbortSignal | undefined }): Promise<T>;
 };
 

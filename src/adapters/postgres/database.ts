@@ -14,7 +14,10 @@ const directory = new URL('../../../migrations/', import.meta.url);
 
 const LOCK = 7_350;
 
-/** Migrates under an advisory lock, and resets knex's own, which survives crashes. `isRestoring`: during a restore. */
+/**
+ * Migrates the schema under an advisory lock, which ends with the process; knex's own lock survives a crash, so it is
+ * reset. `isRestoring` allows a database whose restore is incomplete.
+ */
 export async function migrateDatabase(
   databaseUrl: string,
   { isRestoring = false }: { isRestoring?: boolean } = {},

@@ -66,7 +66,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
     if (stored === undefined) return false;
     const { orgId, acl, includeDocumentIds, retrievalSettings = [] } = query.readable;
-    // The cache key of a count ignores excluded documents, because they are few.
+    // Cache key of the number of readable documents; ignores excluded documents, because they are few.
     const key = [orgId, query.model, ...retrievalSettings, '', ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
     const readable = await countReadable(key, query);
     return readable > Math.min(exactLimit, SCAN_SHARE * Math.sqrt(query.limit * stored));

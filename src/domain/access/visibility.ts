@@ -21,7 +21,10 @@ export type RowOwnerAndVisibility = {
   teamIds: readonly string[];
 };
 
-/** Access keys of a row (column `acl`). A caller of its organization may read it with one of them. */
+/**
+ * @returns the access keys of a row, stored in its column `acl`. A caller of the same organization may read the row if
+ * they hold one of its keys (see {@link accessKeysOfActor}).
+ */
 export function accessKeysOfRow(scope: RowOwnerAndVisibility): string[] {
   const keys = scope.createdBy === null ? [] : [`user:${scope.createdBy}`];
   if (scope.visibility === 'team_level') keys.push(...scope.teamIds.map((id) => `team:${id}`));

@@ -133,7 +133,10 @@ export function descendantVersions(chain: readonly DraftVersionLink[], id: strin
   return found;
 }
 
-/** Plans a commit under `parentId`. The chain stays linear: `force` deletes descendants, which reject it otherwise. */
+/**
+ * Plans a commit of a draft version under `parentId`. The version chain stays linear: if the parent has descendants,
+ * the commit is rejected, or deletes them when `force` is set.
+ */
 export function planVersionCommit(chain: readonly DraftVersionLink[], parentId: string, force: boolean): CommitPlan {
   if (!chain.some((link) => link.id === parentId)) return { outcome: 'parent_missing' };
   const deletedIds = descendantVersions(chain, parentId);

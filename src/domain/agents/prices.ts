@@ -3,7 +3,7 @@ export type ModelKind = 'chat' | 'embedding' | 'reranker';
 const unusable =
   /whisper|\btts\b|dall-e|image|audio|realtime|transcribe|moderation|\bsora\b|speech|diffusion|\bflux\b|\bclip\b|davinci|babbage|turbo-instruct/i;
 
-/** Guesses a model's kind from its name, all that OpenAI lists. Null for unusable kinds, such as audio models. */
+/** Guesses a model's kind from its name: OpenAI lists only names. Null for unusable kinds, such as audio models. */
 export function modelKindByName(id: string): ModelKind | null {
   if (/rerank|cross-encoder|late-interaction/i.test(id)) return 'reranker';
   if (/embed|minilm|mpnet|\b(bge|e5|gte|voyage)\b/i.test(id)) return 'embedding';

@@ -1,6 +1,9 @@
 export type OnOrOffTopic = 'on' | 'off';
 type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
-/** Alignment state of a round and its chat. `refusal` is shown for one round only, and changes no drift state. */
+/**
+ * Alignment state that is shown for a round and its chat. `refusal` is shown only for the round in which the agent
+ * refused and does not change the drift state.
+ */
 export type EchoState = DriftState | 'refusal';
 type AlignmentStateCategory = 'stable' | 'drift' | 'refusal';
 

@@ -1,7 +1,10 @@
 /** A half-open period: `from` is inclusive, `until` exclusive; null is unbounded. */
 export type ReportPeriod = { from: Date | null; until: Date | null };
 
-/** Part of a reporting period. Stored totals cover all time (`ever`), months and days; `moment` is a part of a day. */
+/**
+ * A part of a reporting period. Totals of chat logs are stored for all time (`ever`), months and days (UTC); parts of a
+ * day (`moment`) are aggregated from the individual chats.
+ */
 export type ReportPeriodPart = { span: 'ever' | 'month' | 'day' | 'moment' } & ReportPeriod;
 
 export function splitReportPeriod({ from, until }: ReportPeriod): ReportPeriodPart[] {

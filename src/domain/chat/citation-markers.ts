@@ -88,7 +88,10 @@ export function createCitationMarkerRewriter<Passage>(
   }
 
   return {
-    /** Yields the rewritten reply as soon as no later text can change it. The result does not depend on the pieces. */
+    /**
+     * Yields the rewritten reply piece by piece, each as soon as no later text can change it; the result does not
+     * depend on how the reply is split.
+     */
     async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
       for await (const text of rewriteAll(pieces)) if (text !== '') yield text;
     },

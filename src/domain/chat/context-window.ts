@@ -1,7 +1,10 @@
 /** Maximum passages per prompt; more of them distract a model. */
 export const promptChunkLimits = { chunks: 8, tokens: 3_000 } as const;
 
-/** Selects, in order, each chunk that still fits, and always the first one, which the prompt truncates if need be. */
+/**
+ * Selects chunks for a prompt, in order: each that still fits. Selects the first one even if it alone exceeds the token
+ * limit (a document may have larger chunks); the prompt truncates it.
+ */
 export function selectChunksForPrompt<Chunk extends { tokenCount: number }>(
   ranked: readonly Chunk[],
   limits: { chunks: number; tokens: number } = promptChunkLimits,

@@ -250,7 +250,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     consume(link[0]);
     yield emit(plainTitle.test(title) ? link[0] : `${opening})`);
     if (closing !== null) return end;
-    // If a link has no text, some clients link the URL alone, together with everything directly after it.
+    // For a link without text, some clients show the bare URL and link it with the characters after it: add a space.
     const [emphasis = ''] = emphasisEnd.exec(after) ?? [];
     yield emit(`${consume(emphasis)} `);
     return end + emphasis.length;

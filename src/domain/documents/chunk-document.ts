@@ -75,7 +75,7 @@ export function chunkContextExcerpt(body: string, position: number, maxLength: n
   return `${body.slice(0, head)}${gap}${body.slice(from, from + reach)}`.toWellFormed();
 }
 
-/** Makes one line of at most {@link maxChunkContextTokens} without labels and quotes. May be empty. */
+/** Reduces a model's chunk context to one line of at most {@link maxChunkContextTokens}. May be empty. */
 export function cleanChunkContext(answer: string, deps: { tokens: TokenCounter }): string {
   const bare = removeInvisibleCharacters(answer)
     .replace(/<<[^<>]*>>/g, ' ')
@@ -88,7 +88,10 @@ export function cleanChunkContext(answer: string, deps: { tokens: TokenCounter }
   return (sentences.length * 2 >= whole.length ? sentences : whole).trim();
 }
 
-/** `pageMap`: offset of each page in the body, null without pages. `contexts`: chunk contexts by a model, in order. */
+/**
+ * Input of chunking. `pageMap` holds the offset of each page in the body; null for a format without pages. `contexts`
+ * are the chunk contexts that a model wrote, in order.
+ */
 export type ChunkingInput = {
   documentName: string;
   body: string;

@@ -29,7 +29,10 @@ const families: readonly [family: string, names: RegExp][] = [
   ['allenai', /olmo|tulu/],
 ];
 
-/** True if judge and generator are related, because judges favour their own family. Unknown ones match by name. */
+/**
+ * True if judge and generator belong to the same model family, because judges favour texts of their own family. Models
+ * of unknown families are compared by name, ignoring the provider.
+ */
 export function isSameModelFamily(evaluator: string, generator: string): boolean {
   const own = familiesOf(evaluator);
   const others = familiesOf(generator);

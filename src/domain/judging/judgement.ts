@@ -133,7 +133,10 @@ type EvaluationSubject =
   | { kind: 'version'; draftId: string; versionId: string }
   | ({ kind: 'prompt'; userId: string } & AgentPromptText);
 
-/** Input of an evaluation; equal ones of an organization share a run. `draw`: null for the first set of replies. */
+/**
+ * Everything that the result of an evaluation depends on. Equal specifications of an organization share one evaluation.
+ * `draw` identifies a set of generated replies; null for the first set.
+ */
 export type EvaluationSpecification = SingleEvaluationSpecification | ComparisonSpecification;
 
 type Judging = {

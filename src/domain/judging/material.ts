@@ -45,7 +45,11 @@ export function toTextForJudge({ title, text }: Text): TextForJudge {
   return { title, ...removeMiddleOfText(sanitizeForPrompt(text), maxTextCharacters) };
 }
 
-/** Shortens long texts to a common token budget. Returns null if too little would be left of a text. */
+/**
+ * Shortens the texts of a judge call to a common token budget. Short texts stay whole and leave their unused share to
+ * the others.
+ * @returns null if too little would be left of a text
+ */
 export function fitTextsForJudge(
   exhibits: readonly TextForJudge[],
   tokens: number,

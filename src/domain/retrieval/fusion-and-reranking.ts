@@ -5,7 +5,10 @@ export type RetrievalHit = { id: string; score: number };
 
 type FusedHit = { id: string; score: number };
 
-/** Hits of documents with equal settings. `legs`: hits of the BM25 search and of one vector search per model. */
+/**
+ * Hits in documents with the same retrieval settings. `legs` holds the hits of each search: one BM25 search for all
+ * groups, one vector search per embedding model.
+ */
 export type RetrievalHitsOfGroup = { rrfK: number; legs: ReadonlyMap<string, readonly RetrievalHit[]> };
 
 /** Constant of reciprocal rank fusion for scores across groups, independent of the groups' settings. */

@@ -20,7 +20,7 @@ type TokenCheckDeps = {
   onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
-/** Rights come from Postgres, cached for `actorMaxAgeMs`, so that a logout or revoked role works in seconds. */
+/** Rights come from Postgres, cached for `actorMaxAgeMs`, so a logout takes effect within seconds. */
 function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
   /** Cached rights of a session. Concurrent requests share the query `lookUp`; `actor` is its result. */
   type Session = { lookUp: Promise<Actor | null>; actor?: Actor | null };

@@ -10,7 +10,10 @@ const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNam
 const maxBytesWithoutFile = 1024 * 1024;
 const maxFileNameLength = 255;
 const maxSmallBodyBytes = 1024 * 1024;
-/** Minimum upload rate, so that a stalled upload frees its slot: 1 KiB/s over each window, with short pauses. */
+/**
+ * Minimum upload rate, so that a stalled upload does not hold its slot: an average of 1 KiB/s, a fifth of a GPRS line,
+ * over each window, so that short pauses are allowed.
+ */
 const defaultMinimumRate = { windowMs: 60_000, windowBytes: 60 * 1024 };
 type MinimumUploadRate = typeof defaultMinimumRate;
 

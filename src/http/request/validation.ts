@@ -53,7 +53,7 @@ const kinds: Readonly<Record<string, string>> = {
 
 const units: Readonly<Record<string, string>> = { string: ' characters', array: ' items', record: ' entries' };
 
-/** Words a message to follow the field's name: "limit: must be at most 100". Undefined keeps the schema's message. */
+/** Error message to show after a field's name: "limit: must be at most 100". Undefined keeps the schema's message. */
 function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':

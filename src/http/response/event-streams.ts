@@ -3,7 +3,10 @@ import { appError } from '#src/errors.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 
 const heartbeatMs = 15_000;
-/** Disconnects slow clients: nothing read for `stallMs`, or too much unsent data. They can resume the stream. */
+/**
+ * Limits for slow clients of an event stream. A client that reads nothing for `stallMs` or has more than
+ * `maxBufferedBytes` of unsent data is disconnected; it can resume the stream.
+ */
 const stallMs = 30_000;
 const maxBufferedBytes = 256 * 1024;
 const reconnectMs = 3_000;

@@ -198,7 +198,10 @@ export function createDispatcher(deps: DispatchDeps) {
     });
   }
 
-  /** Runs a request with an `Idempotency-Key`. Returns what sends the response or ends its event stream. */
+  /**
+   * Runs a request with an `Idempotency-Key`. Returns a function that sends the response, or ends an event stream that
+   * was already sent.
+   */
   async function answerOnce(
     req: Request,
     res: AppResponse,
@@ -281,7 +284,7 @@ function toStored(answer: Exclude<HttpAnswer, EventsAnswer>): StoredResponse {
 const leaseSeconds = 20;
 const renewEveryMs = 5_000;
 
-/** Responses with these statuses are not stored, because a later attempt may succeed. */
+/** Statuses of responses that are not stored for a repeated Idempotency-Key, because a retry may succeed. */
 const neverStored = new Set([401, 409, 429]);
 
 /**

@@ -30,7 +30,11 @@ export function createAlignmentService(deps: {
   const { db, rounds, chatModel, jobs } = deps;
   const repository = createAlignmentRepository(db);
 
-  /** Scores the oldest unscored round. Undefined if there is none; null if another worker changed the scores first. */
+  /**
+   * Scores the oldest unscored round of a chat.
+   * @returns undefined if no round is unscored; null if another worker scored the round first or rescored the round
+   * before it
+   */
   async function scoreOldest(chat: ChatToScore, options: ScoringOptions): Promise<StoredRound | null | undefined> {
     const waiting = await repository.findOldestUnscored(chat);
     if (waiting === undefined) return undefined;

@@ -146,7 +146,7 @@ function mayScoreByWords({ code, errorClass }: AppError, { byWords }: MeasureOpt
   return byWords === 'always' || errorClass !== 'transient';
 }
 
-/** Selects the doubtful scores that affect the result of the round. */
+/** Scores in the doubtful range that can change the round's result; the chat model decides them. */
 function doubtsOf({ user, agent, neutral, refusal }: ScoredRound): Doubts {
   const isDoubtful = (score: number) => score >= doubtful.from && score <= doubtful.to;
   const isRefusalInDoubt = refusal.decidedBy === 'model' && isDoubtful(refusal.score);

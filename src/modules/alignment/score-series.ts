@@ -20,7 +20,10 @@ import {
 import { createAlignmentRepository } from './alignment.repository.ts';
 import type { RoundMeasurer } from './round-measurer.ts';
 
-/** Earlier rounds that determine a chat's alignment state. Longer off-topic streaks are pruned before. */
+/**
+ * Number of earlier rounds from which a chat's alignment state is computed. It is enough, because a streak of off-topic
+ * rounds is pruned from the history long before it is this long.
+ */
 export const maxEarlierRounds = 50;
 
 /**

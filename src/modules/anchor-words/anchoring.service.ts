@@ -36,7 +36,7 @@ export function createAnchorWordCandidatesService(deps: {
 
   type Step = { mayDegrade: boolean; signal: AbortSignal };
 
-  /** Asks the chat model. Empty if it rejects the request, or with `mayDegrade` if it is unavailable. */
+  /** Asks the chat model for anchor words. Returns none if it rejects the request or, with `mayDegrade`, is down. */
   async function proposalsFor(
     agent: AgentForAnchorWords,
     words: string[],

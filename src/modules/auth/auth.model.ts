@@ -93,7 +93,7 @@ export type Account = SqlRow<typeof accountRowShape>;
 export type NewUser = {
   userId: string;
   email: string;
-  /** Null for a user who signs in only with the identity provider. */
+  /** Null if the user has no password and signs in with the identity provider only. */
   passwordHash: string | null;
   firstName: string | null;
   lastName: string | null;

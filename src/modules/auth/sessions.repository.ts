@@ -26,7 +26,10 @@ const session = defineRowShape({
 
 type SessionRow = SqlRow<typeof session>;
 
-/** Session: `revoked` without refresh tokens, `cut_off` without access tokens. `usedAt`: last sign-in or refresh. */
+/**
+ * A session is `revoked` if its refresh tokens no longer work, and `cut_off` if its access tokens do not work either.
+ * `usedAt` is the time of the last sign-in or refresh.
+ */
 const sessionOfUser = defineRowShape({
   sessionId: uuidColumn(),
   state: textColumn<'open' | 'expired' | 'revoked' | 'cut_off'>(),

@@ -41,7 +41,10 @@ const tablesWithoutRows: readonly string[] = [
 /** Blobs per listed page: many, because the file store reads a whole folder for each page. */
 const BLOBS_PER_PAGE = 5_000;
 const CONCURRENT_COPIES = 8;
-/** Attempts at a snapshot whose originals all exist: an upload and deletion in between requires another. */
+/**
+ * Attempts at a database snapshot whose originals all exist. Another attempt is needed only if a document was uploaded
+ * and deleted during the previous one.
+ */
 const MAX_SNAPSHOTS = 10;
 const MAX_LOST_LISTED = 20;
 

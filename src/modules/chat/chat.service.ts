@@ -142,7 +142,7 @@ export function createChatService(deps: {
     return { events: log.read, readBy, answer };
   }
 
-  /** Answers a round while renewing its lease. Stops without lease, user rights, or a client that reads. */
+  /** Answers a round while renewing its lease. Stops if lease or user rights are lost, or no client reads. */
   async function answerRound(
     actor: RequestActor,
     open: LeasedOpenRound,
@@ -173,7 +173,7 @@ export function createChatService(deps: {
     return presenter.fresh(open, written);
   }
 
-  /** Ends a failed round, retrying while the database is down: an open round blocks the message's repetition. */
+  /** Ends a failed round, retrying while the database is down: an open round blocks new messages. */
   async function closeFailed({ chat, round, leaseOwner, attempt }: LeasedOpenRound, code: string): Promise<void> {
     const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, errorEventSeq(attempt));
     const closeLater = async () => {
@@ -213,7 +213,10 @@ export function createChatService(deps: {
   }
 
   return {
-    /** Stores the message and starts the answer. Throws for a refused message; later failures end the round. */
+    /**
+     * Stores the message and starts to answer it. Throws if the message is refused; a failure after that ends the
+     * round. Sending a failed round's message again retries that round.
+     */
     async send(actor: RequestActor, message: SendMessageInput): Promise<RoundRun> {
       if (isDraining) throw restarting();
       const begun = begin(actor, message);

@@ -25,7 +25,10 @@ import { requireFitsContextWindow } from './prompt.ts';
 import { createRoundsRepository, type RoundsRepository } from './rounds.repository.ts';
 import { type RoundEventFollower, watchUserRights } from './stream.ts';
 
-/** Lease of a round: its process may miss one or two renewals, and the round of a dead process ends within 20 s. */
+/**
+ * Duration of a round's lease: long enough that the answering process may miss one or two renewals, short enough that
+ * the round of a dead process ends within 20 s.
+ */
 export const roundLeaseSeconds = 15;
 const renewEveryMs = 5_000;
 

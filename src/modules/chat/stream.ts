@@ -188,7 +188,7 @@ export type RoundEventFollower = ReturnType<typeof createRoundEventFollower>;
 export function createRoundEventFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
   rounds: Pick<RoundsRepository, 'listActive' | 'recordFollowers'>;
-  /** True if unread answers are cancelled: the writing process finds other processes' clients in the database. */
+  /** Set if answers without readers are cancelled: followers then record in the database that they read. */
   recordsFollowers: boolean;
   logger: Pick<Logger, 'warn'>;
 }) {
@@ -284,7 +284,10 @@ export type ClientDisconnectPolicy = 'continue' | 'cancel';
 /** Clients of Server-Sent Events reconnect after about three seconds, so the grace period is longer. */
 const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
 
-/** Aborts `signal` when no client reads the answer; checked from the end of `readBy`'s client until `stop`. */
+/**
+ * Aborts `signal` when no client of any process reads the answer. The check starts when the client given to `readBy`
+ * disconnects, and ends with `stop`.
+ */
 export function watchAnswerReaders(
   stream: RoundStreamKey,
   rounds: Pick<RoundsRepository, 'isFollowed'>,

@@ -38,7 +38,10 @@ import {
 } from './tools.ts';
 
 const maxToolCalls = 6;
-/** Tool calls per model turn that get a result; that of the last tells the model how many were dropped. */
+/**
+ * Maximum tool calls of one model turn that get a result. The last one is refused with an error that tells the model
+ * how many calls were dropped.
+ */
 const callsPerTurn = maxToolCalls + 2;
 /** Text up to this length before a tool call only announces it and is dropped; longer text belongs to the answer. */
 const announcementCharacters = 160;
@@ -207,8 +210,8 @@ export function createToolCaller(round: ToolCallLoopRound, deps: CallerDeps) {
   const writtenByPeople = round.context.trustedTexts;
   const trustedTexts = writtenByPeople.map(normalizeTextForComparison);
   const earlierReplies = round.earlierReplies.map(normalizeTextForComparison);
-  // All texts that the model has read. They include earlier replies, which may quote a document that is not in this
-  // prompt.
+  // Untrusted texts that the model has read: tool arguments must not be copied from them. Includes earlier replies,
+  // which may quote a document that is not in this prompt.
   const readTexts = [...round.untrustedTexts.map(normalizeTextForComparison), ...earlierReplies];
   const foundBySearch: string[] = [];
   const sentTexts: string[] = [];

@@ -137,7 +137,7 @@ export function collectStrings(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(collectStrings) : [];
 }
 
-/** Splits a URL into strings that a trusted text may contain: path segments and parameters, encoded or not. */
+/** Returns a text and, if it is a URL, its path segments and parameters, encoded and decoded, to compare each. */
 export function urlAndItsDecodedParts(text: string): string[] {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) return [text];

@@ -28,7 +28,10 @@ const SPARSE_PAGE_FILES = 10;
 const MIN_SPARSE_PAGES = 3;
 /** After this time, browsing a folder requests no further page of the provider. */
 const BROWSE_MS = 10_000;
-/** Pause after a browse request, as a multiple of its event loop time (it parses pages on the main thread). */
+/**
+ * The provider's pages are parsed on the main thread. After a browse request, the queue pauses for this multiple of the
+ * time that the request kept the event loop busy, at most MAX_PAUSE_MS.
+ */
 const PAUSE_FACTOR = 3;
 const MAX_PAUSE_MS = 1_000;
 
@@ -57,7 +60,7 @@ export function createConnectorCredentials(deps: {
     );
   }
 
-  /** Resolves when the browse request ends, before the pause that follows it in the queue. */
+  /** Queues a browse request. Returns its result before the pause in which the queue starts no other request. */
   function queued(orgId: string, request: () => Promise<RemoteFilePage>): Promise<RemoteFilePage> {
     const response = Promise.withResolvers<RemoteFilePage>();
     const task = browseQueue(orgId, async () => {

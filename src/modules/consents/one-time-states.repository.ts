@@ -33,7 +33,10 @@ export type OAuthStateStore<Facts> = {
   keep(state: string, facts: Facts & { codeVerifier: string }): Promise<void>;
   /** Reads an OAuth state without deleting it. Returns undefined if the state is unknown or was used. */
   find(state: string): Promise<(Facts & { isFresh: boolean }) | undefined>;
-  /** Deletes and returns an OAuth state. Undefined if unknown or used, or if no key decrypts its code verifier. */
+  /**
+   * Deletes an OAuth state and returns it. Returns undefined if the state is unknown or used, or if no configured key
+   * decrypts its code verifier.
+   */
   take(state: string): Promise<TakenState<Facts> | undefined>;
   deleteExpired(): Promise<void>;
 };

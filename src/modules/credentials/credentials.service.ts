@@ -194,7 +194,10 @@ export function createCredentialStore<Credentials>(deps: { db: Knex; secrets: Se
       }
     },
 
-    /** Re-encrypts credentials with the active key. `unreadable`: rows that no configured key can decrypt. */
+    /**
+     * Re-encrypts all credentials with the active key, so that older keys can be removed from the settings.
+     * `unreadable` counts the rows that no configured key can decrypt.
+     */
     async reencrypt(): Promise<{ reencrypted: number; unreadable: number }> {
       const counts = { reencrypted: 0, unreadable: 0 };
       for (let after: string = NIL; ; ) {

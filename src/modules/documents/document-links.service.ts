@@ -91,7 +91,10 @@ export function createDocumentLinksService(deps: {
   };
 }
 
-/** Changes documents of folders that the transaction shares or deletes and has locked. Throws `folder_too_large`. */
+/**
+ * Changes the documents of folders in the transaction that shares or deletes the folders. The caller has locked the
+ * folders against new links. Throws `folder_too_large`.
+ */
 export function createDocumentsInFoldersService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
   async function lockDocuments(trx: Knex, of: SelectedFolders): Promise<string[]> {
     const documentIds = await createDocumentsInFoldersRepository(trx).lock(of, MAX_DOCUMENTS_PER_FOLDER_CHANGE + 1);

@@ -28,7 +28,10 @@ export function createDocumentPublisher({ db, vectors, logger }: DocumentPublish
   }
 
   return {
-    /** Publishes a document; call it after the commit. Never throws: the sweeper retries errors and timeouts. */
+    /**
+     * Writes a document's access keys and retrieval settings to the vector store; call it after the commit. Never
+     * throws: the sweeper retries after an error or `PUBLISH_TIMEOUT_MS`.
+     */
     async publishNow(documentId: string): Promise<void> {
       const published = publish(documentId).catch((error: unknown) => {
         logger.warn({ err: error, documentId }, 'vector store publication failed; the sweeper retries it');

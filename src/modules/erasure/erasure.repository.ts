@@ -29,7 +29,10 @@ const late = defineRowShape({ orgId: uuidColumn(), userId: uuidColumn(), dueAt: 
 
 export type DocumentToErase = SqlRow<typeof erasableDocument>;
 
-/** SQL condition that the erased user owns row `t`: by ACL (documents), tree (folders) or creator (others). */
+/**
+ * SQL condition that a row `t` belongs to the erased user: a document by its ACL, a folder by the owner of its tree,
+ * any other row by its creator.
+ */
 function belongsTo(table: string, userId: string): string {
   if (table === 'documents') return `t.acl @> array['user:' || ${userId}]`;
   return table === 'folders' ? `t.owner_id = ${userId}` : `t.created_by = ${userId}`;
@@ -88,7 +91,10 @@ export function createErasureRepository(db: Knex) {
     return unlinked > 0 ? unlinked : FolderModel.table(db).whereRaw(`id in ${folders}`, of).delete();
   }
 
-  /** Removes readable documents of others from erased folders; if in no other folder, to their creator's root. */
+  /**
+   * Removes documents that other users can read from the erased folders. Such documents stay in their other folders, or
+   * move to the personal root folder of their creator.
+   */
   function unlinkShared(of: ErasureSubject, folders: string): Promise<number> {
     return db.transaction(async (trx) => {
       const documents = await queryRows(

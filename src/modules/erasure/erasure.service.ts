@@ -51,7 +51,10 @@ export function createErasureService(deps: {
     await jobs.advance(idOf(of), { status: 'running', stage, ...progress });
   }
 
-  /** Deletes a document in its creator's name, with an access key that lets org admins see and retry the job. */
+  /**
+   * Deletes a document in the name of its creator, with an access key that lets org admins see and retry the deletion
+   * job.
+   */
   const requestOf = (of: ErasureSubject, { createdBy }: DocumentToErase): DeletionRequest => ({
     createdBy,
     acl: [accessKeyOfOrgAdmins(of.orgId)],

@@ -140,7 +140,10 @@ export function createEvaluationStepsService(deps: {
     });
   }
 
-  /** Produces an answer or verdict. Returns a permanent error as its failure; throws a transient one for a retry. */
+  /**
+   * Produces one answer or verdict of a run. A permanent error is returned as a failure of this one only; a transient
+   * error is thrown, so that Temporal retries the activity.
+   */
   async function runUnit(
     { unit, model, ...of }: EvaluationInput & { unit: string; model: string },
     signal: AbortSignal,

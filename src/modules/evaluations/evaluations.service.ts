@@ -119,9 +119,11 @@ export function createEvaluationsService(deps: {
           detail: `The evaluation ${id} was cancelled. Verdicts that were stored before are kept.`,
         });
       default: {
-        const progress = job.status === 'queued' ? 'is still queued' : 'is still running';
-        const advice = `see GET /jobs/${id}. Repeat the request: stored verdicts are reused.`;
-        throw appError('eval_timeout', { detail: `The evaluation ${id} ${progress}; ${advice}${lastError}` });
+        const status = job.status === 'queued' ? 'queued' : 'running';
+        const advice = 'Repeat the request later: stored verdicts are reused.';
+        throw appError('eval_timeout', {
+          detail: `The evaluation job ${id} is still ${status}. ${advice}${lastError}`,
+        });
       }
     }
   }

@@ -26,7 +26,10 @@ const scoredCase = z.object({
   response_average: score,
 });
 
-/** A version's scores in a report. A client may commit its own scores, so missing fields get defaults. */
+/**
+ * The scores of a draft version as a report reads them. Scores of our evaluation runs have every field; a client may
+ * commit a version with its own scores, so missing fields get defaults.
+ */
 const reportedScores = z.object({
   prompt_scores: z.array(axisScore),
   prompt_average: score,

@@ -28,7 +28,10 @@ const jobIdOf = ({ exportId }: ExportReference): string => exportWorkflowId(expo
 
 export type ExportStepsService = ReturnType<typeof createExportStepsService>;
 
-/** Steps of `exportOrganization`. A volume is stored with the next one's start, so repeated steps find it. */
+/**
+ * The steps of the workflow `exportOrganization`. Each volume is stored with the position at which the next one begins,
+ * so a repeated step finds it. An interrupted step stores nothing.
+ */
 export function createExportStepsService(deps: {
   db: Knex;
   writer: ExportVolumeWriter;

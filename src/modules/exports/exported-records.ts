@@ -17,7 +17,10 @@ export type ExportedRecordKind = {
 
 const id = [{ column: 't.id', type: 'uuid' }] as const;
 
-/** Record kinds in export order; see docs/export.md. Columns are named: a new one may hold a secret. */
+/**
+ * All record kinds in the order of an export; docs/export.md describes the fields. Columns are listed by name, so that
+ * a new column, which may hold a secret, is not exported by default.
+ */
 export const exportedRecordKinds: readonly ExportedRecordKind[] = [
   {
     name: 'organization',

@@ -36,7 +36,10 @@ export class ExportVolumeModel extends tableModel(
   ['exportId', 'number'],
 ) {}
 
-/** Start of the next volume: in record kind `kind`, after the row with key values `after` (null: first row). */
+/**
+ * Where the next volume of an export begins: after the row of the record kind `kind` that has the key values `after`;
+ * null stands for the first row.
+ */
 export type ExportRecordPosition = { kind: string; after: readonly string[] | null };
 
 export type RecordCountsByKind = Readonly<Record<string, number>>;

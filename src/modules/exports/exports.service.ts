@@ -52,7 +52,10 @@ export type ExportView = Omit<ExportWithJob, 'volumes' | 'jobStatus'> & {
 
 export type ExportsService = ReturnType<typeof createExportsService>;
 
-/** Exports for admins. Only the one who requested an export can download it: it holds what they may read. */
+/**
+ * Exports of an organization, for its admins. Only the admin who requested an export can download it, because it holds
+ * what that admin may read; the other admins see that it exists.
+ */
 export function createExportsService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'read' | 'signedUrl'>;

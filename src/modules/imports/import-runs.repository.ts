@@ -69,7 +69,10 @@ export function createImportRunsRepository(db: Knex) {
   const connection = (of: ConnectionKey) => ConnectionModel.table(db).where({ orgId: of.orgId, id: of.connectionId });
   const connectionColumns = Object.keys(importConnectionRowShape.columns);
 
-  /** Locks the connection against deletion. Call it before locks on import runs, as a deletion does (deadlocks). */
+  /**
+   * Locks the connection against deletion. Must precede locks on the connection's import runs, because a deletion locks
+   * in the same order; another order could deadlock.
+   */
   async function holdConnection(of: ConnectionKey): Promise<void> {
     await connection(of).forKeyShare().first('id');
   }

@@ -94,7 +94,10 @@ export function createImportStepsService(
     await jobs.advance(run.jobId, { progress });
   }
 
-  /** Records the end of a run's job. For a deleted run, tries the job ids of an import and of a sync. */
+  /**
+   * Records the end of a run's job. If the run was deleted with its connection, tries the job ids of an import and of a
+   * sync; only one of these jobs has this `attempt`.
+   */
   async function closeJob(of: ImportRun, change: JobUpdate, attempt: JobAttempt): Promise<void> {
     const run = await runs.findRun(of);
     const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];

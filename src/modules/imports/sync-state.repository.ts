@@ -61,7 +61,10 @@ const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
 export function createConnectorDocumentsRepository(db: Knex) {
   const documents = () => ConnectorDocumentModel.table(db);
 
-  /** SQL condition on `connector_documents` `k`: the run did not find the file, whose document is unchanged. */
+  /**
+   * SQL condition on rows `k` of `connector_documents`: the run did not find the remote file, and its document still
+   * has the imported content.
+   */
   const isMissing = ({ mode }: Pick<ImportRunRow, 'mode'>): string => `
     k.org_id = :orgId and k.connection_id = :connectionId
     and k.seen_run_id <> :runId and k.gone_at is null

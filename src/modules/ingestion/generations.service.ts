@@ -22,7 +22,10 @@ type IngestibleDocument = IngestionInputVersion & {
   activeGeneration: number | null;
 };
 
-/** A requested ingestion. If `isQueued`, the caller must call `carryOut` after the commit. */
+/**
+ * The result of a transaction that requested an ingestion. If `isQueued`, the caller must call `carryOut` after the
+ * commit to start the job and cancel the `superseded` jobs.
+ */
 export type IngestionPlan = { jobId: string; isQueued: boolean; superseded: readonly string[] };
 
 type OpenOptions = {
@@ -117,7 +120,10 @@ export function createGenerationsService(deps: {
       return open(trx, actor, document, options);
     },
 
-    /** Starts the job; call it after the commit. Never throws: the sweeper dispatches later. */
+    /**
+     * Starts the planned job; call it after the commit. Never throws: the sweeper dispatches the job later, and the
+     * first step of the new run cancels the older runs again.
+     */
     async carryOut({ jobId, isQueued, superseded }: IngestionPlan): Promise<void> {
       if (!isQueued) return;
       const cancelled = superseded.map((older) => orchestrator.cancel(older));

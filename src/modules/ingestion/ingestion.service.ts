@@ -68,7 +68,10 @@ export function createIngestionService(deps: {
   const embedding = createChunkEmbedding(deps);
 
   const steps = {
-    /** Cancels older runs and deletes their unread parts. Then scans the original and detects its format. */
+    /**
+     * Cancels runs of older generations and deletes those parts of them that readers no longer see. Then scans the
+     * original for malware and detects its format by content.
+     */
     async parse(of: IngestDocumentInput, { signal }: Cancellable): Promise<ParseResult> {
       const target = await enter(of, 'parse');
       if (hasOlder(of)) {

@@ -95,7 +95,10 @@ export function createJobWatchService(deps: {
   }
 
   return {
-    /** Yields the job (or a part) after each change until it is over. Throws once the caller loses access. */
+    /**
+     * Yields the job, or one of its parts, now and after each change, until it is over or `signal` aborts. Throws
+     * `job_not_found` or `invalid_token` as soon as the caller loses access.
+     */
     async *watch(actor: Actor, first: JobView, signal: AbortSignal): AsyncGenerator<JobView> {
       yield first;
       if (isJobFinished(first)) return;
@@ -144,7 +147,11 @@ export function createJobWatchService(deps: {
       }
     },
 
-    /** Waits, without stopping it, until the job is over, a timeout, a shutdown or a disconnect. Returns the job. */
+    /**
+     * Waits until the job is over, the timeout expires, the process shuts down or `disconnected` aborts. The end of the
+     * wait never stops the job.
+     * @returns the job as it is then
+     */
     async untilOver(jobId: string, seconds: number, disconnected: AbortSignal): Promise<Job> {
       const timeout = AbortSignal.timeout(seconds * 1_000);
       const signal = AbortSignal.any([disconnected, closing.signal, timeout]);

@@ -370,7 +370,11 @@ export function createJobsRepository(db: Knex) {
       return queryRows(db, jobWithTarget, stopped);
     },
 
-    /** Queues stopped jobs again: closed ones start, parked ones resume. Returns how many this call queued. */
+    /**
+     * Queues stopped jobs again: a closed job as its next attempt, a parked one to resume its run. Skips jobs that
+     * another request has queued meanwhile.
+     * @returns the number of queued jobs
+     */
     async queueAgain(ids: readonly string[], how: { bulk: boolean; graceSeconds: number }): Promise<number> {
       const parked = await queryRows(
         db,

@@ -26,7 +26,10 @@ export type { EndedJob, Job, JobUpdate } from './jobs.model.ts';
 
 export type JobsService = ReturnType<typeof createJobsService>;
 
-/** State of background work for clients, and outbox of workflow starts: jobs are written with their data. */
+/**
+ * Jobs show clients the state of background work. Their table is also the outbox of workflow starts, so a job can be
+ * written in the transaction of the data that it works on.
+ */
 export function createJobsService(deps: {
   db: Knex;
   orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'inspect'>;

@@ -151,7 +151,7 @@ export const trendPointRowShape = defineRowShape({
 });
 export type TrendPoint = SqlRow<typeof trendPointRowShape>;
 
-/** `last` is the number of the last round of the page; null if no rounds follow. */
+/** `last`: number of the page's last round, after which the next page begins; null on the last page. */
 export type LoggedRoundPage = { items: LoggedRound[]; last: number | null };
 
 type RoundType = 'exchange' | 'refusal' | 'error';

@@ -18,7 +18,10 @@ import type { MembersService } from './members.service.ts';
 
 export type AccountDeletionService = ReturnType<typeof createAccountDeletionService>;
 
-/** Ends sessions and rights at once. The workflow `eraseContent` stops runs, and erases after the grace period. */
+/**
+ * Deletes accounts and organizations. Sessions and access rights end immediately. The workflow `eraseContent` stops
+ * open runs, and erases the data after the grace period.
+ */
 export function createAccountDeletionService(deps: {
   db: Knex;
   passwords: Pick<PasswordsService, 'confirmOwner' | 'lock'>;

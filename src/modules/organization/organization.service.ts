@@ -45,7 +45,10 @@ export function createOrganizationService(deps: {
 
 export type OrganizationService = ReturnType<typeof createOrganizationService>;
 
-/** A change of access rights in a transaction. `caller`: rights after the wait for earlier changes. */
+/**
+ * A change of access rights, run in a transaction that locks the organization. `caller` has the rights that the caller
+ * holds once the lock is acquired, which other changes may have reduced.
+ */
 type Change<Result> = (trx: Knex, caller: RequestActor, quota: RemainingTierQuota) => Promise<Result>;
 
 export function createAccessRightsChangesService(deps: {

@@ -11,6 +11,7 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import { PreviewModel } from '#src/modules/previews/previews.model.ts';
 
+/** A claim keeps an uploaded blob from deletion until a row refers to the blob, or the claim expires. */
 export class BlobClaimModel extends tableModel('blob_claims', {
   id: uuidColumn(),
   orgId: uuidColumn(),
@@ -24,7 +25,7 @@ export type OriginalFileKey = Pick<SqlRow<typeof BlobClaimModel>, 'orgId' | 'blo
 
 export function createOriginalFilesRepository(db: Knex) {
   return {
-    /** Locks an original until the end of the transaction; others that claim or delete it wait. */
+    /** Locks an original until the end of the transaction. Other transactions that claim or delete the original wait. */
     async lock(blobKey: string): Promise<void> {
       await db.raw('select pg_advisory_xact_lock(hashtextextended(:blobKey, 0))', { blobKey });
     },
@@ -37,7 +38,7 @@ export function createOriginalFilesRepository(db: Knex) {
       );
     },
 
-    /** Deletes a claim. Returns false if it had expired and was already removed by the sweeper. */
+    /** Returns false if the claim had expired and the sweeper has deleted it. */
     async deleteClaim(id: string): Promise<boolean> {
       return (await BlobClaimModel.query(db).deleteById(id)) > 0;
     },

@@ -52,7 +52,7 @@ const UNRESERVED_UPLOADS = 16;
 export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar: AvatarMaker }) {
   const avatars = createAvatarsRepository(db);
   const places = createConcurrencyCounter();
-  /** The buffer of each avatar upload, with the function that releases its slot. */
+  /** Image buffers of running uploads, each with the function that frees its upload slot. */
   const inMemory = new Map<ArrayBufferLike, () => void>();
   const free = (memory: ArrayBufferLike) => {
     inMemory.get(memory)?.();

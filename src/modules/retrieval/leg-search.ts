@@ -71,7 +71,10 @@ function asNew(group: DocumentGroup): DocumentGroup {
   return { ...group, settings: retrieval };
 }
 
-/** One BM25 or vector search for chunks. Requests `asked` hits, of which `limit` are used. */
+/**
+ * One BM25 search or one vector search for a question, optionally restricted to some documents. It requests
+ * `asked` hits, of which `limit` are used.
+ */
 export type ChunkSearch = {
   search: PlannedGroupSearch;
   kind: 'words' | 'vectors';

@@ -22,7 +22,7 @@ const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.
 
 const maxChanged = 1_000;
 
-/** Number of documents of a group that are checked first; usually the caller may read one of them. */
+/** Documents of a group that are checked for a readable one, before all documents of the group are counted. */
 const documentsSampled = 500;
 
 const countOfGroup = defineRowShape({ signature: textColumn(), documents: integerColumn() });

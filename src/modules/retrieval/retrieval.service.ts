@@ -98,7 +98,10 @@ export function createRetrievalService(
     return { ranked: ranked.filter(({ chunkId }) => readable.has(chunkId)), degradations };
   }
 
-  /** Ranks chunks, best first: BM25 and vector searches per group, reciprocal rank fusion, optional reranking. */
+  /**
+   * Ranks chunks for a question, best first: a BM25 search and a vector search per document group, merged by reciprocal
+   * rank fusion, then reranked if asked for.
+   */
   async function rankChunks(actor: Actor, input: RetrieveInput): Promise<Ranking> {
     const query = input.query.slice(0, queryCharacters).toWellFormed();
     if (query.trim() === '') return { ranked: [], degradations: [] };

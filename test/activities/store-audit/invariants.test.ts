@@ -115,7 +115,7 @@ describe('invariant checks', () => {
       await expectViolation('I2', /The chunk counts of 1 terms are wrong/);
       await db('termStatistics').where({ term: 'word' }).update({ chunkCount: 2 });
       await db('chunkStatistics').update({ chunkCount: 5 });
-      await expectViolation('I2', /5 chunks with 2 terms are counted; 2 with 2 are stored/);
+      await expectViolation('I2', /count 5 chunks with 2 terms, but 2 chunks with 2 terms are stored/);
     });
 
     it('reports a chunk whose vector was replaced by one with another id', async () => {

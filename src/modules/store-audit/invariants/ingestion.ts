@@ -147,8 +147,11 @@ export const termCountsMatchChunks: InvariantCheck = {
         const { wrongTerms, countedChunks, countedTerms, chunks, terms } = await recountTerms(db, orgId);
         if (wrongTerms > 0) report({ orgId, detail: `The chunk counts of ${wrongTerms} terms are wrong.` });
         if (countedChunks !== chunks || countedTerms !== terms) {
-          const counted = `${countedChunks} chunks with ${countedTerms} terms are counted`;
-          report({ orgId, detail: `${counted}; ${chunks} with ${terms} are stored.` });
+          const stored = `but ${chunks} chunks with ${terms} terms are stored.`;
+          report({
+            orgId,
+            detail: `The statistics count ${countedChunks} chunks with ${countedTerms} terms, ${stored}`,
+          });
         }
       }
       checked += organizations.length;
