@@ -6,7 +6,7 @@ import { DefaultLogger, type InjectedSinks, type LogEntry, Runtime } from '@temp
 import type { Logger } from 'pino';
 import type { Container } from '#src/container.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import { traceSinkNameOfWorkflows } from '#src/contracts/workflow-runs.ts';
+import { workflowTraceSinkName } from '#src/contracts/workflow-runs.ts';
 import type { TraceSinks } from '../workflows/interceptors/trace.ts';
 
 /** Sends the log of the Temporal SDK to our logger. Leaves signals to `main.ts`, which stops the process in order. */
@@ -85,7 +85,7 @@ async function isFree(port: number): Promise<boolean> {
 
 export function createTraceSinks({ tracing }: Container['telemetry']): InjectedSinks<TraceSinks> {
   return {
-    [traceSinkNameOfWorkflows]: {
+    [workflowTraceSinkName]: {
       ended: {
         fn({ workflowId, runId, taskQueue }, { workflowType, ...span }) {
           tracing.record({

@@ -17,7 +17,7 @@ import {
   type EraseSliceResult,
   type ErasureProgress,
   type ErasureStage,
-  erasureStagesOfSqlRows,
+  sqlOnlyErasureStages,
 } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { readJobAttemptOfRun, recordUnsuccessfulRunEnd } from './failure.ts';
@@ -67,7 +67,7 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
   }
 
   async function erase(
-    stage: 'documents' | (typeof erasureStagesOfSqlRows)[number],
+    stage: 'documents' | (typeof sqlOnlyErasureStages)[number],
     slice: (input: EraseSliceInput) => Promise<EraseSliceResult>,
   ): Promise<void> {
     for (let isMore = true; isMore; ) {
@@ -92,7 +92,7 @@ export async function eraseContent(input: EraseContentInput): Promise<EraseConte
       }
       for (let isMore = true; isMore; ) {
         await erase('documents', eraseDocuments);
-        for (const what of erasureStagesOfSqlRows) await erase(what, (slice) => eraseRows({ ...slice, what }));
+        for (const what of sqlOnlyErasureStages) await erase(what, (slice) => eraseRows({ ...slice, what }));
         enter('forget', `Erasing the name of ${whose}; ${progress.erased} items erased.`);
         ({ isMore } = await orPark(() => forgetLeaver({ ...of, byKind })));
       }

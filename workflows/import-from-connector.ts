@@ -24,7 +24,7 @@ import type {
   QueueSyncInput,
   QueueSyncResult,
 } from '#src/contracts/connectors.ts';
-import { importWorkflowId, syncWorkflowId, workflowPartJobId } from '#src/contracts/workflow-ids.ts';
+import { importWorkflowId, jobIdOfWorkflowPart, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import {
   needsOperatorAction,
@@ -109,7 +109,10 @@ async function runImport(
   async function importBatch(): Promise<boolean> {
     const { numbers, counts } = await pendingFiles(run);
     enter('import', counts);
-    const fileOf = (n: number) => ({ id: workflowPartJobId(jobId, `file-${n}`), name: `File ${n} of ${counts.total}` });
+    const fileOf = (n: number) => ({
+      id: jobIdOfWorkflowPart(jobId, `file-${n}`),
+      name: `File ${n} of ${counts.total}`,
+    });
     await runUntilFailure(numbers, async (n) => count(await importOne({ ...run, n }, fileOf(n))));
     return numbers.length > 0;
   }

@@ -1,6 +1,6 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { JudgeCallMaterial, WinningReply } from '../../src/domain/judging/judgement.ts';
+import type { JudgeCallInput, WinningReply } from '../../src/domain/judging/judgement.ts';
 import { AppError } from '../../src/errors.ts';
 import { type EvaluationJudge, judgementCacheKey } from '../../src/modules/evaluations/judge.ts';
 import type { ModelUsage } from '../../src/ports/models.ts';
@@ -14,7 +14,7 @@ export function openVerdicts(path: string, judge: EvaluationJudge, model: string
   const known = new Map(lines.map((line) => JSON.parse(line) as Verdict).map((verdict) => [verdict.key, verdict]));
 
   /** A failed verdict (null) is not cached, so that the next run judges the pair again. */
-  return async (task: JudgeCallMaterial): Promise<Verdict | null> => {
+  return async (task: JudgeCallInput): Promise<Verdict | null> => {
     const key = judgementCacheKey(task, model).toString('hex');
     const found = known.get(key);
     if (found !== undefined) return found;

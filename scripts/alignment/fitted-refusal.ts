@@ -4,7 +4,7 @@ import {
   ngramsOfReplyOpening,
   refusalProbability,
 } from '#src/domain/alignment/refusal.ts';
-import type { AnalyzeText } from '#src/domain/text/words.ts';
+import type { TextAnalyzer } from '#src/domain/text/words.ts';
 import { fitSparseLogistic } from './sparse-logistic.ts';
 import type { LabelledReply } from './xstest.ts';
 
@@ -33,7 +33,7 @@ export type FittedRefusal = {
  * Fits the refusal classifiers with and without the embedding. Rounds the weights, so that the evaluated ones are those
  * shipped.
  */
-export function fitRefusal(replies: readonly EmbeddedReply[], analyze: AnalyzeText): FittedRefusal {
+export function fitRefusal(replies: readonly EmbeddedReply[], analyze: TextAnalyzer): FittedRefusal {
   const { grams, rarity } = vocabularyOf(replies, analyze);
   const features = createRefusalFeatureExtractor({ grams, rarity }, analyze);
   const weigh = (withVector: boolean, penalty: number) => {
@@ -52,7 +52,7 @@ export function fitRefusal(replies: readonly EmbeddedReply[], analyze: AnalyzeTe
  */
 export function leaveOneModelOut(
   replies: readonly EmbeddedReply[],
-  analyze: AnalyzeText,
+  analyze: TextAnalyzer,
 ): { withEmbedding: number; byWords: number }[] {
   const scores = new Map<EmbeddedReply, { withEmbedding: number; byWords: number }>();
   for (const held of new Set(replies.map(({ model }) => model))) {
@@ -72,7 +72,7 @@ export function leaveOneModelOut(
   return replies.map((each) => scores.get(each) ?? { withEmbedding: Number.NaN, byWords: Number.NaN });
 }
 
-function vocabularyOf(replies: readonly LabelledReply[], analyze: AnalyzeText): { grams: string[]; rarity: number[] } {
+function vocabularyOf(replies: readonly LabelledReply[], analyze: TextAnalyzer): { grams: string[]; rarity: number[] } {
   const frequencies = new Map<string, number>();
   for (const { reply } of replies) {
     for (const gram of ngramsOfReplyOpening(reply, analyze).keys())

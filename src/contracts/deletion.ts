@@ -29,7 +29,7 @@ export const erasureStages = [
 export type ErasureStage = (typeof erasureStages)[number];
 
 /** Erasure stages that only delete Postgres rows; `documents` are also in other stores. */
-export const erasureStagesOfSqlRows = [
+export const sqlOnlyErasureStages = [
   'chats',
   'drafts',
   'agents',
@@ -37,7 +37,7 @@ export const erasureStagesOfSqlRows = [
   'traces',
 ] as const satisfies ErasureStage[];
 
-export type ErasureStageOfSqlRows = (typeof erasureStagesOfSqlRows)[number];
+export type SqlOnlyErasureStage = (typeof sqlOnlyErasureStages)[number];
 
 /**
  * Whose data is erased: the private data of a deleted user, or all data of a deleted organization if `userId` is null.
@@ -46,7 +46,7 @@ export type ErasureSubject = { orgId: string; userId: string | null };
 
 export type EraseContentInput = ErasureSubject & { dueAt: string; progress?: ErasureProgress };
 
-type ErasedByKind = { [what in 'documents' | ErasureStageOfSqlRows]?: number };
+type ErasedByKind = { [what in 'documents' | SqlOnlyErasureStage]?: number };
 
 /** `erased` is the number of all erased items; workflow histories of older releases have no `byKind`. */
 export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number; byKind?: ErasedByKind };
@@ -57,7 +57,7 @@ export type FinishErasureInput = ErasureSubject & { byKind?: ErasedByKind };
 
 export type EraseSliceInput = ErasureSubject & { erased: number };
 export type EraseSliceResult = { erased: number; isMore: boolean };
-export type EraseRowsInput = EraseSliceInput & { what: ErasureStageOfSqlRows };
+export type EraseRowsInput = EraseSliceInput & { what: SqlOnlyErasureStage };
 
 export type RecordErasureInput = ErasureSubject & JobAttempt;
 export type RecordErasureFailureInput = RecordErasureInput & { error: { code: string; message: string } };

@@ -26,7 +26,7 @@ export const evaluationWorkflowId = (hash: string): string => `evaluate-${hash}`
 export const comparisonWorkflowId = (hash: string): string => `compare-${hash}`;
 
 export const evaluationCaseWorkflowId = (runId: string, caseIndex: number): string =>
-  workflowPartJobId(runId, `case-${caseIndex + 1}`);
+  jobIdOfWorkflowPart(runId, `case-${caseIndex + 1}`);
 
 export const importWorkflowId = (runId: string): string => `import-${runId}`;
 
@@ -36,7 +36,7 @@ export const syncWorkflowId = (connectionId: string): string => `sync-${connecti
 /** Workflow id of store audits that an operator starts; Temporal appends a timestamp for scheduled audits. */
 export const auditWorkflowId = 'audit-stores';
 
-export const workflowPartJobId = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;
+export const jobIdOfWorkflowPart = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;
 
 export function parseJobId(jobId: string): { workflowId: string; part: string | null } {
   const dot = jobId.indexOf('.');

@@ -53,4 +53,4 @@ export function traceparentWithSpanId(trace: string, spanId: string): string {
   return [version, traceId, spanId, flags].join('-');
 }
 
-export const traceSinkNameOfWorkflows = 'tracing';
+export const workflowTraceSinkName = 'tracing';

@@ -1,6 +1,6 @@
 import { DeleteObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect } from 'chai';
-import { syncWorkflowId, workflowPartJobId } from '#src/contracts/workflow-ids.ts';
+import { jobIdOfWorkflowPart, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { s3Hosts } from './connector-s3.ts';
 import { s3Fields } from './connector-stack.ts';
 import type { FaultCase, Scenario } from './fault-case.ts';
@@ -129,7 +129,7 @@ export const terminateFile: Scenario = {
     const jobId = await begin(own);
     const { client } = own.stack.container.temporal;
     for (const n of names.keys()) {
-      const file = client.workflow.getHandle(workflowPartJobId(jobId, `file-${n + 1}`));
+      const file = client.workflow.getHandle(jobIdOfWorkflowPart(jobId, `file-${n + 1}`));
       const end = () =>
         file.terminate('It hangs.').then(
           () => true,

@@ -1,4 +1,4 @@
-import type { JudgeCallMaterial, ReplyPairToJudge, ReplyToJudge } from '#src/domain/judging/judgement.ts';
+import type { JudgeCallInput, ReplyPairToJudge, ReplyToJudge } from '#src/domain/judging/judgement.ts';
 import type { JudgeRubricAxis } from '#src/domain/judging/rubric.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 
@@ -10,11 +10,11 @@ const replied: ReplyToJudge = {
   reply: 'The fee is one percent.',
 };
 
-export function replyTask(material: Partial<ReplyToJudge> = {}): JudgeCallMaterial & { mode: 'plain' } {
+export function replyTask(material: Partial<ReplyToJudge> = {}): JudgeCallInput & { mode: 'plain' } {
   return { mode: 'plain', material: { ...replied, ...material } };
 }
 
-export function promptTask(agentPrompt: string): JudgeCallMaterial & { mode: 'plain' } {
+export function promptTask(agentPrompt: string): JudgeCallInput & { mode: 'plain' } {
   return { mode: 'plain', material: { kind: 'prompt', agentName: 'Lena', agentPrompt, tags: ['loans'] } };
 }
 

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import type { ConnectorActivities } from '#activities/connectors.ts';
 import { withHeartbeats } from '#activities/heartbeats.ts';
-import { importWorkflowId, syncWorkflowId, workflowPartJobId } from '#src/contracts/workflow-ids.ts';
+import { importWorkflowId, jobIdOfWorkflowPart, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { retryUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
@@ -33,7 +33,7 @@ describe('importFromConnector and syncConnection', () => {
   }
   const counts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
   const fileOf = (n: number) =>
-    worker.client.workflow.getHandle(workflowPartJobId(importWorkflowId(input.runId), `file-${n}`));
+    worker.client.workflow.getHandle(jobIdOfWorkflowPart(importWorkflowId(input.runId), `file-${n}`));
   const numbersOf = (calls: { name: string; input: unknown }[]) =>
     calls.flatMap(({ name, input: of }) => (name === 'fetchFile' ? [(of as { n: number }).n] : []));
 

@@ -13,13 +13,13 @@ import {
   spanIdOfWorkflowRun,
   traceHeaderName,
   traceparentWithSpanId,
-  traceSinkNameOfWorkflows,
   type WorkflowRunSpan,
+  workflowTraceSinkName,
 } from '#src/contracts/workflow-runs.ts';
 import { toRunFailure } from '../failure.ts';
 
 /** The worker implements this sink, because workflow code cannot export spans. */
-export type TraceSinks = Sinks & { [traceSinkNameOfWorkflows]: { ended(span: WorkflowRunSpan): void } };
+export type TraceSinks = Sinks & { [workflowTraceSinkName]: { ended(span: WorkflowRunSpan): void } };
 
 const sinks = proxySinks<TraceSinks>();
 
@@ -42,7 +42,7 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
           trace = given;
           const { workflowType, runId, runStartTime } = workflowInfo();
           const end = (failure?: string) =>
-            sinks[traceSinkNameOfWorkflows].ended({
+            sinks[workflowTraceSinkName].ended({
               workflowType,
               parent: given,
               spanId: spanIdOfWorkflowRun(runId),

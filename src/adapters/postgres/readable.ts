@@ -70,7 +70,7 @@ export function canReadOnlyFewDocuments({ opened, stored }: ReadableDocumentCoun
 }
 
 /** SQL condition: all ACL keys of the row belong to deleted users. False for an empty ACL (row is being deleted). */
-export const hasOnlyDeletedUsersSql = (table: string): string => `
+export const hasOnlyAccessKeysOfDeletedUsersSql = (table: string): string => `
   cardinality(${table}.acl) > 0 and not exists (
     select from unnest(${table}.acl) as held (key)
     where not exists (

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { type ChunkingInput, chunkDocument, type IndexedChunk } from '#src/domain/documents/chunk-document.ts';
 import { windowsForSemanticChunking } from '#src/domain/documents/chunking.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
-import type { AnalyzeText } from '#src/domain/text/words.ts';
+import type { TextAnalyzer } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
 import { createFairWorkQueue } from '../limits.ts';
@@ -30,7 +30,7 @@ const retryAfterSeconds = 5;
 /** Chunks small documents at once and large ones in a thread, whose memory is freed when it ends. */
 export function createChunker(deps: {
   tokens: TokenCounter;
-  analyze: AnalyzeText;
+  analyze: TextAnalyzer;
   timeouts?: { queueMs: number; threadMs: number };
 }): Chunker {
   const { timeouts = { queueMs: queueTimeoutMs, threadMs: threadTimeoutMs } } = deps;
@@ -124,7 +124,7 @@ type ChunkingAnswer<Task extends ChunkingTask> = Task['wanted'] extends 'windows
 
 export function runChunkingTask(
   task: ChunkingTask,
-  tools: { tokens: TokenCounter; analyze: AnalyzeText },
+  tools: { tokens: TokenCounter; analyze: TextAnalyzer },
 ): Iterable<string | IndexedChunk> {
   if (task.wanted === 'chunks') return chunkDocument(task.source, task.distances, tools);
   const { method, ...size } = task.source.chunking;

@@ -1,5 +1,5 @@
 import { stemmer } from 'stemmer';
-import type { AnalyzeText, StemmedTerm } from '#src/domain/text/words.ts';
+import type { StemmedTerm, TextAnalyzer } from '#src/domain/text/words.ts';
 
 const stopWords: ReadonlySet<string> = new Set(
   `a about above after again against all am an and any are aren as at be because been before being below between both
@@ -16,7 +16,7 @@ const words = /[\p{L}\p{M}\p{N}]{1,64}/gu;
 const maxMemoizedWords = 100_000;
 
 /** Splits text into search terms: letters, marks and digits (NFKC, lower case). Stop words and stems are English. */
-export function createTextAnalyzer(): AnalyzeText {
+export function createTextAnalyzer(): TextAnalyzer {
   const memo = new Map<string, StemmedTerm>();
 
   function termOf(word: string): StemmedTerm {

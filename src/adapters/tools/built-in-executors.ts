@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { isUrlInTexts } from '#src/domain/chat/urls.ts';
 import { charsetOfMediaType, mediaTypeWithoutParameters } from '#src/domain/documents/formats.ts';
-import { webDocumentNames } from '#src/domain/documents/web-document.ts';
+import { namesOfWebDocument } from '#src/domain/documents/web-document.ts';
 import { appError } from '#src/errors.ts';
 import type { DocumentConverter } from '#src/ports/documents.ts';
 import type { ToolExecutor } from '#src/ports/tools.ts';
@@ -112,7 +112,7 @@ function createWebFetchTool(deps: { web: WebFetcher; converter: DocumentConverte
     try {
       const path = join(folder, 'page');
       await pipeline(content, createWriteStream(path), { signal });
-      const names = webDocumentNames({ finalUrl, mediaType, fileName, title: null });
+      const names = namesOfWebDocument({ finalUrl, mediaType, fileName, title: null });
       const source = { path, fileName: names.fileName };
       const format = await converter.detect({ ...source, declaredMediaType: mediaType });
       const { orgId } = actor;

@@ -21,10 +21,10 @@ export type VersionedPrice = ModelPrice & { version: string };
 export const priceListVersion = '2025-06';
 export const priceVersionWithSettings = `${priceListVersion}+settings`;
 
-export const zeroPrice: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
+export const zeroModelPrice: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
 export const modelListPrices: Readonly<Record<string, ModelPrice>> = {
-  'extractive-1': zeroPrice,
+  'extractive-1': zeroModelPrice,
   'gpt-4o': { input: 2.5, cachedInput: 1.25, output: 10 },
   'gpt-4o-mini': { input: 0.15, cachedInput: 0.075, output: 0.6 },
   'gpt-4.1': { input: 2, cachedInput: 0.5, output: 8 },

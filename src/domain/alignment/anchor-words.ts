@@ -1,5 +1,5 @@
 import { sanitizeForPrompt } from '../chat/context-blocks.ts';
-import { type AnalyzeText, contentStems } from '../text/words.ts';
+import { contentStems, type TextAnalyzer } from '../text/words.ts';
 import { cosineSimilarity, rarityOfWordStem } from './score.ts';
 
 export type AnchorWordCandidate = { word: string; relevance: number; vector: Float32Array };
@@ -17,7 +17,7 @@ const relevanceShare = 0.7;
 export function selectAnchorWordCandidates(
   candidates: readonly AnchorWordCandidate[],
   taken: readonly string[],
-  analyze: AnalyzeText,
+  analyze: TextAnalyzer,
   limit: number = anchorWordCandidateCount.max,
 ): string[] {
   const remaining = distinctCandidates(candidates, taken, analyze).map((candidate) => ({ candidate, nearest: 0 }));
@@ -40,7 +40,7 @@ export function selectAnchorWordCandidates(
 function distinctCandidates(
   candidates: readonly AnchorWordCandidate[],
   taken: readonly string[],
-  analyze: AnalyzeText,
+  analyze: TextAnalyzer,
 ): AnchorWordCandidate[] {
   const stemForm = (word: string) =>
     analyze(word)
@@ -74,7 +74,7 @@ const vague: ReadonlySet<string> = new Set(
 type Phrase = { phrase: string; count: number; rarity: number };
 
 /** Extracts topics: up to three adjacent content words. Frequent phrases of rare words come first. */
-export function topicPhrasesOf(texts: readonly string[], analyze: AnalyzeText): Phrase[] {
+export function topicPhrasesOf(texts: readonly string[], analyze: TextAnalyzer): Phrase[] {
   const found = new Map<string, Phrase>();
   for (const text of texts) {
     for (const phrase of phrasesIn(text, analyze)) {
@@ -92,7 +92,7 @@ export function topicPhrasesOf(texts: readonly string[], analyze: AnalyzeText): 
   return [...found.values()].sort((a, b) => weight(b) - weight(a)).slice(0, maxPhrases);
 }
 
-function* phrasesIn(text: string, analyze: AnalyzeText): Generator<string> {
+function* phrasesIn(text: string, analyze: TextAnalyzer): Generator<string> {
   for (const [sentence] of text.matchAll(/[^.!?。！？\n]+/gu)) {
     let isBeginning = true;
     for (const [clause] of sentence.matchAll(/[^;:,()"“”、，]+/gu)) {
@@ -107,7 +107,7 @@ function* phrasesIn(text: string, analyze: AnalyzeText): Generator<string> {
   }
 }
 
-function* runsFrom(words: readonly string[], analyze: AnalyzeText): Generator<string> {
+function* runsFrom(words: readonly string[], analyze: TextAnalyzer): Generator<string> {
   for (let length = 1; length <= words.length; length += 1) {
     const run = words.slice(0, length);
     if (!isContent(run.at(-1) ?? '', analyze)) return;
@@ -115,7 +115,7 @@ function* runsFrom(words: readonly string[], analyze: AnalyzeText): Generator<st
   }
 }
 
-function isContent(word: string, analyze: AnalyzeText): boolean {
+function isContent(word: string, analyze: TextAnalyzer): boolean {
   const terms = analyze(word);
   return (
     /\p{L}{2}/u.test(word) &&
@@ -170,7 +170,7 @@ export function personaExcerpt({ agentPrompt }: Pick<AnchorWordsPromptInput, 'ag
 }
 
 /** @param nonce random per request, so that a persona cannot imitate the end of its block in the prompt */
-export function anchorWordsMessages(
+export function buildAnchorWordsMessages(
   subject: AnchorWordsPromptInput,
   nonce: string,
 ): { role: 'system' | 'user'; content: string }[] {

@@ -91,7 +91,7 @@ export function isDriftState(state: EchoState): boolean {
   return state.startsWith('drift_');
 }
 
-export function stableDriftOrRefusal(state: EchoState): AlignmentStateCategory {
+export function categoryOfAlignmentState(state: EchoState): AlignmentStateCategory {
   if (state === 'refusal') return 'refusal';
   return isDriftState(state) ? 'drift' : 'stable';
 }

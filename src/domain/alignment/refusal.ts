@@ -1,4 +1,4 @@
-import { type AnalyzeText, splitSentences } from '../text/words.ts';
+import { splitSentences, type TextAnalyzer } from '../text/words.ts';
 import type { OnOrOffTopic } from './chat-state.ts';
 import head from './refusal-weights.json' with { type: 'json' };
 
@@ -60,7 +60,7 @@ type ExtractRefusalFeatures = (
   vector: Float32Array | null,
 ) => RefusalFeatures;
 
-export function ngramsOfReplyOpening(reply: string, analyze: AnalyzeText): Map<string, number> {
+export function ngramsOfReplyOpening(reply: string, analyze: TextAnalyzer): Map<string, number> {
   const stems = analyze(reply.trimStart().slice(0, charactersOfGrams)).map((term) => term.stem);
   const counts = new Map<string, number>();
   for (let length = 1; length <= longestGram; length++) {
@@ -74,7 +74,7 @@ export function ngramsOfReplyOpening(reply: string, analyze: AnalyzeText): Map<s
 
 export function createRefusalFeatureExtractor(
   { grams, rarity }: RefusalVocabulary,
-  analyze: AnalyzeText,
+  analyze: TextAnalyzer,
 ): ExtractRefusalFeatures {
   const indexOf = new Map(grams.map((gram, index) => [gram, index]));
   return (reply, wording, vector) => {
@@ -127,7 +127,7 @@ export const refusalModelVersion = head.version;
  * over first words, phrases and embedding, whose weights scripts/fit-alignment.ts computes.
  * @param embeddingModel model of the reply vectors; they are ignored unless the weights were fitted to this model
  */
-export function createRefusalDetector(analyze: AnalyzeText, embeddingModel: string): RefusalDetector {
+export function createRefusalDetector(analyze: TextAnalyzer, embeddingModel: string): RefusalDetector {
   const features: ExtractRefusalFeatures = createRefusalFeatureExtractor(head, analyze);
   const knowsVectors = embeddingModel === head.modelId;
   return (reply, replyVector) => {

@@ -1,4 +1,4 @@
-import { type AnalyzeText, contentStems, type StemmedTerm, splitSentences } from '../text/words.ts';
+import { contentStems, type StemmedTerm, splitSentences, type TextAnalyzer } from '../text/words.ts';
 import { nullUnlessLikelyRefusal, type RefusalDetection, type RefusalDetector } from './refusal.ts';
 import {
   type AlignmentCalibration,
@@ -24,7 +24,7 @@ export type ScoredRound = {
 type RoundScoring = {
   /** Returns the embedding of one of the `roundTextsToEmbed`; null while the embedding model is unavailable. */
   vectorOf: (text: string) => Float32Array | null;
-  analyze: AnalyzeText;
+  analyze: TextAnalyzer;
   calibration: AlignmentCalibration;
   readRefusal: RefusalDetector;
 };
@@ -42,7 +42,7 @@ const contextCharacters = 400;
 
 type Parts = { user: string; agent: string; continuations: string[]; isSwitch: boolean };
 
-export function roundTextsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] {
+export function roundTextsToEmbed(texts: RoundTexts, analyze: TextAnalyzer): string[] {
   const { user, agent, continuations } = partsOf(texts, analyze);
   return [...new Set([user, agent, ...continuations].map(embeddedPart))];
 }
@@ -81,7 +81,7 @@ export function scoreRound(
   };
 }
 
-function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analyze: AnalyzeText): Parts {
+function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analyze: TextAnalyzer): Parts {
   const newTopic = newTopicAfterTopicSwitch(user);
   if (newTopic !== null) return { user: newTopic, agent, continuations: [], isSwitch: true };
   const continuations: string[] = [];
@@ -106,14 +106,14 @@ function isNear(question: Float32Array | null, reply: Float32Array | null): bool
   return question !== null && reply !== null && cosineSimilarity(question, reply) >= answersFrom;
 }
 
-function isNeutral(text: string, anchors: readonly StemmedAnchorWord[], analyze: AnalyzeText): boolean {
+function isNeutral(text: string, anchors: readonly StemmedAnchorWord[], analyze: TextAnalyzer): boolean {
   const terms = analyze(text);
   const stems = terms.map((term) => term.stem);
   if (anchors.some((anchor) => containsStemPhrase(stems, anchor.stems))) return false;
   return isCourtesyMessage(text) || contentStems(terms).length < minContentWords;
 }
 
-function stemsOf(text: string, analyze: AnalyzeText): string[] {
+function stemsOf(text: string, analyze: TextAnalyzer): string[] {
   return analyze(text).map((term) => term.stem);
 }
 

@@ -1,6 +1,6 @@
 import { removeInvisibleCharacters, sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { type TokenCounter, truncateToTokens } from '../text/tokens.ts';
-import { type AnalyzeText, contentStems } from '../text/words.ts';
+import { contentStems, type TextAnalyzer } from '../text/words.ts';
 import { type Chunk, chunkByTokens, chunkSemantically } from './chunking.ts';
 import { pageNumberAt } from './pages.ts';
 import type { RagConfig } from './rag-config.ts';
@@ -35,7 +35,7 @@ export const chunkContextOverheadTokens = 600;
  * that a provider with a prompt cache reads it once for all chunks.
  * @param nonce unpredictable for the author of the document, and the same for all of its chunks
  */
-export function chunkContextMessages(
+export function buildChunkContextMessages(
   { document, passage }: { document: string; passage: string },
   nonce: string,
 ): { role: 'system' | 'user'; content: string }[] {
@@ -118,7 +118,7 @@ export function indexedTextOfChunk(chunk: Pick<IndexedChunk, 'contextualText' | 
 export function* chunkDocument(
   source: ChunkingInput,
   distances: readonly number[],
-  deps: { tokens: TokenCounter; analyze: AnalyzeText },
+  deps: { tokens: TokenCounter; analyze: TextAnalyzer },
 ): Generator<IndexedChunk> {
   const { body, documentName, pageMap, contexts = [] } = source;
   const { method, ...size } = source.chunking;

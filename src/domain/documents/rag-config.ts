@@ -81,11 +81,11 @@ export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: nu
   );
 }
 
-export type IngestionInputVersion = { contentSha256: string; ragConfig: RagConfig };
+export type ContentHashAndRagConfig = { contentSha256: string; ragConfig: RagConfig };
 
 export function findStaleIngestionResults(
-  made: IngestionInputVersion,
-  now: IngestionInputVersion,
+  made: ContentHashAndRagConfig,
+  now: ContentHashAndRagConfig,
 ): { chunking: boolean; embedding: boolean } {
   const [before, after] = [made.ragConfig.chunking, now.ragConfig.chunking];
   const chunking =

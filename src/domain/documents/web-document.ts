@@ -36,7 +36,7 @@ const extensions: Record<string, readonly string[]> = {
  * Names a fetched document by the server's file name, else its title, the last path segment or the host. The file name
  * gets an extension that matches the server's media type, because the extension decides how the file is read.
  */
-export function webDocumentNames(source: {
+export function namesOfWebDocument(source: {
   finalUrl: string;
   mediaType: string;
   fileName: string | null;

@@ -77,7 +77,7 @@ export type ComparisonStatistics = {
   conclusion: string;
 };
 
-export function comparisonStatistics(cases: readonly ComparedTestCase[]): ComparisonStatistics {
+export function computeComparisonStatistics(cases: readonly ComparedTestCase[]): ComparisonStatistics {
   const caseWins = countWinners(cases.map(caseWinner));
   const pValue = signTestPValue(caseWins.versionWins, caseWins.baselineWins);
   const all = cases.flatMap(({ comparisons }) => comparisons);

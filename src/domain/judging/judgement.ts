@@ -1,6 +1,6 @@
 import {
   axesOfPromptScores,
-  axesOfReply,
+  gradedAxesOfReply,
   isReferenceAnswer,
   type JudgeRubric,
   type JudgeRubricAxis,
@@ -32,11 +32,11 @@ export function judgeCallsOfPrompt(rubric: JudgeRubric, side: ComparedVersionSid
 }
 
 export function judgeCallsOfReply(rubric: JudgeRubric, { caseIndex, hasReference }: JudgedTestCase): JudgeCall[] {
-  return unitsOfText({ kind: 'reply', caseIndex }, rubric, axesOfReply(hasReference));
+  return unitsOfText({ kind: 'reply', caseIndex }, rubric, gradedAxesOfReply(hasReference));
 }
 
 export function judgeCallsOfReplyPair({ caseIndex, hasReference }: JudgedTestCase): JudgeCall[] {
-  return axesOfReply(hasReference).flatMap((axis) =>
+  return gradedAxesOfReply(hasReference).flatMap((axis) =>
     replyOrders.map((order) => ({ mode: 'pairwise' as const, caseIndex, axis, order })),
   );
 }
@@ -104,7 +104,7 @@ export type PromptToJudge = AgentPromptText & { kind: 'prompt' };
 export type ReplyToJudge = TestCaseText & JudgedReplyText & { kind: 'reply' };
 export type ReplyPairToJudge = TestCaseText & { kind: 'pair'; a: JudgedReplyText; b: JudgedReplyText };
 
-export type JudgeCallMaterial =
+export type JudgeCallInput =
   | { mode: 'plain'; material: PromptToJudge | ReplyToJudge }
   | { mode: 'anchored'; axis: JudgeRubricAxis; sample: number; material: PromptToJudge | ReplyToJudge }
   | { mode: 'pairwise'; axis: ReplyScoreAxis; material: ReplyPairToJudge };
@@ -205,14 +205,14 @@ export function formatJudgeTokenUsage({
  * Builds the text whose hash is the cache key of a verdict: rubric, judge, temperature, axis and all texts. The order
  * of two replies follows from their content, so that a comparison with swapped sides finds the same cached verdicts.
  */
-export function verdictCacheKeyText(task: JudgeCallMaterial, evaluatorModel: string): string {
+export function verdictCacheKeyText(task: JudgeCallInput, evaluatorModel: string): string {
   const { temperature } = judgeSamplingOptions[task.mode];
   const axis = task.mode === 'plain' ? null : task.axis;
   const sample = task.mode === 'anchored' ? task.sample : 1;
   return JSON.stringify([judgeRubricVersion, task.mode, axis, sample, evaluatorModel, temperature, textsOf(task)]);
 }
 
-function textsOf({ material }: JudgeCallMaterial): unknown[] {
+function textsOf({ material }: JudgeCallInput): unknown[] {
   switch (material.kind) {
     case 'prompt':
       return [material.kind, material.agentName, material.agentPrompt, material.tags];

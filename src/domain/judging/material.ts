@@ -1,6 +1,6 @@
 import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { isCharacterBoundaryInText, type TokenCounter } from '../text/tokens.ts';
-import type { JudgeCallMaterial } from './judgement.ts';
+import type { JudgeCallInput } from './judgement.ts';
 import { isReferenceAnswer } from './rubric.ts';
 
 const maxTextCharacters = 24_000;
@@ -14,7 +14,7 @@ export type TextForJudge = { title: string; text: string; leftOut: number };
 
 type Text = Pick<TextForJudge, 'title' | 'text'>;
 
-export function textsForJudge({ material }: JudgeCallMaterial): TextForJudge[] {
+export function textsForJudge({ material }: JudgeCallInput): TextForJudge[] {
   if (material.kind === 'prompt') {
     const { agentName, tags, agentPrompt } = material;
     const head = [`Name: ${agentName.trim() || '(none)'}`, `Tags: ${tags.join(', ') || '(none)'}`];

@@ -3,7 +3,7 @@ import {
   type ComparisonStatistics,
   type ComparisonSummary,
   compareScoresByAxis,
-  comparisonStatistics,
+  computeComparisonStatistics,
   summarizeComparisons,
 } from './comparison.ts';
 import {
@@ -25,7 +25,7 @@ import {
 } from './judgement.ts';
 import {
   axesOfPromptScores,
-  axesOfReply,
+  gradedAxesOfReply,
   isReferenceAnswer,
   type JudgeRubricAxis,
   rubricOfAxis,
@@ -33,12 +33,12 @@ import {
 } from './rubric.ts';
 import { meanScore, standardDeviation } from './statistics.ts';
 
-export const evalStatuses = ['queued', 'running', 'completed', 'partial', 'failed', 'canceled'] as const;
+export const evaluationStatuses = ['queued', 'running', 'completed', 'partial', 'failed', 'canceled'] as const;
 /**
  * Status of a version's evaluation; null before the first one. It goes from `queued` over `running` to a final status,
  * or directly to `completed` if all verdicts are cached. A new evaluation starts again at `queued`.
  */
-export type EvalStatus = (typeof evalStatuses)[number];
+export type EvaluationStatus = (typeof evaluationStatuses)[number];
 
 /**
  * Final status of an evaluation: `completed` without failed judge calls; `partial` if at least half of the cases and,
@@ -97,14 +97,14 @@ function evaluated(specification: SingleEvaluationSpecification, found: Found): 
     if (typeof answer !== 'string') return { missing: [answer], result: null };
     const hasReference = isReferenceAnswer(each.expected);
     const outcomes = judgeCallsOfReply(rubric, { caseIndex, hasReference }).map(lookUp.verdict);
-    const result = testCaseResult({ input: each.input, generatedResponse: answer, hasReference }, outcomes);
-    return { missing: failedJudgeCalls(outcomes), result };
+    const result = buildTestCaseResult({ input: each.input, generatedResponse: answer, hasReference }, outcomes);
+    return { missing: listFailedJudgeCalls(outcomes), result };
   });
   const judged = ofCases.flatMap(({ result }) => (result === null ? [] : [result]));
-  const scores = promptAxisScores(ofPrompt);
-  const missing = [...failedJudgeCalls(ofPrompt), ...ofCases.flatMap((each) => each.missing)];
+  const scores = computePromptAxisScores(ofPrompt);
+  const missing = [...listFailedJudgeCalls(ofPrompt), ...ofCases.flatMap((each) => each.missing)];
   return {
-    results: { kind: 'evaluate', ...evaluationResult(scores, judged) },
+    results: { kind: 'evaluate', ...buildEvaluationResult(scores, judged) },
     failedUnits: missing,
     status: finalEvaluationStatus({
       failedUnits: missing.length,
@@ -119,10 +119,13 @@ function compared({ cases }: ComparisonSpecification, found: Found): EvaluationO
   const lookUp = lookUpIn(found);
   const ofVersion = judgeCallsOfPrompt('plain', 'version').map(lookUp.verdict);
   const ofBaseline = judgeCallsOfPrompt('plain', 'baseline').map(lookUp.verdict);
-  const [versionPromptScores, baselinePromptScores] = [promptAxisScores(ofVersion), promptAxisScores(ofBaseline)];
+  const [versionPromptScores, baselinePromptScores] = [
+    computePromptAxisScores(ofVersion),
+    computePromptAxisScores(ofBaseline),
+  ];
   const ofCases = cases.map((each, caseIndex) => comparedCase(each, caseIndex, lookUp));
   const judged = ofCases.flatMap(({ result }) => (result === null ? [] : [result]));
-  const missing = [...failedJudgeCalls([...ofVersion, ...ofBaseline]), ...ofCases.flatMap((each) => each.missing)];
+  const missing = [...listFailedJudgeCalls([...ofVersion, ...ofBaseline]), ...ofCases.flatMap((each) => each.missing)];
   return {
     results: {
       kind: 'compare',
@@ -132,7 +135,7 @@ function compared({ cases }: ComparisonSpecification, found: Found): EvaluationO
       baselinePromptAverage: averageOf(baselinePromptScores),
       cases: judged,
       summary: summarizeComparisons(judged),
-      statistics: comparisonStatistics(judged),
+      statistics: computeComparisonStatistics(judged),
     },
     failedUnits: missing,
     status: finalEvaluationStatus({
@@ -150,12 +153,12 @@ function comparedCase({ input, expected }: TestCaseText, caseIndex: number, look
     return { missing: [version, baseline].filter((answer) => typeof answer !== 'string'), result: null };
   }
   const hasReference = isReferenceAnswer(expected);
-  const axes = axesOfReply(hasReference);
+  const axes = gradedAxesOfReply(hasReference);
   const outcomes = judgeCallsOfReplyPair({ caseIndex, hasReference }).map(lookUp.verdict);
   const comparisons = compareScoresByAxis(outcomes, axes);
   const isWhole = comparisons.length === axes.length;
   return {
-    missing: failedJudgeCalls(outcomes),
+    missing: listFailedJudgeCalls(outcomes),
     result: isWhole ? { input, versionResponse: version, baselineResponse: baseline, comparisons } : null,
   };
 }
@@ -208,22 +211,22 @@ export type EvaluationResult = {
 
 export type FailedJudgeCall = { unit: string; code: string };
 
-export function promptAxisScores(outcomes: readonly JudgeCallOutcome[]): AxisScore[] {
+export function computePromptAxisScores(outcomes: readonly JudgeCallOutcome[]): AxisScore[] {
   return axisScores(outcomes, axesOfPromptScores);
 }
 
 /** @returns the scores of a reply; null unless every axis has a verdict, because averages would not be comparable */
-export function testCaseResult(
+export function buildTestCaseResult(
   answered: { input: string; generatedResponse: string; hasReference: boolean },
   outcomes: readonly JudgeCallOutcome[],
 ): TestCaseResult | null {
-  const axes = axesOfReply(answered.hasReference);
+  const axes = gradedAxesOfReply(answered.hasReference);
   const responseScores = axisScores(outcomes, axes);
   if (responseScores.length < axes.length) return null;
   return { ...answered, responseScores, responseAverage: averageOf(responseScores) };
 }
 
-export function evaluationResult(promptScores: AxisScore[], cases: TestCaseResult[]): EvaluationResult {
+export function buildEvaluationResult(promptScores: AxisScore[], cases: TestCaseResult[]): EvaluationResult {
   const promptAverage = averageOf(promptScores);
   const responseAverage = meanScore(cases.map((each) => each.responseAverage));
   const averages = [
@@ -243,7 +246,7 @@ function averageOf(scores: readonly AxisScore[]): number {
   return meanScore(scores.map(({ score }) => score)) ?? 0;
 }
 
-export function failedJudgeCalls(outcomes: readonly JudgeCallOutcome[]): FailedJudgeCall[] {
+export function listFailedJudgeCalls(outcomes: readonly JudgeCallOutcome[]): FailedJudgeCall[] {
   return outcomes.flatMap((outcome) =>
     'code' in outcome ? [{ unit: judgeCallName(outcome.unit), code: outcome.code }] : [],
   );

@@ -243,7 +243,7 @@ export function rubricOfAxis(axis: JudgeRubricAxis): AxisRubric {
   return rubric[axis];
 }
 
-export function axesOfReply(hasReference: boolean): readonly ReplyScoreAxis[] {
+export function gradedAxesOfReply(hasReference: boolean): readonly ReplyScoreAxis[] {
   return hasReference ? axesOfReplyScores : axesOfReplyScores.filter((axis) => axis !== 'accuracy');
 }
 

@@ -2,7 +2,7 @@ import { toPostgresText } from '../text/plain-text.ts';
 import type {
   AxisScoreOfAnchoredMode,
   AxisScoreOfPlainMode,
-  JudgeCallMaterial,
+  JudgeCallInput,
   Judgement,
   PromptToJudge,
   ReplyToJudge,
@@ -12,7 +12,7 @@ import { type TextForJudge, textsForJudge, toTextForJudge } from './material.ts'
 import {
   applyScoringRules,
   axesOfPromptScores,
-  axesOfReply,
+  gradedAxesOfReply,
   isReferenceAnswer,
   type JudgeRubricAxis,
   maxJudgeScore,
@@ -31,8 +31,8 @@ const rule =
  * Builds the prompt of a judge call, with the texts enclosed in markers `<<{nonce}>>`.
  * @param nonce `[a-z0-9]{16}`, unpredictable for the authors of the texts
  */
-export function judgeMessages(
-  task: JudgeCallMaterial,
+export function buildJudgeMessages(
+  task: JudgeCallInput,
   exhibits: readonly TextForJudge[],
   nonce: string,
 ): JudgeMessage[] {
@@ -44,14 +44,14 @@ export function judgeMessages(
   ];
 }
 
-function dutyOf({ mode }: JudgeCallMaterial): string {
+function dutyOf({ mode }: JudgeCallInput): string {
   if (mode === 'plain') return 'You grade a chat agent on several aspects. Judge each by itself.';
   const judgeAlone = 'Judge only this aspect.';
   if (mode === 'anchored') return `You grade one aspect of a chat agent. ${judgeAlone}`;
   return `You compare two replies of chat agents to one request on one aspect. ${judgeAlone}`;
 }
 
-function questionOf(task: JudgeCallMaterial): string[] {
+function questionOf(task: JudgeCallInput): string[] {
   switch (task.mode) {
     case 'plain':
       return [
@@ -82,7 +82,7 @@ function anchorsOf(axis: JudgeRubricAxis): string {
 
 const rationaleDemand = '`rationale`, at most 80 words that quote evidence';
 
-function demandOf(task: JudgeCallMaterial): string {
+function demandOf(task: JudgeCallInput): string {
   switch (task.mode) {
     case 'plain':
       return (
@@ -105,7 +105,7 @@ function demandOf(task: JudgeCallMaterial): string {
 const shownOfAnswer = 1_000;
 
 /** Asks the judge again, with its invalid answer in markers: it may repeat instructions from a judged text. */
-export function judgeRepairMessages(
+export function buildJudgeRepairMessages(
   question: readonly JudgeMessage[],
   answer: string,
   { problem, nonce }: { problem: string; nonce: string },
@@ -135,7 +135,7 @@ const maxPlainRationaleCharacters = 300;
 const plainList = 'scores';
 
 function axesOf(material: PromptToJudge | ReplyToJudge): readonly JudgeRubricAxis[] {
-  return material.kind === 'prompt' ? axesOfPromptScores : axesOfReply(isReferenceAnswer(material.expected));
+  return material.kind === 'prompt' ? axesOfPromptScores : gradedAxesOfReply(isReferenceAnswer(material.expected));
 }
 
 const text = (maxLength: number) => ({ type: 'string', maxLength });
@@ -145,7 +145,7 @@ const rationale = text(maxRationaleCharacters);
 const score = { type: 'integer', enum: Array.from({ length: maxJudgeScore + 1 }, (_, value) => value) };
 
 /** JSON schema of a judge's answer. Rationale first, because a model that begins with its verdict defends it. */
-export function judgeVerdictSchema(task: JudgeCallMaterial): { name: string; schema: Record<string, unknown> } {
+export function judgeVerdictSchema(task: JudgeCallInput): { name: string; schema: Record<string, unknown> } {
   switch (task.mode) {
     case 'pairwise':
       return { name: 'comparison', schema: object({ rationale, winner: oneOf(['A', 'B', 'tie']) }) };
@@ -167,7 +167,7 @@ function object(properties: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Maximum tokens of a judge's answer: a rationale of 80 words has about 110. */
-export function maxJudgeAnswerTokens(task: JudgeCallMaterial): number {
+export function maxJudgeAnswerTokens(task: JudgeCallInput): number {
   return task.mode === 'plain' ? 250 * axesOf(task.material).length : 500;
 }
 
@@ -181,7 +181,7 @@ const knownProperties: ReadonlySet<string> = new Set(['axis', 'rationale', 'weak
  * Then applies the scoring rules. Rejects a verdict whose rationale already stands as a rationale in the judged text,
  * because the author of the text dictated it.
  */
-export function parseJudgeVerdict(task: JudgeCallMaterial, answer: string): VerdictReading {
+export function parseJudgeVerdict(task: JudgeCallInput, answer: string): VerdictReading {
   try {
     const said = parse(answer);
     const echoes = echoFinder(task);
@@ -214,7 +214,7 @@ function parse(answer: string): unknown {
 }
 
 function plainScores(
-  task: Extract<JudgeCallMaterial, { mode: 'plain' }>,
+  task: Extract<JudgeCallInput, { mode: 'plain' }>,
   said: unknown,
   isEcho: IsEcho,
 ): AxisScoreOfPlainMode[] {
@@ -286,7 +286,7 @@ function winnerOf({ winner }: Said): WinningReply {
   throw new InvalidVerdict('"winner" is not A, B or tie');
 }
 
-function echoFinder(task: JudgeCallMaterial): IsEcho {
+function echoFinder(task: JudgeCallInput): IsEcho {
   const judged = textsForJudge(task).map(({ text }) => bareWords(unescaped(text)));
   return (rationale) => {
     const words = bareWords(rationale);
@@ -318,7 +318,7 @@ function truncated(text: string, maxCharacters: number): string {
 }
 
 /** Verdicts without a judge: empty texts get 0, equal replies are a tie. Null if the judge has to decide. */
-export function verdictWithoutJudge(task: JudgeCallMaterial): Judgement | null {
+export function verdictWithoutJudge(task: JudgeCallInput): Judgement | null {
   if (task.mode === 'pairwise') {
     const { a, b } = task.material;
     const isSame = a.persona === b.persona && a.reply === b.reply;

@@ -1,7 +1,7 @@
 /** A stemmed word in lower case. Stop words are function words, which only phrase search needs. */
 export type StemmedTerm = { stem: string; isStopWord: boolean };
 
-export type AnalyzeText = (text: string) => StemmedTerm[];
+export type TextAnalyzer = (text: string) => StemmedTerm[];
 
 export function contentStems(terms: readonly StemmedTerm[]): string[] {
   return terms.filter((term) => !term.isStopWord).map((term) => term.stem);

@@ -5,7 +5,7 @@ import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { HttpRoute, PathParams } from '../routing/route.ts';
 import { isFormRequest, receiveForm } from './upload.ts';
-import { requireStorableInput, validateInput } from './validation.ts';
+import { requireInputStorableInPostgres, validateInput } from './validation.ts';
 
 const MiB = 1024 * 1024;
 const MS_PER_MIB = 30_000;
@@ -33,7 +33,7 @@ export async function readJsonBody(req: IncomingMessage, limitBytes = MiB): Prom
   if (!jsonType.test(type)) {
     throw appError('unsupported_media_type', { detail: 'The body must have the type application/json.' });
   }
-  return requireStorableInput(parseJson(text));
+  return requireInputStorableInPostgres(parseJson(text));
 }
 
 /** Counts the values of a JSON text without parsing it: by commas and opening brackets outside of strings. */
@@ -132,7 +132,7 @@ function isSchema(schema: unknown): schema is Schema {
   return typeof schema === 'object' && schema !== null && !Array.isArray(schema);
 }
 
-export type ReceivedBody = {
+export type ReceivedRequestBody = {
   /** What makes requests with one `Idempotency-Key` equal: fields without secrets, and the hash of the file. */
   identity: () => unknown;
   hasSecrets: () => boolean;
@@ -143,12 +143,12 @@ export type ReceivedBody = {
 const publicLimitBytes = 16 * 1024;
 const nothingToDiscard = async () => {};
 
-export async function receiveBody(
+export async function receiveRequestBody(
   route: HttpRoute,
   req: IncomingMessage,
   actor: RequestActor | undefined,
   params: PathParams,
-): Promise<ReceivedBody> {
+): Promise<ReceivedRequestBody> {
   const spec = route.body;
   if (spec === undefined)
     return { identity: () => null, hasSecrets: () => false, parse: () => undefined, discard: nothingToDiscard };
@@ -190,7 +190,7 @@ export async function receiveBody(
   };
 }
 
-function identified(schema: z.ZodType, sent: unknown): Pick<ReceivedBody, 'identity' | 'hasSecrets'> {
+function identified(schema: z.ZodType, sent: unknown): Pick<ReceivedRequestBody, 'identity' | 'hasSecrets'> {
   const identity = () => omitSecretFields(schema, sent);
   return { identity, hasSecrets: () => !isDeepStrictEqual(identity(), sent) };
 }

@@ -5,7 +5,7 @@ import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
 import { integerField } from './fields.ts';
 
-export const keysetQuery = {
+export const cursorPaginationQuery = {
   limit: integerField({ min: 1, max: 100 }).default(20),
   cursor: z.string().min(1).max(1_000).optional(),
 };

@@ -95,7 +95,7 @@ export function parsePathParams(schema: z.ZodType | undefined, raw: unknown): Pa
 const maxLevels = 64;
 
 /** Rejects text that Postgres cannot store, and bodies nested too deeply, because the schemas check neither. */
-export function requireStorableInput<Value>(value: Value): Value {
+export function requireInputStorableInPostgres<Value>(value: Value): Value {
   checkNested(value, []);
   return value;
 }

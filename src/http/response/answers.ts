@@ -24,7 +24,7 @@ export type JsonAnswer<Status extends number = number, Data = unknown> = {
 
 export type EmptyAnswer<Status extends number = number> = { kind: 'empty'; status: Status; headers: AnswerHeaders };
 
-export type EventsAnswer = {
+export type EventStreamAnswer = {
   kind: 'events';
   status: 200;
   run: (events: ServerSentEventSink) => Promise<void>;
@@ -52,7 +52,7 @@ export type DownloadAnswer = {
   headers: AnswerHeaders;
 };
 
-export type HttpAnswer = JsonAnswer | EmptyAnswer | EventsAnswer | FileAnswer | DownloadAnswer;
+export type HttpAnswer = JsonAnswer | EmptyAnswer | EventStreamAnswer | FileAnswer | DownloadAnswer;
 
 export function okAnswer<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<200, Data> {
   return { kind: 'json', status: 200, data, headers };
@@ -87,7 +87,7 @@ export function seeOtherRedirectAnswer(location: string): EmptyAnswer<303> {
 export function eventStreamAnswer(
   run: (events: ServerSentEventSink) => Promise<void>,
   options: { headers?: AnswerHeaders; isWatch?: boolean } = {},
-): EventsAnswer {
+): EventStreamAnswer {
   return { kind: 'events', status: 200, run, isWatch: options.isWatch ?? false, headers: options.headers ?? {} };
 }
 
@@ -106,7 +106,7 @@ type SentStream = { end: () => void };
 type AnswerSender = {
   send(req: Request, res: AppResponse, answer: HttpAnswer): Promise<void>;
   sendAgain(req: Request, res: AppResponse, stored: StoredResponse): Promise<void>;
-  stream(res: AppResponse, answer: EventsAnswer, onEvent?: (event: ServerSentEvent) => void): Promise<SentStream>;
+  stream(res: AppResponse, answer: EventStreamAnswer, onEvent?: (event: ServerSentEvent) => void): Promise<SentStream>;
 };
 
 export function createAnswerSender(deps: {

@@ -15,11 +15,11 @@ import type {
 } from '#src/ports/idempotency-store.ts';
 import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { BearerAuthenticator } from '../request/authentication.ts';
-import { type ReceivedBody, receiveBody } from '../request/body.ts';
+import { type ReceivedRequestBody, receiveRequestBody } from '../request/body.ts';
 import { isNoCacheRequested, networkOfClientAddress, parseIfMatch, preferredWaitSeconds } from '../request/headers.ts';
 import { isUploadRequest } from '../request/upload.ts';
-import { parsePathParams, requireStorableInput, validateInput } from '../request/validation.ts';
-import { createAnswerSender, type EventsAnswer, type HttpAnswer, noContentAnswer } from '../response/answers.ts';
+import { parsePathParams, requireInputStorableInPostgres, validateInput } from '../request/validation.ts';
+import { createAnswerSender, type EventStreamAnswer, type HttpAnswer, noContentAnswer } from '../response/answers.ts';
 import type { EventStreamRegistry } from '../response/event-streams.ts';
 import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
 import type { AppResponse } from '../server/middleware.ts';
@@ -125,7 +125,7 @@ export function createDispatcher(deps: DispatchDeps) {
         sessionId,
         actorNow,
         params: parsePathParams(route.params, req.params),
-        query: validateInput(route.query ?? noQuery, requireStorableInput(req.query)),
+        query: validateInput(route.query ?? noQuery, requireInputStorableInPostgres(req.query)),
         requestId,
         client: { network: networkOfClientAddress(req.ip), userAgent: req.get('user-agent') ?? null },
         publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
@@ -139,7 +139,7 @@ export function createDispatcher(deps: DispatchDeps) {
 
       // The upload slot is released when the body has arrived, because the response may take an hour.
       const releaseUploadSlot = actor && isUploadRequest(route, req) ? concurrency.take('uploads', actor) : undefined;
-      const body = await receiveBody(route, req, actor, request.params).finally(releaseUploadSlot);
+      const body = await receiveRequestBody(route, req, actor, request.params).finally(releaseUploadSlot);
       let isBodyUsed = false;
       const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<HttpAnswer> => {
         const parsed = body.parse();
@@ -192,7 +192,7 @@ export function createDispatcher(deps: DispatchDeps) {
     return { ...actor, requestId };
   }
 
-  async function discard(body: ReceivedBody, requestId: string): Promise<void> {
+  async function discard(body: ReceivedRequestBody, requestId: string): Promise<void> {
     await body.discard().catch((error: unknown) => {
       logger.warn({ msg: 'unused upload not deleted', requestId, err: error });
     });
@@ -267,7 +267,7 @@ function emailOf(body: unknown): string | undefined {
   return typeof email === 'string' ? email : undefined;
 }
 
-function toStored(answer: Exclude<HttpAnswer, EventsAnswer>): StoredResponse {
+function toStored(answer: Exclude<HttpAnswer, EventStreamAnswer>): StoredResponse {
   const { status, headers } = answer;
   switch (answer.kind) {
     case 'json':

@@ -6,7 +6,7 @@ import type { ErrorCode, VersionsOfIfMatch } from '#src/errors.ts';
 import type {
   DownloadAnswer,
   EmptyAnswer,
-  EventsAnswer,
+  EventStreamAnswer,
   FileAnswer,
   HttpAnswer,
   JsonAnswer,
@@ -86,7 +86,7 @@ type AnswerOf<Spec extends Responses> = {
   [Status in keyof Spec & number]: Spec[Status] extends { schema: infer Schema extends z.ZodType }
     ? JsonAnswer<Status, z.input<Schema>>
     : Spec[Status] extends { contentType: string | readonly string[] }
-      ? EventsAnswer | FileAnswer | DownloadAnswer
+      ? EventStreamAnswer | FileAnswer | DownloadAnswer
       : EmptyAnswer<Status>;
 }[keyof Spec & number];
 

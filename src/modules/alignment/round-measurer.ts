@@ -5,7 +5,7 @@ import { createRefusalDetector, nullUnlessLikelyRefusal } from '#src/domain/alig
 import { type RoundTexts, roundTextsToEmbed, type ScoredRound, scoreRound } from '#src/domain/alignment/round.ts';
 import { alignmentCalibrationFor, type StemmedAnchorWord, scorerVersion } from '#src/domain/alignment/score.ts';
 import { sanitizeForPrompt } from '#src/domain/chat/context-blocks.ts';
-import type { AnalyzeText } from '#src/domain/text/words.ts';
+import type { TextAnalyzer } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ChatModel, Embedder } from '#src/ports/models.ts';
 import type { ChatToScore, PreviousRound, RoundMeasurement, StoredRoundTexts } from './alignment.model.ts';
@@ -18,7 +18,7 @@ type AgentAnchors = (
   signal: AbortSignal,
 ) => Promise<StemmedAnchorWord[]>;
 
-function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText): StemmedAnchorWord[] {
+function wordAnchors(anchorWords: Record<string, number>, analyze: TextAnalyzer): StemmedAnchorWord[] {
   return Object.entries(anchorWords).map(([word, weight]) => ({
     stems: analyze(word).map((term) => term.stem),
     weight,
@@ -27,7 +27,7 @@ function wordAnchors(anchorWords: Record<string, number>, analyze: AnalyzeText):
 }
 
 /** Anchors of an agent never change after its publication, so each process embeds and caches them once. */
-function createAgentAnchors(deps: { embedder: Embedder; analyze: AnalyzeText }): AgentAnchors {
+function createAgentAnchors(deps: { embedder: Embedder; analyze: TextAnalyzer }): AgentAnchors {
   const { embedder, analyze } = deps;
   const cache = new Map<string, StemmedAnchorWord[]>();
 
@@ -73,7 +73,7 @@ const adjudicated = { yes: 0.8, no: 0.2 } as const;
  */
 export function createRoundMeasurer(deps: {
   embedder: Embedder;
-  analyze: AnalyzeText;
+  analyze: TextAnalyzer;
   adjudicate: Adjudicate | null;
   logger: Pick<Logger, 'warn'>;
 }): RoundMeasurer {

@@ -5,8 +5,8 @@ import {
   type AnchorWordsPromptInput,
   anchorWordCandidateCount,
   anchorWordsAnswerSchema,
-  anchorWordsMessages,
   anchorWordsRepairPrompt,
+  buildAnchorWordsMessages,
   maxAnchorWordsAnswerTokens,
   parseAnchorWordsAnswer,
   personaExcerpt,
@@ -16,7 +16,7 @@ import {
 } from '#src/domain/alignment/anchor-words.ts';
 import { cosineSimilarity } from '#src/domain/alignment/score.ts';
 import { weightedMeanVector } from '#src/domain/documents/embedding.ts';
-import type { AnalyzeText } from '#src/domain/text/words.ts';
+import type { TextAnalyzer } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ChatModel, Embedder, ModelMessage, TopicWordIndex } from '#src/ports/models.ts';
 
@@ -29,7 +29,7 @@ export async function proposeAnchorWords(
   subject: AnchorWordsPromptInput,
   { model, timeoutMs, signal }: { model: string; timeoutMs: number; signal: AbortSignal },
 ): Promise<string[]> {
-  const messages = anchorWordsMessages(subject, randomBytes(8).toString('hex'));
+  const messages = buildAnchorWordsMessages(subject, randomBytes(8).toString('hex'));
   const signalOrTimeout = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
 
   async function ask(conversation: ModelMessage[]): Promise<{ text: string; words: string[] | null }> {
@@ -84,7 +84,7 @@ export type AnchorWordCandidateRanker = (
 export function createAnchorWordCandidateRanker(deps: {
   embedder: Embedder;
   topicWords: TopicWordIndex;
-  analyze: AnalyzeText;
+  analyze: TextAnalyzer;
 }): AnchorWordCandidateRanker {
   const { embedder, topicWords, analyze } = deps;
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
+import { type CursorCodec, cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { uuidPathParam } from '#src/http/request/validation.ts';
 import { createdAnswer, noContentAnswer, okAnswer } from '#src/http/response/answers.ts';
 import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
@@ -111,7 +111,7 @@ export function authRoutes(
       tag: 'auth',
       summary: 'Your open sessions, newest first',
       access: 'user',
-      query: z.strictObject(keysetQuery),
+      query: z.strictObject(cursorPaginationQuery),
       responses: { 200: { description: 'A page of sessions', schema: sessionListSchema } },
       handle: async ({ actor, sessionId, query: { limit, cursor } }) => {
         const list = { list: 'sessions' };

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { booleanTextField, uuidField } from '#src/http/request/fields.ts';
-import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
+import { type CursorCodec, cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { uuidPathParam } from '#src/http/request/validation.ts';
 import {
   createdAnswer,
@@ -140,7 +140,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       summary: 'The chats that you can read, newest change first',
       access: 'user',
       query: z.strictObject({
-        ...keysetQuery,
+        ...cursorPaginationQuery,
         agent_id: uuidField.optional(),
         mine: booleanTextField.default(false).describe('Only those that you started.'),
       }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { alignmentWorkflowId, workflowPartJobId } from '#src/contracts/workflow-ids.ts';
+import { alignmentWorkflowId, jobIdOfWorkflowPart } from '#src/contracts/workflow-ids.ts';
 import { isBlank, isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { appError } from '#src/errors.ts';
 import { nameField, notBlankPattern, uuidField, visibilityField } from '#src/http/request/fields.ts';
@@ -197,7 +197,7 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
       events: echo.events,
     },
     title: answer.title,
-    postprocess_job_id: workflowPartJobId(alignmentWorkflowId(answer.chatId), answer.round),
+    postprocess_job_id: jobIdOfWorkflowPart(alignmentWorkflowId(answer.chatId), answer.round),
     citations: answer.citations.map(toCitationDto),
     tool_calls: answer.toolCalls.map(toToolCallDto),
   };

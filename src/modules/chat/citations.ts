@@ -10,7 +10,7 @@ import {
   shareOfWordsInPassage,
   splitReplyIntoStatements,
 } from '#src/domain/chat/citation-markers.ts';
-import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
+import { contentStems, type TextAnalyzer } from '#src/domain/text/words.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -51,7 +51,7 @@ export function createCitationTracker(deps: {
   retrieval: Pick<RetrievalService, 'stillReadable'>;
   embedders: EmbedderFactory;
   vectors: Pick<VectorStore, 'fetch'>;
-  analyze: AnalyzeText;
+  analyze: TextAnalyzer;
   logger: Logger;
 }) {
   const { retrieval, embedders, vectors, analyze, logger } = deps;

@@ -168,7 +168,7 @@ export const chunkInDocumentRowShape = defineRowShape({
 });
 export type ChunkInContext = Omit<SqlRow<typeof chunkInDocumentRowShape>, 'acl'> & { visibility: Visibility };
 
-export const vectorPublicationRowShape = defineRowShape({
+export const vectorStorePublicationRowShape = defineRowShape({
   ...pickColumns(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
   documentId: uuidColumn(),
   generation: integerColumn(),
@@ -176,10 +176,10 @@ export const vectorPublicationRowShape = defineRowShape({
   outdatedAt: textColumn(),
   leasedUntil: textColumn(),
 });
-export type VectorPublication = SqlRow<typeof vectorPublicationRowShape>;
+export type VectorStorePublication = SqlRow<typeof vectorStorePublicationRowShape>;
 
 export const documentUsageRowShape = defineRowShape({ documents: bigintColumn(), storageBytes: bigintColumn() });
-export type DocumentUsage = SqlRow<typeof documentUsageRowShape>;
+export type DocumentStorageUsage = SqlRow<typeof documentUsageRowShape>;
 
 export const storedBytesRowShape = defineRowShape({ usedBytes: bigintColumn(), deletedBytes: bigintColumn() });
 export type StoredBytes = SqlRow<typeof storedBytesRowShape>;

@@ -15,8 +15,8 @@ import {
   conversionTextRowShape,
   DocumentModel,
   type DocumentRow,
+  type DocumentStorageUsage,
   DocumentTotalModel,
-  type DocumentUsage,
   type DocumentView,
   documentUsageRowShape,
   documentViewRowShape,
@@ -24,8 +24,8 @@ import {
   type NewDocumentRow,
   type StoredBytes,
   storedBytesRowShape,
-  type VectorPublication,
-  vectorPublicationRowShape,
+  type VectorStorePublication,
+  vectorStorePublicationRowShape,
 } from './documents.model.ts';
 
 const PREVIEW_LENGTH = 280;
@@ -239,7 +239,7 @@ export function createDocumentsRepository(db: Knex) {
       return FolderLinkModel.query(db).where({ orgId, folderId }).whereNotNull('listedAt').resultSize();
     },
 
-    async usage(orgId: string): Promise<DocumentUsage> {
+    async usage(orgId: string): Promise<DocumentStorageUsage> {
       const totals = DocumentTotalModel.table(db)
         .where({ orgId })
         .select(
@@ -273,10 +273,10 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     /** Takes the lease to publish a document. Undefined if the vector store is current or another process holds it. */
-    async leasePublication(id: string): Promise<VectorPublication | undefined> {
+    async leasePublication(id: string): Promise<VectorStorePublication | undefined> {
       return queryFirstRow(
         db,
-        vectorPublicationRowShape,
+        vectorStorePublicationRowShape,
         `update documents set points_leased_until = clock_timestamp() + make_interval(secs => :seconds)
          where id = :id and points_outdated_at is not null and active_generation is not null
            and coalesce(points_leased_until < clock_timestamp(), true)
@@ -289,7 +289,7 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     /** Ends the lease to publish a document, which stays outdated if it changed after the published state. */
-    async settlePublication({ documentId, outdatedAt, leasedUntil }: VectorPublication): Promise<void> {
+    async settlePublication({ documentId, outdatedAt, leasedUntil }: VectorStorePublication): Promise<void> {
       await db.raw(
         `update documents set
            points_outdated_at = nullif(points_outdated_at, :outdatedAt::timestamptz),

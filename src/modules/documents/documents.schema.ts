@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { workflowPartJobId } from '#src/contracts/workflow-ids.ts';
+import { jobIdOfWorkflowPart } from '#src/contracts/workflow-ids.ts';
 import { sourceFormats } from '#src/domain/documents/formats.ts';
 import { estimatedPageCount } from '#src/domain/documents/pages.ts';
 import {
+  type ContentHashAndRagConfig,
   findStaleIngestionResults,
-  type IngestionInputVersion,
   maxChunkTargetTokens,
 } from '#src/domain/documents/rag-config.ts';
 import { isOneLine } from '#src/domain/text/plain-text.ts';
@@ -197,7 +197,7 @@ function toDocumentItemDto(document: DocumentView): DocumentItemDto {
 }
 
 export function toFullDocumentDto(document: FullDocument): FullDocumentDto {
-  const part = (stage: string) => (document.jobId === null ? null : workflowPartJobId(document.jobId, stage));
+  const part = (stage: string) => (document.jobId === null ? null : jobIdOfWorkflowPart(document.jobId, stage));
   return {
     ...toDocumentItemDto(document),
     content: document.content,
@@ -231,7 +231,7 @@ export function toDocumentLinksDto(
   };
 }
 
-function activeSource({ activeContentSha256, activeRagConfig }: DocumentView): IngestionInputVersion | null {
+function activeSource({ activeContentSha256, activeRagConfig }: DocumentView): ContentHashAndRagConfig | null {
   if (activeContentSha256 === null || activeRagConfig === null) return null;
   return { contentSha256: activeContentSha256, ragConfig: activeRagConfig };
 }

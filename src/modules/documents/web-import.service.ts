@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
-import { publicSourceUrl, webDocumentNames } from '#src/domain/documents/web-document.ts';
+import { namesOfWebDocument, publicSourceUrl } from '#src/domain/documents/web-document.ts';
 import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { WebFetcher } from '#src/ports/web.ts';
@@ -45,7 +45,7 @@ export function createWebImportService(deps: {
       const source = await web.fetch(input.url, { accept, limitBytes: fileSizeBytes, timeoutMs: FETCH_TIMEOUT_MS });
       const { finalUrl, mediaType, fileName, content } = source;
       const head: Buffer[] = [];
-      const names = (title: string | null) => webDocumentNames({ finalUrl, mediaType, fileName, title });
+      const names = (title: string | null) => namesOfWebDocument({ finalUrl, mediaType, fileName, title });
       const file = await uploads
         .store(actor, {
           fileName: names(null).fileName,

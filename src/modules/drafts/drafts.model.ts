@@ -13,7 +13,7 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { DraftFields } from '#src/domain/agents/drafts.ts';
-import type { EvalStatus } from '#src/domain/judging/outcome.ts';
+import type { EvaluationStatus } from '#src/domain/judging/outcome.ts';
 
 export class DraftModel extends tableModel('drafts', {
   id: uuidColumn(),
@@ -48,7 +48,7 @@ export class DraftVersionModel extends tableModel('draft_versions', {
   enabledTools: textArrayColumn(),
   goldenCases: jsonColumn<DraftFields['goldenCases']>(),
   evalScores: jsonColumn<Record<string, unknown>>().nullable(),
-  evalStatus: textColumn<EvalStatus>().nullable(),
+  evalStatus: textColumn<EvaluationStatus>().nullable(),
   createdBy: uuidColumn(),
   createdAt: timestampColumn(),
   evalRunId: textColumn().nullable(),

@@ -7,7 +7,7 @@ import {
   normalizeAnchorWords,
   type PartialDraftFields,
 } from '#src/domain/agents/drafts.ts';
-import { evalStatuses } from '#src/domain/judging/outcome.ts';
+import { evaluationStatuses } from '#src/domain/judging/outcome.ts';
 import { isBlank } from '#src/domain/text/plain-text.ts';
 import {
   agentRequestFields,
@@ -125,7 +125,7 @@ export const draftVersionSchema = z
     anchor_word_count: z.int(),
     enabled_tools: z.array(z.string()),
     eval_scores: z.record(z.string(), z.unknown()).nullable(),
-    eval_status: z.enum(evalStatuses).nullable(),
+    eval_status: z.enum(evaluationStatuses).nullable(),
     golden_cases: z.array(z.strictObject({ id: z.string(), prompt: z.string(), reference_answer: z.string() })),
     created_by: uuidField,
     created_at: z.iso.datetime(),

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { hasOnlyDeletedUsersSql, recomputeDocumentAccessKeys } from '#src/adapters/postgres/readable.ts';
+import { hasOnlyAccessKeysOfDeletedUsersSql, recomputeDocumentAccessKeys } from '#src/adapters/postgres/readable.ts';
 import {
   booleanColumn,
   defineRowShape,
@@ -10,7 +10,7 @@ import {
   timestampColumn,
   uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
-import type { ErasureStageOfSqlRows, ErasureSubject } from '#src/contracts/deletion.ts';
+import type { ErasureSubject, SqlOnlyErasureStage } from '#src/contracts/deletion.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
@@ -51,7 +51,7 @@ export function createErasureRepository(db: Knex) {
       return `t.org_id = :orgId
         and exists (select from organizations o where o.id = t.org_id and o.deleted_at is not null)`;
     }
-    return `t.org_id = :orgId and ${belongsTo(table, ':userId')} and ${hasOnlyDeletedUsersSql('t')}`;
+    return `t.org_id = :orgId and ${belongsTo(table, ':userId')} and ${hasOnlyAccessKeysOfDeletedUsersSql('t')}`;
   }
 
   async function deleteSome(
@@ -101,7 +101,7 @@ export function createErasureRepository(db: Knex) {
         trx,
         pickColumns(DocumentModel, 'id'),
         `select d.id from documents d
-         where d.deleted_at is null and not (${hasOnlyDeletedUsersSql('d')})
+         where d.deleted_at is null and not (${hasOnlyAccessKeysOfDeletedUsersSql('d')})
            and d.id in (select l.document_id from folder_links l where l.folder_id in ${folders})
          order by d.id limit ${ROWS_AT_ONCE} for no key update`,
         of,
@@ -160,7 +160,7 @@ export function createErasureRepository(db: Knex) {
     return counts.reduce((sum, count) => sum + count);
   }
 
-  const deletions: { readonly [what in ErasureStageOfSqlRows]: (of: ErasureSubject) => Promise<number> } = {
+  const deletions: { readonly [what in SqlOnlyErasureStage]: (of: ErasureSubject) => Promise<number> } = {
     chats: (of) => deleteSome(of, 'chats'),
     drafts: (of) => deleteSome(of, 'drafts'),
     agents: deleteAgents,
@@ -169,7 +169,7 @@ export function createErasureRepository(db: Knex) {
   };
 
   return {
-    deleteRows: (of: ErasureSubject, what: ErasureStageOfSqlRows): Promise<number> => deletions[what](of),
+    deleteRows: (of: ErasureSubject, what: SqlOnlyErasureStage): Promise<number> => deletions[what](of),
 
     async listOpenRuns(of: ErasureSubject): Promise<string[]> {
       const runs = await queryRows(
@@ -269,7 +269,7 @@ export function createErasureRepository(db: Knex) {
     listLate(limit: number) {
       const isThere = contentTables.map((table) => {
         const isTheirs = belongsTo(table, 'gone.id');
-        return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${hasOnlyDeletedUsersSql('t')})`;
+        return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${hasOnlyAccessKeysOfDeletedUsersSql('t')})`;
       });
       return queryRows(
         db,

@@ -18,7 +18,7 @@ import {
   type AgentPromptText,
   type ComparedVersionSide,
   type JudgeCall,
-  type JudgeCallMaterial,
+  type JudgeCallInput,
   type JudgedTextReference,
   type JudgeTokenUsage,
   judgeCallName,
@@ -332,7 +332,7 @@ async function questionOf(
   return { persona: agentPrompt, input, model, temperature, maxTokens, draw: specification.draw };
 }
 
-async function taskOf(texts: RunTexts, unit: JudgeCall): Promise<JudgeCallMaterial> {
+async function taskOf(texts: RunTexts, unit: JudgeCall): Promise<JudgeCallInput> {
   const replyText = async (caseIndex: number, side: ComparedVersionSide) => ({
     persona: (await texts.prompt(side)).agentPrompt,
     reply: await texts.reply(caseIndex, side),

@@ -53,7 +53,7 @@ export class EvaluationJudgeCallModel extends tableModel(
   ['orgId', 'runId', 'unit'],
 ) {}
 
-export class EvaluationDayModel extends tableModel(
+export class EvaluationCountPerDayModel extends tableModel(
   'evaluation_days',
   {
     orgId: uuidColumn(),

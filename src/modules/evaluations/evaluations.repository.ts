@@ -11,12 +11,12 @@ import {
 import type { GoldenTestCase } from '#src/domain/agents/drafts.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { Judgement, TestCaseText } from '#src/domain/judging/judgement.ts';
-import type { EvalStatus } from '#src/domain/judging/outcome.ts';
+import type { EvaluationStatus } from '#src/domain/judging/outcome.ts';
 import { DraftModel, DraftVersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import {
   type AgentPromptToEvaluate,
-  EvaluationDayModel,
+  EvaluationCountPerDayModel,
   EvaluationJudgeCallModel,
   type EvaluationRun,
   EvaluationRunModel,
@@ -61,7 +61,7 @@ export function createEvaluationsRepository(db: Knex) {
 
     /** Counts the golden cases evaluated today. Call it under the organization's lock, which keeps the limit exact. */
     async countCasesOfToday(orgId: string): Promise<number> {
-      const row = await EvaluationDayModel.table(db)
+      const row = await EvaluationCountPerDayModel.table(db)
         .where({ orgId })
         .whereRaw(`day = (now() at time zone 'utc')::date`)
         .first('cases');
@@ -74,7 +74,10 @@ export function createEvaluationsRepository(db: Knex) {
          on conflict (org_id, day) do update set cases = d.cases + excluded.cases`,
         { orgId, cases },
       );
-      await EvaluationDayModel.query(db).where({ orgId }).whereRaw(`day < (now() at time zone 'utc')::date`).delete();
+      await EvaluationCountPerDayModel.query(db)
+        .where({ orgId })
+        .whereRaw(`day < (now() at time zone 'utc')::date`)
+        .delete();
     },
 
     /** Deletes up to `limit` runs older than `days` without draft and open job. Returns their number. */
@@ -102,7 +105,7 @@ export function createEvaluationsRepository(db: Knex) {
     /** Links a draft version to its evaluation run, and increments the draft's row version for its clients. */
     async setVersionRun(
       { orgId, draftId, id }: VersionKey,
-      run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: EvalScores },
+      run: { evalRunId: string; evalStatus: EvaluationStatus; evalScores?: EvalScores },
     ): Promise<void> {
       await DraftVersionModel.query(db).where({ orgId, id }).patch(run);
       await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);

@@ -1,11 +1,11 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import { type JudgeCallMaterial, type Judgement, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
+import { type JudgeCallInput, type Judgement, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
 import { fitTextsForJudge, type TextForJudge, textsForJudge } from '#src/domain/judging/material.ts';
 import { judgeSamplingOptions } from '#src/domain/judging/rubric.ts';
 import {
+  buildJudgeMessages,
+  buildJudgeRepairMessages,
   type JudgeMessage,
-  judgeMessages,
-  judgeRepairMessages,
   judgeVerdictSchema,
   maxJudgeAnswerTokens,
   parseJudgeVerdict,
@@ -25,7 +25,7 @@ type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };
  * the judged texts fits into the context window, and the errors of `ChatModel`.
  */
 export type EvaluationJudge = (
-  task: JudgeCallMaterial,
+  task: JudgeCallInput,
   options: { model: string; signal: AbortSignal },
 ) => Promise<JudgeAnswer>;
 
@@ -57,7 +57,7 @@ export function createEvaluationJudge(deps: {
   }
 
   /** Builds the judge's messages, shortening texts to the context window or a slow model's token budget. */
-  async function questionFor(task: JudgeCallMaterial, model: string): Promise<Question> {
+  async function questionFor(task: JudgeCallInput, model: string): Promise<Question> {
     const [window, budget] = await Promise.all([models.contextWindow(model), models.contextBudget(model)]);
     const exhibits = textsForJudge(task);
     const nonce = nonceOf(exhibits);
@@ -66,7 +66,7 @@ export function createEvaluationJudge(deps: {
     const withoutTexts = exhibits.map((exhibit) => ({ ...exhibit, text: '' }));
     const room = window === null ? Number.POSITIVE_INFINITY : Math.floor(window * usableShareOfWindow) - repairTokens;
     const readable = Math.min(
-      room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - maxJudgeAnswerTokens(task),
+      room - tokensOf(buildJudgeMessages(task, withoutTexts, nonce)) - maxJudgeAnswerTokens(task),
       budget === null ? Number.POSITIVE_INFINITY : budget * (task.mode === 'pairwise' ? 2 : 1),
     );
     const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitTextsForJudge(exhibits, readable, counter);
@@ -75,7 +75,7 @@ export function createEvaluationJudge(deps: {
         detail: `The context window of the judge model ${model} is too small for these texts.`,
       });
     }
-    const messages = judgeMessages(task, shown, nonce);
+    const messages = buildJudgeMessages(task, shown, nonce);
     const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - maxJudgeAnswerTokens(task));
     return { messages, nonce, maxTokens: maxJudgeAnswerTokens(task) + Math.max(0, thinking) };
   }
@@ -117,7 +117,7 @@ export function createEvaluationJudge(deps: {
       if ('judgement' in reading) return { judgement: reading.judgement, usage, calls };
       problem = reading.problem;
       const isWorthRepair = calls === 1 && answer !== null;
-      messages = isWorthRepair ? judgeRepairMessages(question, answer, { problem, nonce }) : question;
+      messages = isWorthRepair ? buildJudgeRepairMessages(question, answer, { problem, nonce }) : question;
     }
     throw appError('judge_response_invalid', {
       detail: `The judge model ${model} returned no usable verdict: ${problem}.`,
@@ -126,10 +126,10 @@ export function createEvaluationJudge(deps: {
 }
 
 /** Each sample of a verdict has its own range of seeds, because its repeated calls use consecutive seeds. */
-function firstSeed(task: JudgeCallMaterial): number {
+function firstSeed(task: JudgeCallInput): number {
   return task.mode === 'anchored' ? task.sample * 10 : 0;
 }
 
-export function judgementCacheKey(task: JudgeCallMaterial, evaluatorModel: string): Buffer {
+export function judgementCacheKey(task: JudgeCallInput, evaluatorModel: string): Buffer {
   return createHash('sha256').update(verdictCacheKeyText(task, evaluatorModel)).digest();
 }

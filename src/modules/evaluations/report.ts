@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { pairTestCases, type TestCasePair } from '#src/domain/judging/eval-scores.ts';
-import type { EvalStatus } from '#src/domain/judging/outcome.ts';
+import type { EvaluationStatus } from '#src/domain/judging/outcome.ts';
 import { judgeRubrics, maxJudgeScore, weaknessSeverities } from '#src/domain/judging/rubric.ts';
 import { meanConfidenceInterval, meanScore, signTestPValue } from '#src/domain/judging/statistics.ts';
 
@@ -61,7 +61,7 @@ type ReportedVersion = {
   title: string;
   agentName: string;
   evalScores: unknown;
-  evalStatus: EvalStatus | null;
+  evalStatus: EvaluationStatus | null;
 };
 
 type VersionName = { number: number; title: string };
@@ -186,7 +186,7 @@ function pairedChange(pairs: readonly TestCasePair<ReportedCase>[]): EvaluationR
 }
 
 function notesOn(
-  status: EvalStatus | null,
+  status: EvaluationStatus | null,
   scores: ReportedEvaluationScores,
   before: ReportedEvaluationScores | null,
 ): string[] {

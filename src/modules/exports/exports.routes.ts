@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
+import { type CursorCodec, cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { uuidPathParam } from '#src/http/request/validation.ts';
 import { fileAnswer, jsonAnswer, noContentAnswer, okAnswer } from '#src/http/response/answers.ts';
 import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
@@ -32,7 +32,7 @@ export function exportsRoutes(exports: ExportsService, cursors: CursorCodec): Ht
       tag: 'organization',
       summary: 'List the exports of the organization, newest first',
       access: 'organization:administer',
-      query: z.strictObject(keysetQuery),
+      query: z.strictObject(cursorPaginationQuery),
       responses: { 200: { description: 'A page of exports', schema: exportListSchema } },
       handle: async ({ actor, query: { limit, cursor }, publicUrl }) => {
         const list = { list: 'exports' };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { uuidField } from '#src/http/request/fields.ts';
-import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
+import { type CursorCodec, cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { jsonAnswer, okAnswer } from '#src/http/response/answers.ts';
 import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import {
@@ -67,7 +67,7 @@ export function importsRoutes(
       summary: 'List the syncs of a connection, newest first',
       access: 'connection:read',
       params: connectionParams,
-      query: z.strictObject(keysetQuery),
+      query: z.strictObject(cursorPaginationQuery),
       responses: { 200: { description: 'A page of syncs', schema: syncRunListSchema } },
       errors: ['connection_not_found'],
       handle: async ({ actor, params: { connection_id }, query: { limit, cursor } }) => {

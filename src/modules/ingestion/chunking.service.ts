@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import {
+  buildChunkContextMessages,
   type ChunkingInput,
   chunkContextExcerpt,
-  chunkContextMessages,
   chunkContextOverheadTokens,
   chunkContextPromptVersion,
   cleanChunkContext,
@@ -195,7 +195,7 @@ export function createChunkContextsService(deps: {
         const document = chunkContextExcerpt(of.body, middle, maxLength);
         const { text } = await chatModel.complete({
           model,
-          messages: chunkContextMessages({ document, passage: content }, nonce),
+          messages: buildChunkContextMessages({ document, passage: content }, nonce),
           temperature: 0,
           maxTokens: 2 * maxChunkContextTokens,
           signal: step.signal,

@@ -3,8 +3,8 @@ import type { Logger } from 'pino';
 import { ingestWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import {
+  type ContentHashAndRagConfig,
   findStaleIngestionResults,
-  type IngestionInputVersion,
   isSmallDocument,
 } from '#src/domain/documents/rag-config.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -12,7 +12,7 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createGenerationsRepository } from './generations.repository.ts';
 
 /** A document whose row the caller's transaction has locked, with the fields that an ingestion needs. */
-type IngestibleDocument = IngestionInputVersion & {
+type IngestibleDocument = ContentHashAndRagConfig & {
   id: string;
   name: string;
   sourceFormat: string | null;

@@ -7,7 +7,7 @@ import { exportStages } from '#src/contracts/exports.ts';
 import { ingestionStages, previewStages } from '#src/contracts/ingestion.ts';
 import { type JobKind, type JobStatus, unstoppableJobKinds } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
-import { parseJobId, workflowPartJobId } from '#src/contracts/workflow-ids.ts';
+import { jobIdOfWorkflowPart, parseJobId } from '#src/contracts/workflow-ids.ts';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
@@ -183,7 +183,7 @@ export function toJobView(job: JobState, part: string | null, temporalUiUrl: str
   const showsError = status === 'running' || status === 'failed' || status === 'parked';
   return {
     ...whole,
-    id: workflowPartJobId(job.id, part),
+    id: jobIdOfWorkflowPart(job.id, part),
     status,
     stage: part,
     ...(part !== job.stage && { progressDone: 0, progressTotal: null, progressUnit: null }),

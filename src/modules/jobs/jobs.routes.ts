@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
+import { type CursorCodec, cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { eventStreamAnswer, jsonAnswer, okAnswer, type ServerSentEventSink } from '#src/http/response/answers.ts';
 import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { JobActionsService } from './job-requests.service.ts';
@@ -27,7 +27,7 @@ export function jobsRoutes(jobs: JobActionsService, { watch }: JobWatchService, 
       tag: 'jobs',
       summary: 'List the jobs that you may read, newest first',
       access: 'user',
-      query: z.strictObject({ ...keysetQuery, ...jobFiltersQuery }),
+      query: z.strictObject({ ...cursorPaginationQuery, ...jobFiltersQuery }),
       responses: { 200: { description: 'A page of jobs', schema: jobListSchema } },
       handle: async ({ actor, query: { limit, cursor, ...fields } }) => {
         const list = { list: 'jobs', ...fields };

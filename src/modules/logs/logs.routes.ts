@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { booleanTextField } from '#src/http/request/fields.ts';
-import { type CursorCodec, keysetQuery } from '#src/http/request/pagination.ts';
+import { type CursorCodec, cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { uuidPathParam } from '#src/http/request/validation.ts';
 import { downloadAnswer, fileAnswer, okAnswer } from '#src/http/response/answers.ts';
 import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
@@ -47,7 +47,7 @@ export function logsRoutes(logs: LogsService, cursors: CursorCodec): HttpRoute[]
       summary: 'List the conversations that you may read, newest first',
       access: 'user',
       query: z.strictObject({
-        ...keysetQuery,
+        ...cursorPaginationQuery,
         ...logQuery,
         include_total: booleanTextField.default(false).describe('Count all matches.'),
       }),

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type ModelKind, priceListVersion, type VersionedPrice, zeroPrice } from '#src/domain/agents/prices.ts';
+import { type ModelKind, priceListVersion, type VersionedPrice, zeroModelPrice } from '#src/domain/agents/prices.ts';
 import { parseEmbeddingSpaceId } from '#src/domain/documents/embedding.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
@@ -100,7 +100,7 @@ export function createModelsService(deps: {
       contextWindow: known?.contextWindow ?? null,
       dimensions: (isOurEmbedder ? settings.embeddingDimensions : null) ?? known?.dimensions ?? null,
       rerankingType: kind === 'reranker' ? (known?.rerankingType ?? 'cross_encoder') : null,
-      price: settings.prices[id] ?? (isLocal ? { ...zeroPrice, version: priceListVersion } : null),
+      price: settings.prices[id] ?? (isLocal ? { ...zeroModelPrice, version: priceListVersion } : null),
       isLocal,
     };
   }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { workflowPartJobId } from '#src/contracts/workflow-ids.ts';
+import { jobIdOfWorkflowPart } from '#src/contracts/workflow-ids.ts';
 import {
   type ChunkingOptions,
   isChunkOverlapBelowTarget,
@@ -161,7 +161,7 @@ export function fromRagConfigDto({ chunking, retrieval, reranking, embedding }: 
 }
 
 export function toIngestRequestResultDto(answer: IngestRequestResult): z.infer<typeof ingestRequestResultSchema> {
-  const part = (stage: string) => workflowPartJobId(answer.jobId, stage);
+  const part = (stage: string) => jobIdOfWorkflowPart(answer.jobId, stage);
   return {
     document_id: answer.documentId,
     parse_job_id: part('parse'),

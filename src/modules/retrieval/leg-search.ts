@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import type { RetrievalHit } from '#src/domain/retrieval/fusion-and-reranking.ts';
-import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
+import { contentStems, type TextAnalyzer } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { FairWorkQueue } from '#src/ports/load-control.ts';
@@ -87,7 +87,7 @@ export type ChunkSearchDeps = {
   db: Knex;
   vectors: Pick<VectorStore, 'search'>;
   embedders: EmbedderFactory;
-  analyze: AnalyzeText;
+  analyze: TextAnalyzer;
   models: Pick<ModelsService, 'queryPrefix'>;
   logger: Pick<Logger, 'warn'>;
   /**

@@ -6,7 +6,7 @@ import {
   keepTopHitsOfGroups,
   type RerankingOptions,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
-import { type AnalyzeText, contentStems } from '#src/domain/text/words.ts';
+import { contentStems, type TextAnalyzer } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import { createGroupSearch, type GroupSearchQuery } from './group-search.ts';
@@ -30,7 +30,7 @@ const enough = 50;
 /** Maximum passages of a word search: one for each of five hundred documents, then more of the best. */
 const passages = 600;
 
-export function createPassageSearch(deps: Pick<ChunkSearchDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
+export function createPassageSearch(deps: Pick<ChunkSearchDeps, 'db' | 'inTurn'> & { analyze: TextAnalyzer }) {
   const { searchPassages } = createWordSearchRepository(deps.db, effort);
 
   return (actor: Actor, query: string): Promise<PassageHit[]> => {

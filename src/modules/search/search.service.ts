@@ -10,11 +10,11 @@ import {
 } from '#src/domain/retrieval/document-search.ts';
 import { highlightBestPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
 import {
-  type AnalyzeText,
   containsTermPhrase,
   contentStems,
   quotedPhrases,
   type StemmedTerm,
+  type TextAnalyzer,
 } from '#src/domain/text/words.ts';
 import type { PassageHit, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { FairWorkQueue } from '#src/ports/load-control.ts';
@@ -41,7 +41,7 @@ export type SearchService = ReturnType<typeof createSearchService>;
 export function createSearchService(deps: {
   db: Knex;
   retrieval: Pick<RetrievalService, 'searchPassages'>;
-  analyze: AnalyzeText;
+  analyze: TextAnalyzer;
   /** Queue that limits concurrent searches, so that other requests get database connections. */
   inTurn: FairWorkQueue;
 }) {
@@ -151,7 +151,7 @@ export function createSearchService(deps: {
   };
 }
 
-function parseQuery(text: string, analyze: AnalyzeText): SearchQuery {
+function parseQuery(text: string, analyze: TextAnalyzer): SearchQuery {
   const terms = analyze(text);
   return {
     text,
@@ -176,7 +176,7 @@ function positionKey({ documentId, generation, chunkIndex }: PassagePositionInDo
 }
 
 /** Returns a cached function that maps a word of a text to the query stem that it matches. */
-function stemMatcher({ stems }: SearchQuery, analyze: AnalyzeText): (word: string) => string | undefined {
+function stemMatcher({ stems }: SearchQuery, analyze: TextAnalyzer): (word: string) => string | undefined {
   const known = new Map<string, string | undefined>();
   return (word) => {
     if (!known.has(word)) {

@@ -5,8 +5,8 @@ import type {
   EraseRowsInput,
   EraseSliceInput,
   EraseSliceResult,
-  ErasureStageOfSqlRows,
   ErasureSubject,
+  SqlOnlyErasureStage,
 } from '#src/contracts/deletion.ts';
 import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
@@ -19,7 +19,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
 
-const rows: ErasureStageOfSqlRows[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
+const rows: SqlOnlyErasureStage[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
 
 describe('erasure activities', () => {
   let own: Stack;
@@ -42,7 +42,7 @@ describe('erasure activities', () => {
 
   const eraseDocuments = (of: ErasureSubject) =>
     runActivity<EraseSliceInput, EraseSliceResult>(erasure.eraseDocuments, { ...of, erased: 0 });
-  const eraseRows = (of: ErasureSubject, what: ErasureStageOfSqlRows) =>
+  const eraseRows = (of: ErasureSubject, what: SqlOnlyErasureStage) =>
     runActivity<EraseRowsInput, EraseSliceResult>(erasure.eraseRows, { ...of, what, erased: 0 });
   const forget = (of: ErasureSubject) => runActivity<ErasureSubject, { isMore: boolean }>(erasure.forgetLeaver, of);
   const stopWork = (of: ErasureSubject) => runActivity<ErasureSubject, void>(erasure.stopWork, of);

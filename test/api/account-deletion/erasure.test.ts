@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
-import type { ErasureStageOfSqlRows } from '#src/contracts/deletion.ts';
+import type { SqlOnlyErasureStage } from '#src/contracts/deletion.ts';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
@@ -167,7 +167,7 @@ describe('erasure on the due day', () => {
     const of = { orgId: ada.orgId, userId: grace.userId };
     const { signal } = new AbortController();
     await erasure.eraseDocuments({ ...of, erased: 0 }, signal);
-    for (const what of ['chats', 'drafts', 'agents', 'folders', 'traces'] satisfies ErasureStageOfSqlRows[]) {
+    for (const what of ['chats', 'drafts', 'agents', 'folders', 'traces'] satisfies SqlOnlyErasureStage[]) {
       await erasure.eraseRows({ ...of, what, erased: 0 }, signal);
       await erasure.eraseRows({ orgId: ada.orgId, userId: null, what, erased: 0 }, signal);
     }

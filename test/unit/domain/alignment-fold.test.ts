@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import {
   type AlignmentState,
   alignmentStateAfterRound,
+  categoryOfAlignmentState,
   initialAlignmentState,
   isDriftState,
   type RoundScores,
   type StreakThresholds,
-  stableDriftOrRefusal,
 } from '#src/domain/alignment/chat-state.ts';
 import { alignmentEventsOfRound } from '#src/domain/alignment/events.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
@@ -160,7 +160,7 @@ describe('alignment fold', () => {
     const [first, second] = fold([round(0.1, 0.1, { refusal: true }), round(0.9, 0.9)]);
     expect([first?.shown, first?.state, first?.agentLabel]).to.deep.equal(['refusal', 'watch', 'on']);
     expect(second?.shown).to.equal('stable');
-    expect(stableDriftOrRefusal('refusal')).to.equal('refusal');
+    expect(categoryOfAlignmentState('refusal')).to.equal('refusal');
   });
 
   it('keeps all streaks after neutral messages', () => {

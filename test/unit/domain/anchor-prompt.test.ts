@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { anchorWordsMessages, parseAnchorWordsAnswer } from '#src/domain/alignment/anchor-words.ts';
+import { buildAnchorWordsMessages, parseAnchorWordsAnswer } from '#src/domain/alignment/anchor-words.ts';
 
 describe('the prompt for anchor words', () => {
   const subject = {
@@ -9,7 +9,7 @@ describe('the prompt for anchor words', () => {
     words: ['sail'],
     excludeWords: [],
   };
-  const promptOf = (over: object) => anchorWordsMessages({ ...subject, ...over }, 'n0nce')[1]?.content ?? '';
+  const promptOf = (over: object) => buildAnchorWordsMessages({ ...subject, ...over }, 'n0nce')[1]?.content ?? '';
 
   it("contains the agent's description and the known words", () => {
     expect(promptOf({})).include('You sell boats.').and.include('sea').and.include('Known words: sail');

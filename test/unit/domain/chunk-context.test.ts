@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import {
+  buildChunkContextMessages,
   chunkContextExcerpt,
-  chunkContextMessages,
   cleanChunkContext,
   maxChunkContextTokens,
 } from '#src/domain/documents/chunk-document.ts';
@@ -13,7 +13,9 @@ const tokens = createTokenCounter();
 describe('chunk context', () => {
   it('puts the document first and identically into the prompts of all its passages', () => {
     const ask = (passage: string) =>
-      chunkContextMessages({ document: 'All \u200bof it.', passage }, 'k3y8k3y8').map((message) => message.content);
+      buildChunkContextMessages({ document: 'All \u200bof it.', passage }, 'k3y8k3y8').map(
+        (message) => message.content,
+      );
     const [[rules, first = ''], [, second = '']] = [ask('One.'), ask('Two.')];
     expect(rules).include('never instructions');
     const shared = '<<k3y8k3y8 document>>\nAll of it.\n<<end k3y8k3y8 document>>\n\n<<k3y8k3y8 passage>>\n';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { modelCostUsd, modelListPrices, zeroPrice } from '#src/domain/agents/prices.ts';
+import { modelCostUsd, modelListPrices, zeroModelPrice } from '#src/domain/agents/prices.ts';
 
 describe('modelCostUsd', () => {
   const usage = { inputTokens: 1_000_000, cachedInputTokens: 400_000, completionTokens: 100_000 };
@@ -13,11 +13,11 @@ describe('modelCostUsd', () => {
 
   it('is exact for a reply of the list', () => {
     const reply = { inputTokens: 1_200, cachedInputTokens: 1_024, completionTokens: 300 };
-    const price = modelListPrices['gpt-4o-mini'] ?? zeroPrice;
+    const price = modelListPrices['gpt-4o-mini'] ?? zeroModelPrice;
     expect(modelCostUsd(price, reply)).closeTo((176 * 0.15 + 1_024 * 0.075 + 300 * 0.6) / 1e6, 1e-12);
   });
 
   it('is zero for a local model', () => {
-    expect(modelCostUsd(zeroPrice, usage)).equal(0);
+    expect(modelCostUsd(zeroModelPrice, usage)).equal(0);
   });
 });

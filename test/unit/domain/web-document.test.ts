@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { publicSourceUrl, webDocumentNames } from '#src/domain/documents/web-document.ts';
+import { namesOfWebDocument, publicSourceUrl } from '#src/domain/documents/web-document.ts';
 
 describe('the source URL of a fetched document', () => {
   const cases: [string, string][] = [
@@ -43,12 +43,12 @@ describe('the names of a fetched document', () => {
   ];
   for (const [what, given, name, fileName] of cases) {
     it(`are ${name} and ${fileName}: ${what}`, () => {
-      expect(webDocumentNames({ ...facts, ...given })).to.deep.equal({ name, fileName });
+      expect(namesOfWebDocument({ ...facts, ...given })).to.deep.equal({ name, fileName });
     });
   }
 
   it('have at most 255 characters, with the extension', () => {
-    const { name, fileName } = webDocumentNames({ ...facts, finalUrl: `https://example.com/${'x'.repeat(400)}` });
+    const { name, fileName } = namesOfWebDocument({ ...facts, finalUrl: `https://example.com/${'x'.repeat(400)}` });
     expect([name.length, fileName.length]).to.deep.equal([255, 255]);
     expect(fileName).to.match(/x\.html$/);
   });

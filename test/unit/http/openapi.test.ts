@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { integerField } from '#src/http/request/fields.ts';
-import { keysetQuery } from '#src/http/request/pagination.ts';
+import { cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { uuidPathParam } from '#src/http/request/validation.ts';
 import { createdAnswer, okAnswer } from '#src/http/response/answers.ts';
 import { defineRoute, multipartBody, multipartOrJsonBody } from '#src/http/routing/route.ts';
@@ -38,7 +38,7 @@ const document = createOpenApiDocument(
       tag: 'nodes',
       summary: 'Nodes, newest first',
       access: 'user',
-      query: z.strictObject(keysetQuery),
+      query: z.strictObject(cursorPaginationQuery),
       responses: { 200: { description: 'One of them', schema: node } },
       handle: () => okAnswer({ name: 'a', children: [] }),
     }),

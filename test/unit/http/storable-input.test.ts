@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { AppError } from '#src/errors.ts';
-import { requireStorableInput } from '#src/http/request/validation.ts';
+import { requireInputStorableInPostgres } from '#src/http/request/validation.ts';
 
 function refusalOf(value: unknown): { code: string; path: string | undefined } {
   try {
-    requireStorableInput(value);
+    requireInputStorableInPostgres(value);
   } catch (error) {
     if (error instanceof AppError) return { code: error.code, path: error.errors?.[0]?.path };
     throw error;
@@ -12,10 +12,10 @@ function refusalOf(value: unknown): { code: string; path: string | undefined } {
   throw new Error('The value is sound.');
 }
 
-describe('requireStorableInput', () => {
+describe('requireInputStorableInPostgres', () => {
   it('returns a valid value', () => {
     const value = { name: 'Ada', tags: ['a', 'ß', '😀'], nested: { deep: [null, 1, true] } };
-    expect(requireStorableInput(value)).equal(value);
+    expect(requireInputStorableInPostgres(value)).equal(value);
   });
 
   it('rejects text that Postgres cannot store, and names its field', () => {
@@ -26,7 +26,7 @@ describe('requireStorableInput', () => {
 
   it('rejects a body nested deeper than 64 levels without a stack overflow', () => {
     const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
-    expect(() => requireStorableInput(nested(65))).not.throw();
+    expect(() => requireInputStorableInPostgres(nested(65))).not.throw();
     expect(refusalOf(nested(66)).code).equal('malformed_request');
     expect(refusalOf(nested(500_000)).code).equal('malformed_request');
   });

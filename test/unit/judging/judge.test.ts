@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { combineVerdictsOfBothOrders } from '#src/domain/judging/comparison.ts';
 import {
-  type JudgeCallMaterial,
+  type JudgeCallInput,
   type JudgedReplyText,
   type ReplyOrder,
   replyOrders,
@@ -34,7 +34,7 @@ function judgeThat(say: SaidByJudge, limits: { window?: number; budget?: number 
     answerTimeoutMs: async () => 5_000,
   };
   const judge = createEvaluationJudge({ chatModel, models, counter, nonceKey: Buffer.alloc(32, 7) });
-  return { requests: chatModel.requests, ask: (task: JudgeCallMaterial) => judge(task, { model: 'm', signal }) };
+  return { requests: chatModel.requests, ask: (task: JudgeCallInput) => judge(task, { model: 'm', signal }) };
 }
 
 const promptOf = ({ messages }: ModelRequest) => messages.map(({ content }) => content).join('\n');

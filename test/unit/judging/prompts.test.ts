@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { type JudgeCallMaterial, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
+import { type JudgeCallInput, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
 import { fitTextsForJudge, removeMiddleOfText, textsForJudge } from '#src/domain/judging/material.ts';
-import { judgeMessages, judgeVerdictSchema } from '#src/domain/judging/verdict.ts';
+import { buildJudgeMessages, judgeVerdictSchema } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
 
 const nonce = '0123456789abcdef';
 const counter = createTokenCounter();
 
-function promptOf(task: JudgeCallMaterial): string {
-  return judgeMessages(task, textsForJudge(task), nonce)
+function promptOf(task: JudgeCallInput): string {
+  return buildJudgeMessages(task, textsForJudge(task), nonce)
     .map(({ content }) => content)
     .join('\n');
 }
@@ -95,7 +95,7 @@ describe('long texts', () => {
 });
 
 describe('the cache key of a verdict', () => {
-  const keyOf = (task: JudgeCallMaterial, model = 'm') => verdictCacheKeyText(task, model);
+  const keyOf = (task: JudgeCallInput, model = 'm') => verdictCacheKeyText(task, model);
 
   it('changes with everything that the verdict depends on', () => {
     const base = anchoredTask({ expected: 'x' });

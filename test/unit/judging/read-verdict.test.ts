@@ -1,19 +1,19 @@
 import { expect } from 'chai';
-import type { JudgeCallMaterial } from '#src/domain/judging/judgement.ts';
-import { applyScoringRules, axesOfPromptScores, axesOfReply } from '#src/domain/judging/rubric.ts';
+import type { JudgeCallInput } from '#src/domain/judging/judgement.ts';
+import { applyScoringRules, axesOfPromptScores, gradedAxesOfReply } from '#src/domain/judging/rubric.ts';
 import { parseJudgeVerdict } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
 
 const rationale = 'It answers the question.';
 const verdict = { rationale, weakness: 'It names no date.', severity: 'structural', score: 3 };
-const plain = axesOfReply(false).map((axis) => ({ axis, rationale, score: 4 }));
+const plain = gradedAxesOfReply(false).map((axis) => ({ axis, rationale, score: 4 }));
 
-function judgementOf(task: JudgeCallMaterial, said: unknown) {
+function judgementOf(task: JudgeCallInput, said: unknown) {
   const reading = parseJudgeVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
   return 'judgement' in reading ? reading.judgement : null;
 }
 
-function problemOf(task: JudgeCallMaterial, said: unknown): string | null {
+function problemOf(task: JudgeCallInput, said: unknown): string | null {
   const reading = parseJudgeVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
   return 'problem' in reading ? reading.problem : null;
 }

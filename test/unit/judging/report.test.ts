@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { DOMParser } from 'linkedom';
 import { marked } from 'marked';
 import { toEvalScores } from '#src/domain/judging/eval-scores.ts';
-import { evaluationResult } from '#src/domain/judging/outcome.ts';
+import { buildEvaluationResult } from '#src/domain/judging/outcome.ts';
 import { axesOfPromptScores, axesOfReplyScores, rubricOfAxis } from '#src/domain/judging/rubric.ts';
 import { buildEvaluationReport, type EvaluationReport } from '#src/modules/evaluations/report.ts';
 import { renderEvaluationReportFile } from '#src/modules/evaluations/report-formats.ts';
@@ -25,7 +25,7 @@ function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorM
     responseScores: axesOfReplyScores.slice(0, 4).map((each) => axis(each, responseAverage)),
     responseAverage,
   }));
-  const result = evaluationResult(
+  const result = buildEvaluationResult(
     axesOfPromptScores.map((each) => axis(each, 3)),
     cases,
   );

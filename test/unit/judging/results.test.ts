@@ -4,7 +4,7 @@ import {
   type ComparedTestCase,
   combineVerdictsOfBothOrders,
   compareScoresByAxis,
-  comparisonStatistics,
+  computeComparisonStatistics,
   isWinnerExplainedByLength,
   summarizeComparisons,
   type WinningSide,
@@ -17,7 +17,12 @@ import {
   judgeCallsOfReplyPair,
   type WinningReply,
 } from '#src/domain/judging/judgement.ts';
-import { evaluationResult, failedJudgeCalls, promptAxisScores, testCaseResult } from '#src/domain/judging/outcome.ts';
+import {
+  buildEvaluationResult,
+  buildTestCaseResult,
+  computePromptAxisScores,
+  listFailedJudgeCalls,
+} from '#src/domain/judging/outcome.ts';
 import { axesOfPromptScores, axesOfReplyScores } from '#src/domain/judging/rubric.ts';
 
 const rationale = 'So it is.';
@@ -38,7 +43,7 @@ function anchored(scores: readonly number[], caseIndex = 0): JudgeCallOutcome[] 
 
 describe('results of an evaluation', () => {
   it('are the mean of the samples, with the texts of the nearest sample', () => {
-    const result = testCaseResult(answered, anchored([1, 3, 3]));
+    const result = buildTestCaseResult(answered, anchored([1, 3, 3]));
     expect(result?.responseScores).length(4);
     expect(result?.responseScores[0]).deep.equal({
       ...{ axis: 'adherence', label: 'Follows persona & constraints', score: 2.33, sd: 1.15 },
@@ -51,7 +56,7 @@ describe('results of an evaluation', () => {
     const scores = axesOfPromptScores.map((axis, index) => ({ axis, rationale, score: index % 6 }));
     const [unit] = judgeCallsOfPrompt('plain');
     if (unit === undefined) throw new Error('no unit');
-    const shown = promptAxisScores([{ unit, judgement: { mode: 'plain', scores } }]);
+    const shown = computePromptAxisScores([{ unit, judgement: { mode: 'plain', scores } }]);
     expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(
       axesOfPromptScores.map((axis, index) => [axis, index]),
     );
@@ -66,31 +71,33 @@ describe('results of an evaluation', () => {
       outcomes.map((outcome, index) =>
         index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome,
       );
-    expect(testCaseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
-    expect(testCaseResult(answered, without(3))).equal(null);
-    expect(failedJudgeCalls(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
+    expect(buildTestCaseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
+    expect(buildTestCaseResult(answered, without(3))).equal(null);
+    expect(listFailedJudgeCalls(without(1))).deep.equal([
+      { unit: 'case 1/adherence#1', code: 'judge_response_invalid' },
+    ]);
   });
 
   it('weight prompt and replies equally, and the prompt alone without cases', () => {
-    const prompt = promptAxisScores([]);
-    expect(evaluationResult(prompt, [])).include({ promptAverage: 0, responseAverage: 0, overallAverage: 0 });
+    const prompt = computePromptAxisScores([]);
+    expect(buildEvaluationResult(prompt, [])).include({ promptAverage: 0, responseAverage: 0, overallAverage: 0 });
     const one = { axis: 'role_clarity' as const, label: 'l', score: 5, rationale, weakness: '' };
-    expect(evaluationResult([one], [])).include({ promptAverage: 5, responseAverage: 0, overallAverage: 5 });
+    expect(buildEvaluationResult([one], [])).include({ promptAverage: 5, responseAverage: 0, overallAverage: 5 });
     const cases = [
       [1, 1, 1],
       [2, 2, 3],
-    ].flatMap((scores) => testCaseResult(answered, anchored(scores)) ?? []);
-    expect(evaluationResult([one], cases)).include({ responseAverage: 1.67, overallAverage: 3.34 });
-    expect(evaluationResult([], cases)).include({ promptAverage: 0, responseAverage: 1.67, overallAverage: 1.67 });
+    ].flatMap((scores) => buildTestCaseResult(answered, anchored(scores)) ?? []);
+    expect(buildEvaluationResult([one], cases)).include({ responseAverage: 1.67, overallAverage: 3.34 });
+    expect(buildEvaluationResult([], cases)).include({ promptAverage: 0, responseAverage: 1.67, overallAverage: 1.67 });
   });
 
   it('can be recomputed exactly from the rounded scores', () => {
     const score = fc.integer({ min: 0, max: 5 });
     fc.assert(
       fc.property(fc.array(fc.tuple(score, score, score), { minLength: 1, maxLength: 20 }), (samples) => {
-        const cases = samples.flatMap((scores) => testCaseResult(answered, anchored(scores)) ?? []);
-        const result = evaluationResult([], cases);
-        const again = evaluationResult(result.promptScores, result.cases);
+        const cases = samples.flatMap((scores) => buildTestCaseResult(answered, anchored(scores)) ?? []);
+        const result = buildEvaluationResult([], cases);
+        const again = buildEvaluationResult(result.promptScores, result.cases);
         expect(again).deep.equal(result);
         expect(result.responseAverage).within(0, 5);
       }),
@@ -154,12 +161,12 @@ describe('a comparison', () => {
   it('counts wins over cases and axes', () => {
     const cases = [compared(['version', 'version', 'tie', 'baseline']), compared(['tie', 'tie', 'tie', 'baseline'])];
     expect(summarizeComparisons(cases)).deep.equal({ versionWins: 2, baselineWins: 2, ties: 4 });
-    expect(comparisonStatistics(cases)).deep.include({ caseWins: { versionWins: 1, baselineWins: 1, ties: 0 } });
+    expect(computeComparisonStatistics(cases)).deep.include({ caseWins: { versionWins: 1, baselineWins: 1, ties: 0 } });
   });
 
   it('says when the result is not significant', () => {
     const conclusion = (count: number, losses = 0) =>
-      comparisonStatistics([
+      computeComparisonStatistics([
         ...Array.from({ length: count }, () => compared(['version'])),
         ...Array.from({ length: losses }, () => compared(['baseline'])),
       ]).conclusion;
@@ -172,8 +179,13 @@ describe('a comparison', () => {
 
   it('reports the flip rate and the length ratio', () => {
     const cases = [compared(['tie', 'tie'], [30, 20], true), compared(['version', 'tie'], [30, 20])];
-    expect(comparisonStatistics(cases)).include({ flipRate: 0.5, lengthRatio: 1.5 });
-    expect(comparisonStatistics([])).include({ flipRate: 0, lengthRatio: null, pValue: 1, lengthConfounded: false });
+    expect(computeComparisonStatistics(cases)).include({ flipRate: 0.5, lengthRatio: 1.5 });
+    expect(computeComparisonStatistics([])).include({
+      flipRate: 0,
+      lengthRatio: null,
+      pValue: 1,
+      lengthConfounded: false,
+    });
   });
 
   it('warns if the longer side wins', () => {
@@ -193,7 +205,7 @@ describe('stored scores', () => {
     ...{ failedUnits: [], finishedAt: new Date('2026-11-22T10:00:00Z'), parent: null },
   };
   const resultOf = (...averages: number[]) =>
-    evaluationResult(
+    buildEvaluationResult(
       [],
       averages.map((responseAverage, index) => ({
         ...{ ...answered, input: `q${index}`, generatedResponse: 'r'.repeat(10 * responseAverage) },

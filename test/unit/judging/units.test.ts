@@ -10,8 +10,8 @@ import {
 } from '#src/domain/judging/judgement.ts';
 import {
   axesOfPromptScores,
-  axesOfReply,
   axesOfReplyScores,
+  gradedAxesOfReply,
   isReferenceAnswer,
   rubricOfAxis,
   selectJudgeRubric,
@@ -29,8 +29,8 @@ describe('axes of judging', () => {
   });
 
   it('include accuracy only with a reference that is not blank', () => {
-    expect(axesOfReply(true)).include('accuracy').length(5);
-    expect(axesOfReply(false)).deep.equal(['adherence', 'relevance', 'completeness', 'clarity']);
+    expect(gradedAxesOfReply(true)).include('accuracy').length(5);
+    expect(gradedAxesOfReply(false)).deep.equal(['adherence', 'relevance', 'completeness', 'clarity']);
     expect(['', ' \n', null, undefined, 'x'].map(isReferenceAnswer)).deep.equal([false, false, false, false, true]);
   });
 });
