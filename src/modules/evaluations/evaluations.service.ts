@@ -122,7 +122,7 @@ export function createEvaluationsService(deps: {
         const status = job.status === 'queued' ? 'queued' : 'running';
         const advice = 'Repeat the request later: stored verdicts are reused.';
         throw appError('eval_timeout', {
-          detail: `The evaluation job ${id} is still ${status}. ${advice}${lastError}`,
+          detail: `The evaluation ${id} is still ${status}. ${advice}${lastError}`,
         });
       }
     }
