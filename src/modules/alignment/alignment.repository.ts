@@ -239,7 +239,7 @@ export function createAlignmentRepository(db: Knex) {
       );
     },
 
-    /** Lists chats with unscored rounds and no open job, longest waiting first. Cancelled jobs stay cancelled. */
+    /** Lists chats with unscored rounds and no open job, longest waiting first. Omits cancelled jobs. */
     listOverdue(limit: number) {
       return queryRows(
         db,

@@ -43,7 +43,7 @@ const maxToolCalls = 6;
  * how many calls were dropped.
  */
 const callsPerTurn = maxToolCalls + 2;
-/** Text up to this length before a tool call only announces it and is dropped; longer text belongs to the answer. */
+/** Text up to this length before a tool call only announces the call and is dropped; longer text is answer. */
 const announcementCharacters = 160;
 const minTokensForCalls = 200;
 const minResultTokens = 150;

@@ -75,7 +75,7 @@ export function readDocxHeadingLevel(properties: XmlElement | undefined): number
   return Number(value) < bodyTextOutlineLevel ? Number(value) + 1 : null;
 }
 
-/** List and level of paragraph properties: null removes the paragraph from its style's list; undefined is not set. */
+/** List and level of paragraph properties: null removes the paragraph from its style's list; undefined: not set. */
 export function readDocxListPosition(properties: XmlElement | undefined): ListPosition | null | undefined {
   const numbering = childXmlElementAtPath(properties, 'w:numPr');
   const listId = childXmlElementAtPath(numbering, 'w:numId')?.attributes['w:val'];
