@@ -22,7 +22,8 @@ export const chatToScoreRowShape = defineRowShape({
   chatId: uuidColumn(),
   agentId: uuidColumn(),
   /**
-   * When an operator requested to rescore rounds that were scored by another scorer version; null without a request.
+   * Time at which an operator requested that the chat's rounds be scored again by the current scorer version; null
+   * without a request.
    */
   rescoringWantedAt: ChatModel.columns.rescoringWantedAt,
   rescoredTo: ChatModel.columns.rescoredTo,

@@ -94,7 +94,10 @@ export function createAlignmentRepository(db: Knex) {
       await ChatModel.table(db).where({ orgId, id: chatId }).forUpdate().first('id');
     },
 
-    /** Returns false, storing nothing, if the round has scores or an older round, on which they depend, has none. */
+    /**
+     * Stores the scores of a round. Returns false, and stores nothing, if the round has scores already or an older
+     * round, on which they depend, has none.
+     */
     async storeScore({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<boolean> {
       const updated = await RoundModel.query(db)
         .where({ orgId, chatId, round, status: 'complete', scoredAt: null })
@@ -127,7 +130,10 @@ export function createAlignmentRepository(db: Knex) {
       return queryRows(db, storedRoundTextsRowShape, query);
     },
 
-    /** Lists scored rounds in order. Refusals without a score, from older scorer versions, get 1. */
+    /**
+     * Lists scored rounds in order. A round that older scorer versions stored as a refusal without a score gets the
+     * score 1.
+     */
     listScores({ orgId, chatId }: ChatKey) {
       const query = RoundModel.table(db)
         .where({ orgId, chatId })

@@ -97,7 +97,8 @@ export function createAlignmentService(deps: {
     async recordSuccess(input: ScoreAlignmentInput): Promise<void> {
       await db.transaction(async (trx) => {
         const chat = createAlignmentRepository(trx);
-        // Rounds are completed under the same lock, so no round is completed between this check and the end of the job.
+        // Completing a round takes the same lock on the chat, so no round is completed between this check and the end
+        // of the job.
         await chat.lockChat(input);
         if (await chat.hasUnscored(input)) return;
         const done = (await chat.findNewestScored(input)) ?? 0;

@@ -10,7 +10,10 @@ import { AppError, appError } from '#src/errors.ts';
 import type { ChatModel, Embedder } from '#src/ports/models.ts';
 import type { ChatToScore, PreviousRound, RoundMeasurement, StoredRoundTexts } from './alignment.model.ts';
 
-/** Agents whose anchor vectors are cached, a few hundred each. Loading costs one call of the embedder. */
+/**
+ * Maximum number of agents whose anchor word vectors are cached, some hundred vectors for each. Loading them costs one
+ * call of the embedder.
+ */
 const maxCachedAgents = 200;
 
 type AgentAnchors = (
@@ -26,7 +29,10 @@ function wordAnchors(anchorWords: Record<string, number>, analyze: TextAnalyzer)
   }));
 }
 
-/** Anchors of an agent never change after its publication, so each process embeds and caches them once. */
+/**
+ * The anchor words of an agent never change after its publication, so each process embeds them once and keeps the
+ * vectors.
+ */
 function createAgentAnchors(deps: { embedder: Embedder; analyze: TextAnalyzer }): AgentAnchors {
   const { embedder, analyze } = deps;
   const cache = new Map<string, StemmedAnchorWord[]>();
@@ -45,7 +51,10 @@ function createAgentAnchors(deps: { embedder: Embedder; analyze: TextAnalyzer })
   };
 }
 
-/** `byWords`: embedder failures that lead to scoring by words alone: all, lasting ones, or only a rejected text. */
+/**
+ * Which failures of the embedder lead to scoring by words alone (`byWords`): all, only lasting ones, or only a rejected
+ * text.
+ */
 type MeasureOptions = { byWords: 'always' | 'unless_transient' | 'if_rejected'; signal: AbortSignal };
 
 export type RoundMeasurer = {

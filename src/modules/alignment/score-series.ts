@@ -140,7 +140,7 @@ export async function rescoreOutdatedRoundsOfChat(
   return db.transaction(async (trx) => {
     const stored = createAlignmentRepository(trx);
     await stored.lockChat(chat);
-    // If another worker rescored these rounds meanwhile, `rescoredTo` has changed.
+    // If another worker rescored these rounds meanwhile, `rescoredTo` has changed and this worker stores nothing.
     if ((await stored.findChat(chat))?.rescoredTo !== chat.rescoredTo) return undefined;
     const scores = await stored.listScores(chat);
     const refolded = recomputeRoundScores(scores, byRound, streakThresholdsOfChat(chat));
@@ -179,7 +179,7 @@ async function measureOutdated(
 /** Marks rounds for another measurement, because rescoring changed whether the round before is a refusal. */
 const misreadVersion = 'misread';
 
-/** Returns the rounds whose previous round has become a refusal or is no longer one. */
+/** Returns the rounds that follow a round that has become a refusal, or is no longer one, by the rescoring. */
 function misreadRounds(
   scores: readonly StoredRoundScore[],
   refolded: readonly StoredRoundScore[],

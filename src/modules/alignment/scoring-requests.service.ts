@@ -11,7 +11,10 @@ const rescoredAtOnce = 20;
 
 export type ChatScoringQueueService = ReturnType<typeof createChatScoringQueueService>;
 
-/** Queues chats for `scoreAlignment`. It reads unscored rounds, so lost or repeated signals do no harm. */
+/**
+ * Queues chats for the workflow `scoreAlignment`. The workflow reads unscored rounds from the database, so lost or
+ * repeated signals do no harm.
+ */
 export function createChatScoringQueueService(deps: {
   db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'enqueueAll' | 'dispatch'>;
@@ -64,7 +67,7 @@ export function createChatScoringQueueService(deps: {
     },
 
     async requestRescoring(orgId: string | null): Promise<number> {
-      // Chats are marked in batches, because new messages wait while their chat is locked.
+      // Chats are marked for rescoring in batches, because new messages of a chat wait while its row is locked.
       let after: string | undefined = NIL;
       while (after !== undefined) after = await repository.markForRescoring(orgId, scorerVersion, after);
       return repository.countRescoring(orgId);

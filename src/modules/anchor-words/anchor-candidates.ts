@@ -65,7 +65,10 @@ const maxProposals = 80;
 /** Maximum phrases of the persona that count as topics, in addition to the agent's tags and chosen words. */
 const maxPersonaTopics = 12;
 const maxChosenTopics = 12;
-/** English words considered: those nearest to all topics' centroid. The best `listedWords` become candidates. */
+/**
+ * Number of English words that are considered as candidates: those nearest to the centroid of all topics. The best
+ * `listedWords` become candidates.
+ */
 const nearWords = 1_500;
 const listedWords = 120;
 

@@ -12,7 +12,8 @@ import { type AnchorWordCandidateRanker, proposeAnchorWords } from './anchor-can
 /** Timeout of the chat model: short, because the user waits and candidates also come from other sources. */
 const proposalTimeoutMs = 20_000;
 /**
- * Number of passages whose phrases become anchor word candidates; lower-ranked passages are too far from the topic.
+ * Number of found passages whose phrases become anchor word candidates; passages of lower rank are too far from the
+ * topic.
  */
 const passageCount = 12;
 const queryCharacters = 1_000;

@@ -29,7 +29,8 @@ export type AuditEntry = Omit<AuditEntryRow, 'id' | 'at' | 'detail' | 'requestId
 };
 
 /**
- * Filter of audit entries; all given fields must match. `userId` matches the actor or the target, `action` is a prefix.
+ * Filter of audit entries; an entry must match all given fields. `userId` matches the actor or the target; `action`
+ * matches the beginning of the action.
  */
 export type AuditFilter = {
   orgId?: string | undefined;

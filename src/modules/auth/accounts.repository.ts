@@ -91,7 +91,7 @@ export function createAccountsRepository(db: Knex) {
       return queryFirstRow(db, actor, caller);
     },
 
-    /** Returns those of the sessions that have not ended and whose users are not disabled. */
+    /** Returns the ids of sessions that have not ended and whose users are not disabled. */
     async listActiveSessions(sessionIds: readonly string[]): Promise<string[]> {
       const open = existing()
         .join('refresh_token_families as f', 'f.user_id', 'u.id')
@@ -104,7 +104,8 @@ export function createAccountsRepository(db: Knex) {
 
     async lockPassword(userId: string, hash: string | null): Promise<boolean> {
       const user = UserModel.table(db).where({ id: userId, passwordHash: hash }).whereNull('deletedAt');
-      // An exclusive lock, not a shared one, because the same transaction may change the row later.
+      // Takes an exclusive lock on the user's row, not a shared one, because the same transaction may change the row
+      // later.
       const row = await user.forNoKeyUpdate().first('id');
       return row !== undefined;
     },
@@ -168,7 +169,10 @@ export function createIdentitiesRepository(db: Knex) {
       return row !== undefined;
     },
 
-    /** Returns false if the identity is linked already, or the user has another identity of the issuer. */
+    /**
+     * Links an identity to a user. Returns false if the identity is linked already, or the user has another identity of
+     * the same issuer.
+     */
     async insert({ issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
       const inserted = await UserIdentityModel.table(db)
         .insert({ issuer, subject, userId })

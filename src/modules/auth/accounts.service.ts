@@ -50,7 +50,9 @@ export function createAccountsService(deps: {
       return account;
     },
 
-    /** Reads the user's rights in the transaction; undefined if the account is disabled or deleted. */
+    /**
+     * Reads the current rights of a user in the given transaction; undefined if the account is disabled or deleted.
+     */
     findActor(trx: Knex, userId: string): Promise<Actor | undefined> {
       return createAccountsRepository(trx).findActor(userId);
     },

@@ -93,7 +93,7 @@ export type Account = SqlRow<typeof accountRowShape>;
 export type NewUser = {
   userId: string;
   email: string;
-  /** Null if the user has no password and signs in with the identity provider only. */
+  /** Hash of the user's password; null for a user who signs in with the identity provider only. */
   passwordHash: string | null;
   firstName: string | null;
   lastName: string | null;

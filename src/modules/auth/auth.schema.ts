@@ -158,7 +158,7 @@ const nameClaim = optionalNameField.catch(undefined);
 export const identityClaims = z
   .object({
     email: emailField.optional().catch(undefined),
-    // Some providers send `email_verified` as a string.
+    // Accepts `email_verified` as a string too, because some identity providers send it so.
     email_verified: z
       .literal([true, 'true'])
       .transform(() => true)

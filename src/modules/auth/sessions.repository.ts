@@ -14,7 +14,10 @@ import {
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 
-/** An open session (`isOpen`) can be refreshed; in one that is cut off (`isCutOff`) no access token works. */
+/**
+ * `isOpen` is true for a session whose refresh token works; `isCutOff` is true for a session whose access tokens no
+ * longer work.
+ */
 const session = defineRowShape({
   sessionId: uuidColumn(),
   userId: uuidColumn(),
@@ -172,7 +175,10 @@ export function createSessionsRepository(db: Knex) {
       return queryRows(db, sessionOfUser, sessions);
     },
 
-    /** Ends sessions: all, only `sessionId`, or all but `except`. Returns ids of those not cut off before. */
+    /**
+     * Ends sessions of a user: all, only `sessionId`, or all but `except`. Returns the ids of sessions whose access
+     * tokens worked until now.
+     */
     async endOf(userId: string, which: { sessionId: string | null; except?: string }): Promise<string[]> {
       const { sessionId, except } = which;
       const theirs = RefreshTokenFamilyModel.table(db).where({ userId, ...(sessionId !== null && { id: sessionId }) });
@@ -194,7 +200,9 @@ export function createSessionsRepository(db: Knex) {
         .patch({ ...revoked, ...cutOff });
     },
 
-    /** Ends all sessions of users. The session `spared` only loses its refresh tokens, not its access token. */
+    /**
+     * Ends all sessions of the users. The session `spared` keeps its access token and loses only its refresh tokens.
+     */
     async endAll(userIds: readonly string[], spared: string | null): Promise<void> {
       const theirs = () => RefreshTokenFamilyModel.query(db).whereIn('userId', [...userIds]);
       await theirs().whereNull('revokedAt').patch(revoked);

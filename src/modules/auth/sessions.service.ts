@@ -11,7 +11,9 @@ import { createSessionsRepository, hashNetwork, type OpenSession, type UserSessi
 const tokenBytes = 32;
 const absoluteDays = 30;
 const idleDays = 7;
-/** Refresh tokens may be repeated this long: a client that lost the response repeats it at once. */
+/**
+ * Time in which a used refresh token is accepted once more: a client that lost the response sends it again at once.
+ */
 const reuseGraceSeconds = 10;
 const maxUserAgentLength = 300;
 
@@ -88,7 +90,7 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
         await audit.record(trx, { ...entry, action: 'session.reuse_detected' });
         return 'reused';
       });
-      // Errors are thrown after the transaction, because the revocation of a session has to be committed.
+      // Errors are thrown after the transaction has ended, because the revocation of the session has to be committed.
       if (outcome === 'disabled') throw appError('account_disabled');
       if (outcome === 'invalid')
         throw appError('refresh_invalid', {

@@ -40,7 +40,10 @@ export function createSsoService(deps: SsoServiceDeps) {
     throw appError('provider_not_configured', { detail: 'This deployment has no identity provider.' });
   }
 
-  /** Keeps the URI unchanged, because the provider requires the same text in authorization and token request. */
+  /**
+   * Keeps the redirect URI exactly as it was sent, because the provider requires the same text in the authorization
+   * request and the token request.
+   */
   function allowedRedirect(address: string | undefined): string {
     const { redirectUri, redirectOrigins } = configured();
     if (address === undefined || address === redirectUri) return redirectUri;

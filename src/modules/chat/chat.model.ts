@@ -157,7 +157,10 @@ export type ToolCallRecord = {
   errorCode: string | null;
   startedAt: string;
   durationMs: number;
-  /** Beginning of the tool's result. Of passages only count and document ids, which not all readers may read. */
+  /**
+   * Beginning of the tool's result, for readers of the chat. Passages appear only as a count and document ids, because
+   * some readers may not read the documents.
+   */
   resultPreview: string;
   /** Length of the whole result, even if the model received a truncated one. */
   resultCharacters: number;
@@ -180,10 +183,16 @@ export type NumberedRoundEvent = RoundEvent & { seq: number };
 
 export const isLastRoundEvent = ({ event }: RoundEvent): boolean => event !== 'token';
 
-/** Sequence number before an attempt's first event. Each attempt has ten million, more than any answer needs. */
+/**
+ * Sequence number that precedes an attempt's first event. Each attempt has ten million numbers, more than any answer
+ * needs.
+ */
 export const eventSeqBeforeAttempt = (attempt: number): number => attempt * 10_000_000;
 
-/** Number of an attempt's `error` event: equal in every process, and higher than of its other events. */
+/**
+ * Sequence number of an attempt's `error` event: the same in every process, and higher than that of all other events of
+ * the attempt.
+ */
 export const errorEventSeq = (attempt: number): number => eventSeqBeforeAttempt(attempt + 1);
 
 export type CompletedAnswer = {

@@ -97,7 +97,8 @@ export function createChatRepository(db: Knex) {
       );
       await JobModel.table(db).where({ orgId, chatId: id }).delete();
       await chats().where({ orgId, id }).delete();
-      // Deletes the events after the rounds: events of a deleted round can no longer be stored.
+      // Deletes the stored events only after the rounds, so that no process can store events of a deleted round
+      // afterwards.
       await RoundEventModel.table(db).where({ orgId, chatId: id }).delete();
     },
 
@@ -115,7 +116,7 @@ export function createChatRepository(db: Knex) {
         });
     },
 
-    /** Also returns deleted and unreadable agents; the caller checks `deletedAt` and `acl`. */
+    /** Finds an agent even if it is deleted or the user may not read it; the caller checks `deletedAt` and `acl`. */
     async findAgent(orgId: string, agentId: string): Promise<ChatAgent | undefined> {
       const agent = AgentModel.table(db).where({ orgId, id: agentId }).select(Object.keys(chatAgentRowShape.columns));
       return queryFirstRow(db, chatAgentRowShape, agent);

@@ -203,7 +203,10 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
   };
 }
 
-/** Serializes an event for Server-Sent Events. A client that reconnects sends its `id` as `Last-Event-ID`. */
+/**
+ * Serializes an event for Server-Sent Events. A client that reconnects sends the event's `id` in the header
+ * `Last-Event-ID`.
+ */
 export function toStreamEvent(round: number, event: NumberedRoundEvent): ServerSentEvent {
   const id = `${round}:${event.seq}`;
   switch (event.event) {

@@ -48,7 +48,10 @@ type RoundRun = {
   round: number;
   isNewChat: boolean;
   events(): AsyncIterable<NumberedRoundEvent>;
-  /** Registers the client whose disconnect may cancel the answer; does nothing unless `onDisconnect` is `cancel`. */
+  /**
+   * Registers the client whose disconnect may cancel the answer; does nothing unless the setting `STREAM_ON_DISCONNECT`
+   * is `cancel`.
+   */
   readBy(closed: AbortSignal): void;
   answer: Promise<ChatAnswer>;
 };
@@ -152,7 +155,8 @@ export function createChatService(deps: {
     const { chat, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const lease = keepRoundLease(key, leaseOwner, rounds, logger);
-    // Losing rights stops the answer, because it may already use documents that the user can no longer read.
+    // Stops the answer when the user loses rights, because it may already use documents that the user can no longer
+    // read.
     const onLoss = async () => appError('interrupted', { detail: 'Your rights have changed. Send the message again.' });
     const rights = watchUserRights(actor, { findActor: () => accounts.findActor(actor.userId), onLoss, logger });
     let written: CompletedAnswer;
@@ -200,7 +204,7 @@ export function createChatService(deps: {
     return { code: known.code, detail: known.message };
   }
 
-  /** Makes `drain` wait for background work. The work's failures are handled elsewhere. */
+  /** Makes the shutdown (`drain`) wait for background work, whose failures are handled elsewhere. */
   function trackUntilDone(work: Promise<unknown>): void {
     const settled: Promise<void> = Promise.allSettled([work]).then(() => {
       running.delete(settled);

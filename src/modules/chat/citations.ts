@@ -163,7 +163,10 @@ export function createCitationTracker(deps: {
     let isDown = false;
 
     return {
-      /** Embeds statements. Does nothing after a failure, so that the user does not wait at each citation marker. */
+      /**
+       * Embeds statements of the reply. Does nothing once the embedder has failed, so that the user does not wait for
+       * it at each citation marker.
+       */
       async embed(statements: readonly string[]): Promise<void> {
         const unknown = statements.filter((statement) => statement !== '' && !statementVectors.has(statement));
         const embedded = unknown.slice(0, embeddedStatements - statementVectors.size);

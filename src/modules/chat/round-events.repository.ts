@@ -6,14 +6,14 @@ type StreamCursor = { streamId: string; afterSeq: number };
 
 export type RoundEventBatch = RoundStreamKey & { orgId: string; events: readonly NumberedRoundEvent[] };
 
-/** Events are kept longer than clients take to reconnect. */
+/** Time for which the events of an answer are kept: longer than clients take to reconnect. */
 const KEPT_SECONDS = 60;
 
 export function createRoundEventsRepository(db: Knex) {
   return {
     /**
-     * Stores events; each batch has events of one stream, in order. After an insertion that seemed to fail, a batch may
-     * be inserted again with more events. Skips batches whose round was deleted, reopened, or ended by a process other
+     * Stores batches of events, each of one stream and in order. A batch may be inserted again with more events after
+     * an insertion that seemed to fail. Skips batches whose round was deleted, reopened, or ended by a process other
      * than the writer.
      */
     async insert(batches: readonly RoundEventBatch[]): Promise<void> {

@@ -122,8 +122,8 @@ export function createRoundsRepository(db: Knex) {
     },
 
     /**
-     * Lists streams that may still get events, by stream id: their round is open or ended within the last ten seconds.
-     * `lastSeq` is null if the sequence number of the last event is unknown.
+     * Lists the event streams, by stream id, that may still get events: their round is open or ended within the last
+     * ten seconds. `lastSeq` is null if the sequence number of the last event is unknown.
      */
     async listActive(of: readonly RoundStreamKey[]): Promise<Map<string, ActiveStream>> {
       const found = await queryRows(

@@ -117,7 +117,10 @@ export function createChatRoundOpener(deps: {
     });
   }
 
-  /** Calls the provider and counts tokens. Call it outside of a transaction, which would hold its locks meanwhile. */
+  /**
+   * Checks the message against the model's context window, which may call the provider. Call it outside of a
+   * transaction, whose locks would be held meanwhile.
+   */
   async function refuseTooLong(agent: ChatAgent, question: string): Promise<void> {
     const { agentPrompt: persona, chatModel, maxTokens } = agent;
     const window = await models.contextWindow(chatModel);
@@ -245,7 +248,10 @@ type ReplayedRound = {
   events(until: AbortSignal, actorNow: () => Promise<Actor>): AsyncIterable<NumberedRoundEvent>;
 };
 
-/** Replays the events of an answer by any process; from a minute after its end only the last event. */
+/**
+ * Replays the events of an answer that any process wrote; later than a minute after the end of the answer, only its
+ * last event.
+ */
 export function createRoundEventReplay(deps: {
   db: Knex;
   follower: RoundEventFollower;

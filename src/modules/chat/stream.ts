@@ -164,7 +164,7 @@ export function createRoundEventRecorder(deps: {
 }
 
 const pollEveryMs = 100;
-/** Every tenth poll, a follower records that it is connected, or checks whether its answer has ended. */
+/** Number of polls after which a follower records that it is connected, or checks whether its answer has ended. */
 const pollsPerCheck = 10;
 /** Number of polls that wait for the last events after an answer has ended. */
 const pollsAfterEnd = 5;
@@ -184,11 +184,14 @@ type Follower = {
 
 export type RoundEventFollower = ReturnType<typeof createRoundEventFollower>;
 
-/** Reads stored events of answers by any process: one query, ten times a second, for all followers here. */
+/**
+ * Reads the stored events of answers that other processes write: one query, ten times a second, for all followers in
+ * this process.
+ */
 export function createRoundEventFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
   rounds: Pick<RoundsRepository, 'listActive' | 'recordFollowers'>;
-  /** Set if answers without readers are cancelled: followers then record in the database that they read. */
+  /** Set if the deployment cancels answers without readers: followers then record in the database that they read. */
   recordsFollowers: boolean;
   logger: Pick<Logger, 'warn'>;
 }) {
@@ -314,7 +317,7 @@ export function watchAnswerReaders(
   return {
     signal: abandoned.signal,
     readBy(closed) {
-      // `stop` rejects the pending delay of the check for readers, which is no failure.
+      // Calling `stop` rejects the pending delay of the check for readers; that rejection is no failure.
       const onClosed = () => void abortWhenUnread().catch(() => undefined);
       if (closed.aborted) onClosed();
       else closed.addEventListener('abort', onClosed, { once: true, signal: stopped.signal });
@@ -351,7 +354,7 @@ export function watchUserRights(
 
   const timer = setInterval(() => {
     check().catch((error: unknown) => {
-      // The session has expired; the HTTP layer closes the response itself.
+      // Does nothing for an expired session, because the HTTP layer closes the response itself.
       if (error instanceof AppError) return;
       logger.warn({ err: error }, 'checking the rights of a user failed');
     });

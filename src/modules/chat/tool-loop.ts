@@ -43,12 +43,18 @@ const maxToolCalls = 6;
  * how many calls were dropped.
  */
 const callsPerTurn = maxToolCalls + 2;
-/** Text up to this length before a tool call only announces the call and is dropped; longer text is answer. */
+/**
+ * Maximum length of a text before a tool call that only announces the call and is dropped; a longer text is part of the
+ * answer.
+ */
 const announcementCharacters = 160;
 const minTokensForCalls = 200;
 const minResultTokens = 150;
 const defaultTimeoutMs = 15_000;
-/** Minimum length of argument parts that are checked; shorter parts are common words and no sign of copied text. */
+/**
+ * Minimum length of the parts of an argument that are compared with untrusted texts; shorter parts are common words and
+ * no sign of copied text.
+ */
 const minCheckedCharacters = 8;
 
 const answerNow = 'No function can be called any more. Answer now, in words, with what there is.';
@@ -165,7 +171,9 @@ function createTurnText(onText: (text: string) => void) {
   let hasText = false;
 
   return {
-    /** Buffers the first characters of a model turn. They are dropped if no more text and no `end` follow. */
+    /**
+     * Buffers the first characters of a model turn, and drops them if the turn then calls a tool without more text.
+     */
     startTurn(heldCharacters: number) {
       let held: string | null = '';
       let isParagraph = hasText;
@@ -197,7 +205,10 @@ function addUsage(sum: ModelUsage, more: ModelUsage): void {
 }
 
 type NamedCall = ModelToolCall & { id: string };
-/** `number` counts the tool calls of the round; `leftOut` is the number of calls that were dropped after this one. */
+/**
+ * Position of a tool call. `number` counts the tool calls of the round; `leftOut` is the number of calls of the turn
+ * that were dropped after this one.
+ */
 type CallPosition = { number: number; hasRoom: boolean; leftOut: number };
 type AdmittedCall = { offered: RunnableTool; args: ToolArguments; key: string };
 type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPreview' | 'resultCharacters'> };

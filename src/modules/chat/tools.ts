@@ -19,7 +19,10 @@ import type { ToolCallContext, ToolExecutor } from '#src/ports/tools.ts';
 import { type Chat, type ChatAgent, retrievalSettings } from './chat.model.ts';
 import type { ReplyCitations } from './citations.ts';
 
-/** Citable passages. `note` describes the first of them for the model, given their citation numbers. */
+/**
+ * Passages found by a tool, which a reply may cite. `note` writes a note about them for the model from their citation
+ * numbers.
+ */
 export type FoundPassages = { chunks: RetrievedChunk[]; note: (numbers: readonly number[]) => string };
 
 export type ToolOutput = string | FoundPassages;
@@ -137,7 +140,10 @@ export function collectStrings(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(collectStrings) : [];
 }
 
-/** Returns a text and, if it is a URL, its path segments and parameters, encoded and decoded, to compare each. */
+/**
+ * Returns the strings of an argument that are compared with untrusted texts: the text itself and, if it is a URL, its
+ * path segments and parameters, encoded and decoded.
+ */
 export function urlAndItsDecodedParts(text: string): string[] {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) return [text];

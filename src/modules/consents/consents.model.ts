@@ -43,5 +43,8 @@ export type OAuthConsentPurpose = 'tools' | 'connectors';
 
 export type PendingOAuthConsent = Omit<SqlRow<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
-/** A finished OAuth consent, whose stored `state` is deleted. If `isFresh` is false, it must be rejected. */
+/**
+ * Data of an OAuth consent that was finished and whose stored `state` was deleted. If `isFresh` is false, the consent
+ * has expired and must be rejected.
+ */
 export type FinishedOAuthConsent = PendingOAuthConsent & { codeVerifier: string; isFresh: boolean };

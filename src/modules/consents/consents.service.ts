@@ -28,7 +28,9 @@ export type OAuthConsentRequest = {
   redirectUri: string;
   scopes: readonly string[];
   siteId?: string;
-  /** `return_to` of the request, not yet validated. If undefined, the callback responds with the consent code. */
+  /**
+   * Value of `return_to` in the request, not yet validated. If undefined, the callback responds with the consent code.
+   */
   returnTo: string | undefined;
 };
 

@@ -9,9 +9,12 @@ import { createCredentialsRepository } from './credentials.repository.ts';
 
 export type { OAuthGrant } from './credentials.model.ts';
 
-/** An access token is refreshed before a call to the provider unless it is still valid for longer than this. */
+/** Remaining validity below which an access token is refreshed before a call to the provider. */
 const FRESH_MS = 120_000;
-/** Access tokens valid for longer are still used while another process refreshes or if the refresh fails. */
+/**
+ * Remaining validity above which an access token is still used while another process refreshes it, or if the refresh
+ * fails.
+ */
 const USABLE_MS = 15_000;
 /** The lease to refresh OAuth tokens must be longer than the timeout of a request to a provider. */
 const LEASE_SECONDS = 15;
@@ -37,7 +40,10 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
   oauth: Pick<OAuthClient, 'refresh'>;
   settingsOf: (row: Row) => OAuthProvider;
   onRefused: (trx: Knex, row: Row, requestId: string) => Promise<void>;
-  /** Called with refreshed OAuth tokens that could not be stored because their row was deleted or replaced. */
+  /**
+   * Receives refreshed OAuth tokens that could not be stored because their row was deleted or replaced; the receiver
+   * revokes them.
+   */
   onUnwanted: (row: Row, grant: OAuthGrant) => Promise<void>;
 }) {
   const { db, table, stored, oauth, settingsOf, onRefused, onUnwanted } = deps;

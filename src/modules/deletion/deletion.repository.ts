@@ -15,7 +15,10 @@ export function createDeletionRepository(db: Knex) {
   });
 
   return {
-    /** Deletes a batch of a document's chunks. Returns their text hashes; null if the document has none left. */
+    /**
+     * Deletes a batch of a document's chunks. Returns the hashes of their texts; null if the document has no chunks
+     * left.
+     */
     deleteChunks(of: DeleteDocumentInput): Promise<Buffer[] | null> {
       return db.transaction((trx) => deleteIndexedChunks(trx, allGenerationsOf(of)));
     },

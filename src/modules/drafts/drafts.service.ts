@@ -130,7 +130,8 @@ export function createDraftsService(deps: {
       const repository = createDraftsRepository(trx);
       const quota = await limits.lock(trx, actor.orgId);
       const draft = await lockOwn(trx, actor, draftId);
-      // A repeated request returns the version of the first one, which `force` would otherwise delete.
+      // A repeated request returns the version that the first request committed, before `force` could delete that
+      // version.
       const made = await repository.findVersion(draft, id);
       if (made !== undefined) return made;
       const chain = await repository.listLinks(draft);

@@ -88,7 +88,7 @@ export const echoStates = [
   'refusal',
 ] as const satisfies readonly EchoState[];
 
-/** Selects chats for statistics; `period` is the period in which a chat started. */
+/** Filter of chats for statistics; `period` is the period in which a chat started. */
 export type LogStatsFilter = { agentId: string | undefined; period: ReportPeriod };
 
 /** `state` is the current state of a chat; all `words` must occur in its title or in one of its rounds. */
@@ -151,7 +151,9 @@ export const trendPointRowShape = defineRowShape({
 });
 export type TrendPoint = SqlRow<typeof trendPointRowShape>;
 
-/** `last`: number of the page's last round, after which the next page begins; null on the last page. */
+/**
+ * A page of rounds. `last` is the number of its last round, after which the next page begins; null on the last page.
+ */
 export type LoggedRoundPage = { items: LoggedRound[]; last: number | null };
 
 type RoundType = 'exchange' | 'refusal' | 'error';

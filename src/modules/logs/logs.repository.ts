@@ -146,21 +146,26 @@ export function createLogsRepository(db: Knex) {
     select newest.* from reach r cross join lateral (
       select l.chat_id, l.started_at from chat_logs l where ${isWithin} ${where} ${orderNewestFirst} limit ${limit}
     ) newest ${orderNewestFirst} limit ${limit}`;
-  /** `offset 0` prevents the planner from using the index of words, which would be searched again for each chat. */
+  /**
+   * `offset 0` prevents Postgres' planner from using the index of words, which it would search again for each chat.
+   */
   const walkWithWords = (where: string) => `
     select w.* from (${walk(where, String(walkedChats))}) w
     cross join lateral (
       select from (select words from log_texts t where t.chat_id = w.chat_id offset 0) t where t.words @@ ${asked} limit 1
     ) found
     ${orderNewestFirst} limit :limit`;
-  /** `offset 0` forces a lookup per match instead of a scan of all logs. */
+  /** `offset 0` makes Postgres look up the log of each match instead of scanning all logs. */
   const allWithWords = (where: string) => `
     select l.chat_id, l.started_at
     from (select distinct chat_id from log_texts where org_id = :orgId and words @@ ${asked}) found
     cross join lateral (select * from chat_logs l where l.chat_id = found.chat_id ${where} offset 0) l
     where exists (select from reach r where ${isWithin})`;
 
-  /** Skips the full-text index if `walk` has read all chats, or the response time would reveal unreadable ones. */
+  /**
+   * Skips the full-text index if `walk` has read all chats: otherwise the response time would tell that unreadable
+   * chats match.
+   */
   const unlessWalked = (where: string) => `
     select * from (${allWithWords(where)}) found
     where (select count(*) from (${walk(where, String(walkedChats))}) walked) = ${walkedChats}`;
@@ -258,7 +263,7 @@ export function createLogsRepository(db: Knex) {
       };
       const chats = (whose: string, { from, until }: ReportPeriod) =>
         [
-          // `offset 0` forces an index lookup for each set of access keys in `reach`, which may be empty.
+          // `offset 0` makes Postgres look up each set of access keys in `reach`, which may be empty, in the index.
           `select one.* from (select * from reach where ${whose}) r cross join lateral (
              select ${ofOneChat} from chat_logs l where ${isWithin} ${ofAgent('l')}`,
           from && `and l.started_at >= ${name(from)}`,
@@ -285,7 +290,10 @@ export function createLogsRepository(db: Knex) {
       );
     },
 
-    /** Lists rounds after round `after`; fewer than `limit` if texts are long, none if the chat is unreadable. */
+    /**
+     * Lists the rounds that follow round `after`; fewer than `limit` if their texts are long, none if the user may not
+     * read the chat.
+     */
     async listRounds(
       actor: Actor,
       chatId: string,

@@ -182,7 +182,10 @@ export function createModelsService(deps: {
       });
     },
 
-    /** Null for an offered model; otherwise `unknown_model`, or `model_unavailable` while the list is not loaded. */
+    /**
+     * Returns null for a model that is offered, otherwise the error: `unknown_model`, or `model_unavailable` while the
+     * provider's list is not loaded.
+     */
     refusalOf,
 
     /** Returns the reranker of a type; null if there is none. Its `model` is null if it needs no name. */

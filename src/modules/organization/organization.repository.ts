@@ -22,7 +22,7 @@ export function createOrganizationRepository(db: Knex) {
     },
 
     async lockTier(orgId: string): Promise<OrganizationTier | undefined> {
-      // FOR NO KEY UPDATE does not block inserts of rows that reference the organization.
+      // Locks the organization with `for no key update`, which does not block inserts of rows that refer to it.
       const row = await organization(orgId).whereNull('deletedAt').forNoKeyUpdate().first('tier');
       return row?.tier;
     },

@@ -15,7 +15,10 @@ const errorOfLimit = {
   evaluationCasesPerDay: 'evaluation_case_limit_reached',
 } as const satisfies Partial<Record<keyof TierLimits, ErrorCode>>;
 
-/** Remaining quota of an organization, whose row is locked: no other transaction can use it until this one ends. */
+/**
+ * Remaining quota of an organization. The organization's row is locked, so no other transaction can use the quota until
+ * this one ends.
+ */
 export type RemainingTierQuota = {
   take(limit: keyof typeof errorOfLimit, used: number, added?: number): void;
 };

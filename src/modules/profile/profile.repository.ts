@@ -81,7 +81,9 @@ type Owner = { orgId: string; userId: string };
 
 export function createAvatarsRepository(db: Knex) {
   return {
-    /** Increments the profile's version for a new avatar, and locks the user's row. False for a deleted user. */
+    /**
+     * Locks the user's row and increments the profile's version for a new avatar. Returns false for a deleted user.
+     */
     async touchUser(userId: string): Promise<boolean> {
       const user = UserModel.query(db).where({ id: userId }).whereNull('deletedAt');
       return (await user.patch({ updatedAt: db.fn.now() })) > 0;

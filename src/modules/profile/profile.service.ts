@@ -46,7 +46,10 @@ const LIMIT_BYTES = 5 * 1024 ** 2;
 /** Concurrent avatar uploads per process. Each holds its image, up to `LIMIT_BYTES`, in memory until it ends. */
 const MAX_UPLOADS = 22;
 const MAX_UPLOADS_PER_ORGANIZATION = 4;
-/** Upload slots for every organization; the rest is for organizations without an avatar upload in progress. */
+/**
+ * Number of upload slots that any organization may take; the other slots are kept for organizations without an avatar
+ * upload in progress.
+ */
 const UNRESERVED_UPLOADS = 16;
 
 export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar: AvatarMaker }) {

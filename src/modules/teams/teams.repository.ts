@@ -36,7 +36,7 @@ export function createTeamsRepository(db: Knex) {
       return rows.map((row) => row.id);
     },
 
-    /** Returns undefined if another team of the organization has the name, ignoring case. */
+    /** Inserts a team. Returns undefined if another team of the organization has the same name, ignoring case. */
     async insert(team: Omit<Team, 'createdAt'>): Promise<Team | undefined> {
       const [row] = await TeamModel.table(db)
         .insert(team)

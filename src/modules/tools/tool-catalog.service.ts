@@ -5,9 +5,14 @@ import type { OAuthProvider } from '#src/ports/identity.ts';
 import { createToolConnectionsRepository, type ToolConnection } from './tool-connections.model.ts';
 
 type ProviderAccess =
-  /** `check` verifies a key. Throws `connection_check_failed` for a rejected one, `provider_unavailable`. */
+  /**
+   * A provider that is connected by an API key. `check` verifies the key: throws `connection_check_failed` for a
+   * rejected key, and `provider_unavailable`.
+   */
   | { kind: 'api_key'; check(apiKey: string): Promise<void> }
-  /** `settings` is null if the deployment has no OAuth client for the provider. */
+  /**
+   * A provider that is connected by OAuth. `settings` is null if the deployment has no OAuth client for the provider.
+   */
   | { kind: 'oauth'; settings: OAuthProvider | null };
 
 export type ToolProviderAccess = Readonly<Record<string, ProviderAccess>>;
