@@ -57,7 +57,10 @@ export function createConnectionsRepository(db: Knex) {
         .patch({ ...withoutUndefinedFields(others), ...fresh, updatedAt: db.fn.now() });
     },
 
-    /** Increments the version, and so invalidates the ETag, if no other column changes or before a provider call. */
+    /**
+     * Increments the version of a connection, so that its ETag changes, before a provider call or when no other column
+     * changes.
+     */
     async incrementVersion({ orgId, id }: Key): Promise<void> {
       await connections().where({ orgId, id }).increment('version');
     },

@@ -20,13 +20,18 @@ import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 
-/** Browsing a folder ends with the provider's page that reaches this number of files, or after MAX_BROWSE_PAGES. */
+/**
+ * Number of files at which browsing a folder requests no further page of the provider; MAX_BROWSE_PAGES limits the
+ * pages.
+ */
 const MAX_BROWSE_FILES = 1_000;
 const MAX_BROWSE_PAGES = 20;
-/** After MIN_SPARSE_PAGES pages, browsing a folder ends early below this average of files per page. */
+/**
+ * Average number of files per page below which browsing a folder ends early, once MIN_SPARSE_PAGES pages were read.
+ */
 const SPARSE_PAGE_FILES = 10;
 const MIN_SPARSE_PAGES = 3;
-/** After this time, browsing a folder requests no further page of the provider. */
+/** Time after which browsing a folder requests no further page of the provider. */
 const BROWSE_MS = 10_000;
 /**
  * The provider's pages are parsed on the main thread. After a browse request, the queue pauses for this multiple of the
@@ -60,7 +65,7 @@ export function createConnectorCredentials(deps: {
     );
   }
 
-  /** Queues a browse request. Returns its result before the pause in which the queue starts no other request. */
+  /** Queues a browse request and returns its result. The pause that follows delays only the next browse request. */
   function queued(orgId: string, request: () => Promise<RemoteFilePage>): Promise<RemoteFilePage> {
     const response = Promise.withResolvers<RemoteFilePage>();
     const task = browseQueue(orgId, async () => {

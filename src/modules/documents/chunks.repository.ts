@@ -13,7 +13,10 @@ import {
 /** Reads chunks of the active generation, the only one that readers see. */
 export function createChunksRepository(db: Knex) {
   return {
-    /** One statement, because between two a new generation could become active, and neither would find chunks. */
+    /**
+     * Reads generation and chunks in one statement: between two statements a new generation could become active, and
+     * the second would find no chunks.
+     */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
       const chunks = whereReadableByActor(ChunkModel.table(db), actor, 'documents')
         .join('documents', {

@@ -76,7 +76,8 @@ export function createDocumentsInFoldersRepository(db: Knex) {
       const link = FolderLinkModel.table(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds]);
-      // `listedAt` of a folder link is null once the deletion of its document has begun.
+      // The column `listedAt` of a folder link becomes null when the deletion of its document begins, which hides the
+      // document from the folder.
       return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
     },
 

@@ -10,7 +10,10 @@ import type { DocumentLink } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 import type { DocumentsService } from './documents.service.ts';
 
-/** Postgres updates the access keys of this many documents well within its statement timeout. */
+/**
+ * Maximum number of documents whose access keys change in one transaction: Postgres updates that many well within its
+ * statement timeout.
+ */
 const MAX_DOCUMENTS_PER_FOLDER_CHANGE = 50_000;
 
 export type DocumentLinksService = ReturnType<typeof createDocumentLinksService>;
@@ -67,7 +70,8 @@ export function createDocumentLinksService(deps: {
      */
     async remove(actor: Actor, documentId: string, folderId: string): Promise<void> {
       await db.transaction(async (trx) => {
-        // The document's row lock serializes concurrent removals, so that they cannot remove its last two folder links.
+        // The lock on the document's row makes concurrent removals take turns, so that they cannot remove its last two
+        // folder links.
         const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
         if (document === undefined) throw appError('document_not_found');
         const links = createDocumentLinksRepository(trx);

@@ -204,8 +204,8 @@ export function createDocumentsRepository(db: Knex) {
         .patch({
           ...{ name, ...original, ragConfig, acl, updatedBy },
           malware: knownMalware(document),
-          // Uses the current time and not `now()`, the start of the transaction: a search asks afterwards which
-          // documents changed while it ran.
+          // `updatedAt` gets the current time and not `now()`, the start of the transaction, because a search asks
+          // afterwards which documents changed while it ran.
           updatedAt: db.raw('clock_timestamp()'),
           pointsOutdatedAt: db.raw(
             `case when active_generation is not null

@@ -63,7 +63,9 @@ type DocumentChange = {
   ingest: boolean;
   isBulk?: boolean;
   expected?: VersionsOfIfMatch;
-  /** Callback in the transaction after the document's row is locked. An error rolls back both changes. */
+  /**
+   * Runs in the transaction that changes the document, after its row is locked. An error of it rolls the change back.
+   */
   alongside?: (trx: Knex) => Promise<void>;
 };
 
@@ -231,7 +233,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
       await originals.scheduleRelease(trx, before);
     }
     if (!ingest) return { before, plan: undefined };
-    // A replaced file is always ingested, even with the same bytes: another file name may mean another format.
+    // A document whose file was replaced is always ingested again, even with the same bytes, because another file name
+    // may mean another format.
     const plan = await (file
       ? generations.open(trx, actor, after, { isBulk })
       : generations.openIfNeeded(trx, actor, after, { isBulk }));

@@ -128,7 +128,10 @@ function toBytes(vector: Float32Array): Buffer {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
 }
 
-/** Copies the bytes: `Float32Array` needs four-byte alignment, which the Postgres driver's buffers may lack. */
+/**
+ * Copies the bytes of a vector, because a `Float32Array` needs an alignment of four bytes, which the Postgres driver's
+ * buffers may lack.
+ */
 function toFloats(bytes: Buffer): Float32Array {
   return new Float32Array(Uint8Array.from(bytes).buffer);
 }

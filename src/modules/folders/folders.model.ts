@@ -31,7 +31,10 @@ export class FolderModel extends tableModel('folders', {
 
 export type FolderSystemRole = 'org_root' | 'team_root' | 'personal_root';
 
-/** `visibility` and `acl` equal the root folder's. `ownerId` is null for folders of teams and organizations. */
+/**
+ * A folder. Its `visibility` and `acl` equal those of its root folder; `ownerId` is null for folders of teams and
+ * organizations.
+ */
 export type Folder = SqlRow<typeof FolderModel>;
 
 export const folderViewRowShape = defineRowShape({ ...FolderModel.columns, entityMissing: booleanColumn() });

@@ -34,7 +34,10 @@ export function createFoldersRepository(db: Knex) {
       .leftJoin('users', 'users.id', 'folders.ownerId')
       .select('folders.*', db.raw('(teams.disabled_at is not null or users.deleted_at is not null) as entity_missing'));
 
-  /** Returns false if another folder of the parent has the name; the caller must then roll back. */
+  /**
+   * Inserts a folder. Returns false if another folder of the same parent has the name; the caller must then roll the
+   * transaction back.
+   */
   async function unlessNameTaken(change: PromiseLike<unknown>): Promise<boolean> {
     try {
       await change;
@@ -171,7 +174,7 @@ export function createFoldersRepository(db: Knex) {
         .patch({ rootId, visibility, ownerId, teamId, acl, updatedAt: db.fn.now() });
     },
 
-    /** Deletes empty folders, all in one statement because child rows have foreign keys to their parents. */
+    /** Deletes empty folders, all in one statement, because subfolders have foreign keys to their parents. */
     async remove(ids: readonly string[]): Promise<void> {
       await FolderModel.query(db)
         .whereIn('id', [...ids])

@@ -169,7 +169,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     for (const name of path) {
       const parentId = folder.id;
       const find = () => folders.findChild(owner, parentId, name);
-      // A concurrent import of another file may create the same folder first.
+      // A concurrent import of another file may create the same folder first; then that folder is used.
       folder =
         (await find()) ??
         (await createOrFindExisting(() => folderChanges.create(owner, uuidv7(), { name, parentId }), find));

@@ -131,7 +131,7 @@ export function createImportStepsService(
         });
       } catch (error) {
         if (!(error instanceof AppError) || !isFileError(error)) throw error;
-        // The owner of the connection may no longer delete the document.
+        // Keeps a document that the owner of the connection may no longer delete.
         await createConnectorDocumentsRepository(db).detach(of, remoteId);
         await runs.addCounts(of, { failed: 1, total: 1 });
       }

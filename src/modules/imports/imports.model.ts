@@ -45,7 +45,7 @@ export class ImportPlaceModel extends tableModel('import_places', {
   id: uuidColumn(),
   orgId: uuidColumn(),
   runId: uuidColumn(),
-  /** Index in the `files` of the import request; 0 for syncs. */
+  /** Position of the file in the field `files` of the import request; 0 for syncs. */
   item: integerColumn(),
   kind: textColumn<'wish' | 'folder' | 'changes'>(),
   remoteId: textColumn().nullable(),

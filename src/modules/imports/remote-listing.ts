@@ -217,7 +217,7 @@ function isUnchanged(
 ): boolean {
   if (run.kind === 'import') return before.document !== null && before.revision === remote.revision;
   if (before.goneAt !== null) return false;
-  // A sync does not import a file again whose document a user has deleted.
+  // Skips a file whose document a user has deleted: a sync does not import it again.
   if (before.document === null) return true;
   return (
     before.revision === remote.revision &&

@@ -240,7 +240,10 @@ export function createConnectorDocumentsRepository(db: Knex) {
 /** Lease for updating a Temporal schedule, longer than the timeout of the call that updates it. */
 const LEASE_SECONDS = 30;
 
-/** `outdated_at` is read as text, because a JavaScript date has no microseconds. */
+/**
+ * Reads `outdated_at` as text, because a JavaScript date has no microseconds and the comparison with the stored value
+ * needs them.
+ */
 const outdatedAt = defineRowShape({ outdatedAt: textColumn() });
 
 /**

@@ -181,7 +181,8 @@ export function createChunkContextsService(deps: {
       if (waiting.length === 0) return { total, left: 0 };
 
       const maxLength = await excerptLength(model, chunks);
-      // The hash of the document delimits it in the prompt, because a document cannot contain its own hash.
+      // The document's hash marks where the document begins and ends in the prompt, because a document cannot contain
+      // its own hash.
       const nonce = sha256(of.body).toString('hex').slice(0, 24);
       const endsAtMs = performance.now() + SLICE_MS;
       let [next, left, hasFailed] = [0, waiting.length, false];
@@ -230,7 +231,10 @@ export function createChunkContextsService(deps: {
     },
   };
 
-  /** Computes the excerpt length for context prompts: one for all, so that neighbouring passages share excerpts. */
+  /**
+   * Computes the length of the document's excerpt in context prompts: one length for all passages, so that neighbouring
+   * passages share excerpts.
+   */
   async function excerptLength(ofModel: string, passages: readonly Passage[]): Promise<number> {
     const window = (await models.find(ofModel))?.contextWindow ?? ASSUMED_WINDOW;
     const largest = passages.reduce((most, { tokenCount }) => Math.max(most, tokenCount), 0);

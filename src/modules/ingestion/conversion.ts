@@ -66,8 +66,8 @@ export function createDocumentConversion(deps: {
           detail: 'The format of the document was not detected before its conversion.',
         });
       const encoding = charsetOfMediaType(mediaType ?? '');
-      // The same bytes in another character encoding are a different text, so the encoding is part of the converter
-      // version.
+      // The version of a text's converter contains the character encoding, because the same bytes in another encoding
+      // are a different text.
       const converterVersion = encoding === undefined ? converter.version : `${converter.version} ${encoding}`;
       const key = { orgId: of.orgId, contentSha256, converterVersion, sourceFormat: format };
 

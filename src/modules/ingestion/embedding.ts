@@ -51,7 +51,7 @@ export function createChunkEmbedding(deps: {
       const { model } = ragConfig.embedding;
       let done = embeddedBefore;
       const showDone = async (count: number) => {
-        // Skips a count below the last one: batches are stored after they are embedded, so the stored count lags
+        // Reports no count below the last one: batches are stored after they are embedded, so the stored count lags
         // behind.
         if (count <= done) return;
         done = count;

@@ -192,8 +192,8 @@ export function createGenerationsRepository(db: Knex) {
         .where({ generation: of.generation, acl, retrievalSettings })
         .update({
           ...{ activeGeneration: of.generation, activeEmbeddingModel: model },
-          // Uses the current time and not `now()`, the start of the transaction: a search asks afterwards which
-          // documents changed while it ran.
+          // `updatedAt` gets the current time and not `now()`, the start of the transaction, because a search asks
+          // afterwards which documents changed while it ran.
           updatedAt: db.raw('clock_timestamp()'),
         });
       if (activated === 1) await generation(of).update({ activatedAt: db.fn.now() });
@@ -272,7 +272,10 @@ export function createConversionsRepository(db: Knex) {
       return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
-    /** Sets page numbers of new chunks, if a preview found the pages after the chunking had read the body. */
+    /**
+     * Sets the page numbers of new chunks if a preview found the document's pages while the chunks were cut without
+     * them.
+     */
     async assignPageNumbers(orgId: string, conversionId: string): Promise<void> {
       // Waits for a preview that is writing the page map. A preview that starts later numbers these chunks itself.
       await ConversionModel.table(db).where({ orgId, id: conversionId }).forShare().first('id');

@@ -289,7 +289,7 @@ export function createIngestionService(deps: {
     };
   }
 
-  /** Serializes progress updates of concurrent callers, so that an older number never overwrites a newer one. */
+  /** Lets progress updates of concurrent callers take turns, so that an older number never overwrites a newer one. */
   function progressWriter(of: IngestDocumentInput, unit: ProgressUnit) {
     let written: Promise<void> = Promise.resolve();
     return (done: number, total: number | null): Promise<void> => {

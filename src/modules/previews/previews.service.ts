@@ -138,7 +138,10 @@ export function createPreviewsService(deps: {
       return made === undefined ? null : { sizeBytes: made.sizeBytes, reused: false };
     },
 
-    /** Finds where the PDF's pages begin in the converted text. Skips texts with pages, such as slides. */
+    /**
+     * Finds where the pages of the rendered PDF begin in the converted text. Skips formats whose text has pages
+     * already, such as slides.
+     */
     async alignPages(of: PreviewDocumentInput, { signal }: { signal: AbortSignal }): Promise<AlignPagesResult> {
       await startStage(of, 'pages');
       const target = await repository.findTarget(of);

@@ -21,7 +21,7 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createReembeddingRepository } from './reembedding.repository.ts';
 
 const POLL_INTERVAL_MS = 500;
-/** `awaitSome` returns when this many ingestions have ended; after `GATHER_MS` it returns with fewer. */
+/** Number of ended ingestions at which one call of `awaitSome` returns; after `GATHER_MS` it returns with fewer. */
 const MIN_ENDED = 5;
 const GATHER_MS = 5_000;
 /** Longest wait for ingestions in one activity. Between two waits the workflow can handle an operator's resume. */

@@ -27,7 +27,7 @@ const deepestSearch = 4_000;
 const changeSeconds = 1;
 
 /**
- * `found` holds the hits of a BM25 or vector search. `confirmed` holds those that Postgres confirms: readable, in the
+ * Hits of a BM25 or vector search (`found`), and those of them that Postgres confirms (`confirmed`): readable, in the
  * active generation, and with the settings that the search used.
  */
 type Answer = ChunkSearch & { found: readonly RetrievalHit[]; confirmed: readonly ConfirmedHit[] };
@@ -66,7 +66,10 @@ export function createGroupSearch(deps: ChunkSearchDeps & { repository: Retrieva
       return asked.map((leg, index) => confirm(leg, found[index] ?? [], signatures));
     }
 
-    /** Searches changed documents again: both groups may miss a document that moves between them. */
+    /**
+     * Searches documents again that have just changed: while a document moves from one group to another, the searches
+     * of both groups may miss it.
+     */
     async function askChanged(own: ReadonlySet<string>, depth: number, sinceMs: number): Promise<Answer[]> {
       const seconds = (performance.now() - sinceMs) / 1_000 + changeSeconds;
       const onlyDocumentIds = await repository.listChanged(documents, seconds);

@@ -22,7 +22,10 @@ export type PlannedGroupSearch = {
   embeddingModel: string;
 };
 
-/** Maximum groups searched by their own settings per question, to bound its cost. Usual are three or four. */
+/**
+ * Maximum number of document groups that a question is searched for by their own settings, to bound its cost; three or
+ * four are usual.
+ */
 export const maxGroupsSearchedByOwnSettings = 16;
 
 /**
@@ -47,7 +50,10 @@ export async function chooseGroupsSearchedByOwnSettings(
   return new Set(largest.map(({ key }) => key));
 }
 
-/** Plans a search per distinct settings. Groups not in `own` share default settings per embedding model. */
+/**
+ * Plans one search for each distinct search setting. Groups that are not in `own` share default settings for each
+ * embedding model.
+ */
 export function planGroupSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedGroupSearch[] {
   const planned = groups.map((group) => {
     const key = keyOf(group);
@@ -72,8 +78,8 @@ function asNew(group: DocumentGroup): DocumentGroup {
 }
 
 /**
- * One BM25 search or one vector search for a question, optionally restricted to some documents. It requests
- * `asked` hits, of which `limit` are used.
+ * A BM25 search or a vector search for a question, optionally restricted to some documents. It requests `asked` hits,
+ * of which `limit` are used.
  */
 export type ChunkSearch = {
   search: PlannedGroupSearch;

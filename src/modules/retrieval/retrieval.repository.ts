@@ -22,7 +22,10 @@ const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.
 
 const maxChanged = 1_000;
 
-/** Documents of a group that are checked for a readable one, before all documents of the group are counted. */
+/**
+ * Number of documents of a group that are checked for one that the caller can read, before all documents of the group
+ * are checked.
+ */
 const documentsSampled = 500;
 
 const countOfGroup = defineRowShape({ signature: textColumn(), documents: integerColumn() });
@@ -90,7 +93,10 @@ export function createRetrievalRepository(db: Knex) {
       return new Map((await queryRows(db, countOfGroup, counts)).map((row) => [row.signature, row.documents]));
     },
 
-    /** Readable documents changed within seconds, latest first, which may have moved to another group. */
+    /**
+     * Lists readable documents that changed during the last seconds, latest first: they may have moved to another group
+     * while it was searched.
+     */
     async listChanged(readable: ReadableDocumentsFilter, withinSeconds: number): Promise<string[]> {
       const changed = activeDocuments(readable)
         .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])

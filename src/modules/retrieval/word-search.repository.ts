@@ -40,9 +40,9 @@ export type WordSearchLimits = {
   postings: number;
   /** Maximum postings of one term. A search with no more in all scores every readable passage. */
   furthest: number;
-  /** Number of candidates, per requested hit, that are also scored on common terms. */
+  /** Number of candidate chunks, for each requested hit, whose score on common terms is computed as well. */
   candidatesPerHit: number;
-  /** Up to this many readable documents, the search reads only these instead of the whole index. */
+  /** Number of readable documents up to which the search reads only these instead of the whole index. */
   documents: number;
 };
 
@@ -231,7 +231,8 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
       if (hits >= (query.enough ?? query.limit) && read + postings > effort.postings) break;
       rare.push(term);
       read += postings;
-      // The hits are at least the postings of the term, because each chunk has at most one posting per term.
+      // The number of hits is at least the number of the term's postings, because each chunk has at most one posting
+      // per term.
       hits = postings;
     }
     return rare;
@@ -278,7 +279,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
         rareWeights: rare.map(({ weight }) => weight),
         commonTerms: common.map(({ term }) => term),
         commonWeights: common.map(({ weight }) => weight),
-        // The most that the common terms can add to a chunk's score.
+        // Upper bound of what the common terms can add to a chunk's score.
         reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
         furthest: effort.furthest,
         candidates: common.length === 0 ? limit : limit * effort.candidatesPerHit,

@@ -29,7 +29,10 @@ import {
   searchResultRowShape,
 } from './search.model.ts';
 
-/** Up to this many readable documents, all names are compared: the index would mostly find unreadable ones. */
+/**
+ * Number of readable documents up to which all names are compared: the index would mostly find documents that the
+ * caller cannot read.
+ */
 const maxComparedNames = 300;
 /** Maximum number of name candidates found by prefix, and of those found by typo. */
 const maxOtherCandidates = 250;
@@ -45,7 +48,10 @@ const columns = 'd.id as document_id, d.name, d.name_key, d.updated_at';
 /** Upper bound for an index range: sorts after all texts that begin with `text`, in byte order. */
 const endOf = (text: string) => `${text}\u{10ffff}`;
 
-/** SQL for readable documents whose name has the words, newest first; unreadable ones do not count. */
+/**
+ * SQL that selects the documents whose names have the words, newest first. Documents that the caller cannot read do not
+ * use up its limit.
+ */
 const withWords = (condition: string, limit: number, isNarrow: boolean) => `
   (select readable.*
    from document_name_words w

@@ -21,7 +21,10 @@ import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { DocumentSearchHit, PassagePositionInDocument } from './search.model.ts';
 import { createSearchRepository } from './search.repository.ts';
 
-/** Passages whose text is searched for the query as a phrase (`words`), or for its quoted phrases (`phrase`). */
+/**
+ * Maximum number of passages in which the search looks for the query as a phrase (`words`) or for its quoted phrases
+ * (`phrase`).
+ */
 const passagesChecked = { words: 60, phrase: 200 };
 
 type SearchQuery = {
