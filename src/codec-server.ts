@@ -8,7 +8,10 @@ import { createCodecApp } from './http/server/codec-app.ts';
 import { listenOnPort } from './http/server/http-server.ts';
 import { createPayloadCodec } from './temporal/data-converter.ts';
 
-/** Runs the codec server as its own process: users need no API access, and it holds only the payload keys. */
+/**
+ * Runs the codec server as a process of its own, which holds only the payload keys. Its users need no access to the
+ * API.
+ */
 async function main(): Promise<void> {
   const { host, port, payloadKeys, ...access } = loadCodecServerConfig(process.env);
   const logger = pino({ level: access.logLevel, base: { role: 'codec' } }, createLogDestination(process.stdout.fd));

@@ -85,7 +85,7 @@ export type Config = Readonly<{
     contextualModel: string | null;
     embeddingModel: string;
     embeddingDimensions: number | null;
-    /** If `model` is null, a reranker is chosen from the provider's list of models, if it has one. */
+    /** If `model` is null, a reranker from the provider's list of models is used, if the list contains one. */
     reranker: { baseUrl: string; apiKey: string; model: string | null; isConfigured: boolean };
     prices: Readonly<Record<string, VersionedPrice>>;
     alignment: { baseUrl: string; apiKey: string; model: string };

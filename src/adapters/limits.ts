@@ -19,7 +19,7 @@ export function createFairWorkQueue(
     bound?: { maxWaitingPerOwner: number; refusal: () => Error };
   } = {},
 ): FairWorkQueue {
-  /** Map order is the order of turns: an owner whose task starts moves to the end. */
+  /** Owners in the order of their turns: an owner whose task starts moves to the end of the map. */
   const owners = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
 

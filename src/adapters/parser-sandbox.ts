@@ -6,7 +6,10 @@ const script = join(import.meta.dirname, 'parser-sandbox.pl');
 
 export const programSearchPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
 
-/** System folders that a sandboxed parser may read. Not all of /usr, which may contain applications' data. */
+/**
+ * System folders that a sandboxed parser may read. /usr is not allowed as a whole, because it may contain data of
+ * applications.
+ */
 const systemFolders = [
   ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/nix/store'],
   ...['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share'].map((name) => `/usr/${name}`),
@@ -16,7 +19,7 @@ const systemFiles = [
   ...['/etc/ld.so.cache', '/etc/localtime', '/dev/urandom'],
   // Node does not start if OpenSSL's configuration file exists but cannot be read.
   ...['/etc/ssl/openssl.cnf', '/etc/pki/tls/openssl.cnf', '/etc/crypto-policies'],
-  // The PDF parser measures its own memory in /proc/self; other processes stay invisible.
+  // Lets the PDF parser measure its own memory; other processes stay invisible.
   '/proc/self',
 ];
 

@@ -11,7 +11,10 @@ type TemporalTls = {
   serverNameOverride?: string;
 };
 
-/** Keys for workflow payloads: all decrypt; `sealing` encrypts new payloads, unless it is null. */
+/**
+ * Keys for workflow payloads. All keys in `all` decrypt; `sealing` encrypts new payloads, which stay unencrypted if
+ * `sealing` is null.
+ */
 export type PayloadEncryptionKeys = { sealing: EncryptionKey | null; all: readonly EncryptionKey[] };
 
 export type TemporalConfig = {

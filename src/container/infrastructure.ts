@@ -47,7 +47,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
 import { createOrchestrator } from '../temporal/orchestrator.ts';
 
-/** Timeout for embedding the short texts of alignment. Without vectors, rounds are scored by words alone. */
+/** Timeout for embedding the short texts of alignment. After a timeout, rounds are scored by words alone. */
 const alignmentCallMs = 20_000;
 
 /** Kind of the process; also its name in logs and in `pg_stat_activity`. */

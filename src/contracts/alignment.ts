@@ -16,7 +16,10 @@ export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code:
 
 export type AlignmentProgress = { scoredRounds: number; lastRound: number | null };
 
-/** Tells a running alignment workflow that a round was stored. May be lost: Postgres lists unscored rounds. */
+/**
+ * Tells a running alignment workflow that a round was stored. Losing this signal does no harm, because Postgres lists
+ * the unscored rounds.
+ */
 export const scoreNewRoundsSignalName = 'nudge';
 
 export const anchorWordStages = ['propose'] as const;

@@ -37,5 +37,5 @@ export type ImportProgress = { stage: ImportStage | 'queued' | 'done'; isListed:
 
 export type QueueSyncInput = { orgId: string; connectionId: string };
 
-/** If no sync was queued, `jobId` is null and `reason` says why. */
+/** `jobId` is null if no sync was queued; `reason` says why a sync was queued or not. */
 export type QueueSyncResult = { jobId: string | null; reason: string };

@@ -13,7 +13,10 @@ export type RecordDeletionFailureInput = DeleteDocumentInput &
 
 export type DeletionProgress = { stage: DeletionStage | 'queued' | 'done' };
 
-/** Stages of an erasure in order. `wait` lasts until it is due; `forget` deletes the rows that other stages read. */
+/**
+ * Stages of an erasure in order. `wait` lasts until the erasure is due; `forget` deletes the rows that other stages
+ * read.
+ */
 export const erasureStages = [
   'stop',
   'wait',

@@ -7,7 +7,7 @@ export type IngestionStage = (typeof ingestionStages)[number];
 
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
-/** If `isSmall` is true, the workflow tries all ingestion steps in one activity. */
+/** If `isSmall` is true, the workflow tries to run all ingestion steps in one activity. */
 export type IngestDocumentRunInput = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
@@ -27,7 +27,10 @@ export type ConvertResult = {
 export type EmbedWindowsResult = { windowsEmbedded: number; windowsLeft: number };
 export type SituateChunksResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
-/** `chunksLeft`: chunks without a vector; missing in histories of older releases, which means 0. */
+/**
+ * `chunksLeft` is the number of chunks without a vector; results of older releases in workflow histories lack it, which
+ * means 0.
+ */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
 /** Result of the activity that does all ingestion steps at once; a field is null if its step was not done. */
 export type IngestAtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
@@ -76,7 +79,10 @@ export type ReembeddingProgress = ReembeddingCounts & {
 export type ReembedOrganizationResult = ReembeddingCounts;
 
 export type OpenReembeddingsInput = { orgId: string; model: string; after: string | null; limit: number };
-/** `settled` is the number of documents that need no new ingestion; `after` is null after the last document. */
+/**
+ * `settled` is the number of documents that need no new ingestion; `after` is where the next call continues, or null
+ * after the last document.
+ */
 export type OpenReembeddingsResult = { jobIds: string[]; settled: number; after: string | null };
 
 export type AwaitReembeddingsInput = { orgId: string; jobIds: string[]; counts: ReembeddingCounts };
@@ -87,6 +93,9 @@ export type RecordReembeddingEndInput = { orgId: string } & JobAttempt;
 export type RecordReembeddingInput = RecordReembeddingEndInput & { counts: ReembeddingCounts };
 export type RecordReembeddingFailureInput = RecordReembeddingEndInput & { error: { code: string; message: string } };
 
-/** Workflow updates that pause and resume a re-embedding. They are rejected if it is already paused or running. */
+/**
+ * Workflow updates that pause and resume a re-embedding. Pausing a paused re-embedding and resuming a running one are
+ * rejected.
+ */
 export const pauseUpdateName = 'pause';
 export const resumeUpdateName = 'resume';

@@ -6,7 +6,7 @@ export type ListPosition = { sortKey: string; id: string };
 
 export type StoredUpload = {
   blobKey: string;
-  /** Claim that protects the uploaded file from deletion until a row refers to it; see modules/originals. */
+  /** Claim that protects the uploaded file from deletion until a row refers to the file; see modules/originals. */
   claimId: string;
   fileName: string;
   mediaType: string;

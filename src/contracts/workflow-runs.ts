@@ -4,7 +4,10 @@ export type JobAttempt = { attempt?: number | undefined; startId?: string | unde
 /** Decides whether a workflow fails, retries or parks on an error. The error catalogue sets it for each error code. */
 export type ErrorClass = 'permanent' | 'transient' | 'operator';
 
-/** First `details` item of an ApplicationFailure whose type is an error code; unexpected errors have none. */
+/**
+ * First item in the `details` of an ApplicationFailure whose type is an error code; unexpected errors have no such
+ * item.
+ */
 export type FailureDetails = { errorClass: ErrorClass };
 
 export const stageQueryName = 'stage';
@@ -42,7 +45,8 @@ export type WorkflowRunSpan = {
 };
 
 /**
- * Derives a run's span id from its run id, because activities name that span as their parent before it is exported.
+ * Derives the id of a run's span from the run id, because activities name that span as their parent before the span is
+ * exported.
  */
 export function spanIdOfWorkflowRun(runId: string): string {
   return runId.replaceAll('-', '').slice(-16);

@@ -94,10 +94,12 @@ export type Connector = {
     file: RemoteFile,
     options: { limitBytes: number; signal: AbortSignal },
   ): Promise<RemoteContent>;
-  /** Change feed of the provider; null if it has none, so that each sync lists all files. */
+  /** Change feed of the provider; null if the provider has no such feed, so that each sync lists all files. */
   changes: null | {
     begin(access: ConnectorAccess, folder: RemoteFolder): Promise<string>;
-    /** Lists changes since `cursor`, oldest first. Throws `cursor_expired` if the provider does not know it. */
+    /**
+     * Lists changes since `cursor`, oldest first. Throws `cursor_expired` if the provider does not know the cursor.
+     */
     since(
       access: ConnectorAccess,
       cursor: string,

@@ -24,7 +24,10 @@ export type OcrLine = [string, number, number, number, number, boolean, number];
 
 export type OcrPage = { pageIndex: number; lines: OcrLine[] };
 
-/** OCR takes seconds per page: it runs in slices of `sliceMs`; `known` has earlier pages, `keep` stores new ones. */
+/**
+ * Options of OCR, which takes seconds per page and therefore runs in slices of `sliceMs`. `known` holds the pages of
+ * earlier slices; `keep` stores each new page.
+ */
 export type OcrOptions = {
   known: readonly OcrPage[];
   sliceMs: number;
@@ -72,11 +75,13 @@ export type MalwareScanner = {
 };
 
 export type PdfRenderer = {
-  /** Program and options of the renderer. Stored previews are reused only for the same version. */
+  /**
+   * Identifies the program and options of the renderer. A stored preview is reused only if this version is the same.
+   */
   readonly version: string;
   /**
    * Renders an office file to `pdfPath`, which must not exist. Throws `corrupt_document`, `too_large`,
-   * `conversion_timeout`, `service_unavailable`, and `converter_refused` if the service rejects our request.
+   * `conversion_timeout`, `service_unavailable`, and `converter_refused` if the rendering service rejects the request.
    */
   render(input: { path: string; format: OfficeFormat; pdfPath: string; signal: AbortSignal }): Promise<void>;
 };

@@ -4,11 +4,14 @@ export type FairWorkQueue = <Result>(owner: string, task: () => Promise<Result>)
 type RateLimitWindow = { isAllowed: boolean; remaining: number; resetSeconds: number };
 
 export type RateLimiter = {
-  /** Counts a request exactly, even among concurrent ones. A rejected request does not extend the window. */
+  /**
+   * Counts a request; the count is exact even if requests are concurrent. A rejected request does not extend the
+   * window.
+   */
   take(name: string, subject: string, limit: { count: number; seconds: number }): Promise<RateLimitWindow>;
   /**
-   * Counts one failed attempt. From the `count`-th on, each attempt starts a delay in which no attempt is allowed: 30
-   * s, doubled each time, up to `seconds`. A day without failures resets the count.
+   * Counts one failed attempt. From the `count`-th attempt on, each one starts a delay in which further attempts are
+   * rejected: 30 s, doubled each time, up to `seconds`. A day without failures resets the count.
    */
   takeWithBackoff(
     name: string,

@@ -23,7 +23,9 @@ export type ModelRequest = {
   mayCall?: boolean;
   /** JSON Schema of the reply. Models may violate it, so callers must validate the reply. */
   responseSchema?: { name: string; schema: Record<string, unknown> };
-  /** Timeout of the whole reply, one minute by default. If null, only silence is limited, as in streams. */
+  /**
+   * Timeout of the whole reply, one minute by default. If null, only the time without data is limited, as in streams.
+   */
   timeoutMs?: number | null;
   signal: AbortSignal;
 };
@@ -67,7 +69,10 @@ export type EmbedOptions = {
   signal?: AbortSignal;
   /** When the model service is busy, bulk requests wait for a limited time; others throw at once. */
   isBulk?: boolean;
-  /** Gets the vectors of each request as they arrive; `index` refers to `texts`. Its error stops embedding. */
+  /**
+   * Called with the vectors of each request as they arrive; `index` refers to `texts`. If the callback throws,
+   * embedding stops.
+   */
   onVectors?: (vectors: readonly { index: number; vector: Float32Array }[]) => Promise<void>;
 };
 

@@ -1,7 +1,10 @@
 import type { WorkflowToStart } from '#src/contracts/jobs.ts';
 import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 
-/** Result of an update of a parked run. `not_parked`: the run is open but not parked. `gone`: no run is open. */
+/**
+ * Result of an update of a parked run. `moved`: the run is no longer parked. `not_parked`: the run is open but was not
+ * parked. `gone`: no run is open.
+ */
 export type ParkedRunUpdateResult = 'moved' | 'not_parked' | 'gone';
 
 /**

@@ -7,8 +7,8 @@ export type Metrics = {
   count<Name extends CounterName>(name: Name, labels: MetricLabels<Name>, by?: number): void;
   time<Name extends HistogramName>(name: Name, labels: MetricLabels<Name>, seconds: number): void;
   /**
-   * Registers a gauge, which `read` computes when Prometheus scrapes, at most once per `everyMs`. If `read` throws or
-   * is slow, the gauge is missing from the scrape.
+   * Registers a gauge. When Prometheus scrapes, `read` computes its values, but at most once per `everyMs`. If `read`
+   * throws or is slow, the gauge is missing from the scrape.
    */
   gauge<Name extends GaugeName>(
     name: Name,

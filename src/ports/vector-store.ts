@@ -55,12 +55,18 @@ export type VectorStore = {
   fetch(input: { orgId: string; model: string; chunkIds: readonly string[] }): Promise<Map<string, Float32Array>>;
   findExisting(input: { orgId: string; chunkIds: readonly string[] }): Promise<Set<string>>;
   countGenerations(generations: readonly GenerationKey[]): Promise<number[]>;
-  /** Generations with vectors, in the store's order, maybe with duplicates. `next`: null on the last page. */
+  /**
+   * Lists generations that have vectors, in the store's order, possibly with duplicates. `next` is null on the last
+   * page.
+   */
   listGenerations(page: {
     after: string | null;
     limit: number;
   }): Promise<{ generations: GenerationKey[]; next: string | null }>;
-  /** Deletes a document's generations from `from` (default: first) to before `before` (null: all). */
+  /**
+   * Deletes the vectors of a document's generations from `from` (inclusive; by default the first) to `before`
+   * (exclusive; null: up to the newest).
+   */
   deleteGenerations(input: { orgId: string; documentId: string; from?: number; before: number | null }): Promise<void>;
   /** Adjusts the indexes to the amount of data. A process that uses the store calls it once a day. */
   maintain(): Promise<void>;

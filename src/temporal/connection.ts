@@ -20,7 +20,10 @@ export function temporalConnectionOptions({ address, tls, apiKey }: ServerAccess
   return { address, ...(tls && { tls }), ...(apiKey && { apiKey }) };
 }
 
-/** Attempts of an RPC while Temporal refuses connections: half a second, so that API requests do not hang. */
+/**
+ * Maximum attempts of an RPC while Temporal refuses connections. They take half a second, so that API requests do not
+ * hang.
+ */
 const CALL_ATTEMPTS = 3;
 
 /**

@@ -7,7 +7,10 @@ import type { PayloadEncryptionKeys } from '#src/config.ts';
 /** Temporal loads the failure converter by its path, because it also loads it into the workflow sandbox. */
 export const temporalFailureConverterPath = fileURLToPath(new URL('./failure-converter.ts', import.meta.url));
 
-/** Temporal's data converter. Without `keys`, encrypts nothing; decoding names the missing key. */
+/**
+ * Creates Temporal's data converter. Without `keys`, nothing is encrypted, and decoding an encrypted payload throws an
+ * error that names the missing key.
+ */
 export function createTemporalDataConverter(keys: PayloadEncryptionKeys | null = null): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(keys ?? { sealing: null, all: [] })],

@@ -45,7 +45,8 @@ const workflowRoutes: Record<WorkflowToStart['workflow'], { taskQueue: TaskQueue
 };
 
 /**
- * Attempts of a workflow task after which its run counts as stuck. With Temporal's backoff, brief problems end before.
+ * Number of attempts of a workflow task after which the run counts as stuck. With Temporal's backoff, a brief problem
+ * ends before this number is reached.
  */
 const STUCK_AFTER_ATTEMPTS = 5;
 
@@ -88,8 +89,8 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
   }
 
   /**
-   * Called when a run with this workflow id exists already. Returns `started` if it is the requested run; otherwise
-   * stops it, because it is an older run of the job.
+   * Called when a run with this workflow id exists already. Returns `started` if it is the requested run. Otherwise it
+   * is an older run of the job: stops that run and returns `closing`.
    */
   async function stopOlderRun({ workflowId, start, startId, attempt }: Start): Promise<'started' | 'closing'> {
     const run = workflow.getHandle(workflowId);

@@ -80,7 +80,8 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
       const { workerDeploymentInfo: info, conflictToken = null } = (await describe()) ?? {};
       const { currentDeploymentVersion: current, currentVersionChangedTime } = info?.routingConfig ?? {};
       if (current) return current.buildId === buildId ? 'current' : 'waiting';
-      // Does not promote, because an operator has unset the current version so that unversioned workers get the work.
+      // Does not promote this version, because an operator has unset the current version so that unversioned workers
+      // get the work.
       if (currentVersionChangedTime) return 'waiting';
       const isThere = info?.versionSummaries?.some(({ deploymentVersion }) => deploymentVersion?.buildId === buildId);
       if (!isThere) return 'not_there_yet';

@@ -5,7 +5,10 @@ import { appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { hasErrorCode, requireValidBlobKey, toStorageError, writeUploadFile } from './upload-file.ts';
 
-/** Age at which a file in `incoming` is left from a crash: uploads without data for a minute are ended earlier. */
+/**
+ * A file in `incoming` that was not written to for this long was left by a crash: an upload that receives no data for a
+ * minute is aborted.
+ */
 const STRAY_AFTER_MS = 60 * 60_000;
 
 const ENTRIES_PER_READ = 1_000;
@@ -131,7 +134,8 @@ async function firstNamesAfter(directory: string, after: string, count: number):
 }
 
 /**
- * Flushes directories up to the store's own: after a crash, a file or directory exists only if its parent was flushed.
+ * Flushes the directory `from` and its parents up to `upTo`: after a crash, a file or directory exists only if its
+ * parent was flushed.
  */
 async function syncDirectories(from: string, upTo: string): Promise<void> {
   for (let path = from; path.length >= upTo.length; path = dirname(path)) {

@@ -68,14 +68,14 @@ function describeError(error: unknown): string {
 }
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Timeout for a socket without a byte in either direction; long, because a copy within the store is slow. */
+/** Timeout for a socket on which no byte is sent or received; long, because a copy within the store takes a while. */
 const SOCKET_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 3;
 /** S3's minimum size of a multipart part, except for the last part. */
 const PART_BYTES = 5 * 1024 ** 2;
 /**
- * Concurrent uploads, which hold 4 × 2 parts of large files and 8 small files in memory. The limits are separate so
- * that small files do not wait for large ones.
+ * Limits of concurrent uploads to the store: at most 4 × 2 parts of large files and 8 small files are in memory. The
+ * limits are separate so that small files do not wait for large ones.
  */
 const LARGE_UPLOADS = 4;
 const PARTS_PER_UPLOAD = 2;
@@ -116,8 +116,8 @@ export function createS3BlobStore(
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SOCKET_TIMEOUT_MS,
-      // No limit of sockets: slow downloads occupy them, and the wait for a free socket would count as a connection
-      // timeout.
+      // The number of sockets is not limited: slow downloads occupy sockets, and waiting for a free one would count as
+      // a connection timeout.
       httpAgent: { maxSockets: Number.POSITIVE_INFINITY },
       httpsAgent: { maxSockets: Number.POSITIVE_INFINITY },
     },

@@ -29,7 +29,8 @@ function graphOAuth({ baseUrl, client }: OAuthSettings): OAuthProvider {
     tokenUrl: `${root}/oauth2/v2.0/token`,
     revokeUrl: null,
     client,
-    // Lets the user choose an account at Microsoft, which would silently connect the signed-in one otherwise.
+    // Lets the user choose a Microsoft account. Otherwise Microsoft would silently connect the account that is signed
+    // in.
     authorizeParameters: { prompt: 'select_account' },
   };
 }

@@ -281,7 +281,8 @@ function closeConnection(body: Readable): void {
 function toDownloadError(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (!(error instanceof AppError)) return unavailable('The provider does not respond, or closed the connection.');
-  // `url_not_allowed` is the error for a user's URL, but this URL comes from the provider or the settings.
+  // `url_not_allowed` is the error for a URL that a user entered. This URL comes from the provider or the settings, so
+  // the error is replaced.
   return error.code === 'url_not_allowed'
     ? unavailable('The provider redirects to a non-public address that EGRESS_ALLOW does not list.')
     : error;

@@ -20,7 +20,10 @@ import { folderMediaType, limitDownloadSizeAndTime, maxDownloadMs, parseRetryAft
 
 /** Objects per page of a listing, so that a page fits in `maxAnswerBytes`. */
 const pageSize = 300;
-/** S3's maximum page size, even for stores that ignore `max-keys`: a longer page is not from S3. */
+/**
+ * S3's maximum page size. A longer page, even from a store that ignores `max-keys`, is rejected as not sent by an S3
+ * API.
+ */
 const maxEntries = 1_000;
 const defaultPauseSeconds = 5;
 
@@ -216,7 +219,9 @@ function revisionOf(tag = ''): string {
   return tag.replaceAll('"', '');
 }
 
-/** Maps an error of the SDK to an error code, and drops it, because it holds the signed request. */
+/**
+ * Maps an error of the SDK to an error code. The SDK's error itself is dropped, because it contains the signed request.
+ */
 function errorOf(error: unknown, { accessKeyId }: S3ConnectorAccess): AppError {
   if (error instanceof AppError) return error;
   const { $response: response, $metadata: metadata } = Object(error);
@@ -319,8 +324,8 @@ async function readAnswer(body: Readable, statusCode: number): Promise<Buffer> {
   if (bytes === null || hasMore(bytes, '<', maxTags) || hasMore(bytes, '=', maxEqualsSigns)) {
     throw unavailable('The response of the S3 endpoint is too large.');
   }
-  // Rejects a response with a document type, which is an HTML page: S3 sends none, and many of them would take the
-  // SDK's parser quadratic time.
+  // Rejects a response with a document type declaration, because it is an HTML page: S3 sends no such declaration, and
+  // the SDK's parser takes quadratic time for many of them.
   if (!/<!doctype/i.test(bytes.toString('latin1'))) return bytes;
   if (statusCode >= 300) return Buffer.alloc(0);
   throw notS3();

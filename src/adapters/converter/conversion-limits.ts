@@ -1,7 +1,9 @@
 const MiB = 1024 ** 2;
 
 export type ConversionProcessLimits = {
-  /** Wall time of a parser or an OCR page; with CPU contention up to `maxParserTimeExtensions` times as long. */
+  /**
+   * Wall time limit of a parser or of one OCR page; with CPU contention, up to `maxParserTimeExtensions` times as long.
+   */
   wallMs: number;
   processMemoryBytes: number;
   /** JavaScript heap limit of a parser. V8 reports out of memory before `processMemoryBytes` kills the parser. */
@@ -22,7 +24,10 @@ export type ConversionProcessLimits = {
   zipRatioFromBytes: number;
 };
 
-/** How often a parser's wall time is extended if CPU contention left it less than half of that as CPU time. */
+/**
+ * Maximum number of wall time periods of a parser. Another period begins if CPU contention has left the parser less CPU
+ * time than half a period.
+ */
 export const maxParserTimeExtensions = 5;
 
 export const defaultConversionProcessLimits: Readonly<ConversionProcessLimits> = {

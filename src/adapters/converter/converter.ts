@@ -113,7 +113,8 @@ export function createConverter(deps: {
   }
 
   /**
-   * Blames the renderer (LibreOffice or Gotenberg) instead of the uploaded file when the rendered PDF cannot be read.
+   * If the rendered PDF cannot be read, the error blames the renderer (LibreOffice or Gotenberg) instead of the
+   * uploaded file.
    */
   async function readRenderedPdf(
     { orgId, path, signal }: Pick<Source, 'orgId' | 'path' | 'signal'>,
@@ -180,7 +181,8 @@ export function createConverter(deps: {
   }
 
   return {
-    // OCR languages are part of the cache key, because OCR reads another text from the same picture in other languages.
+    // OCR languages are part of the cache key, because OCR with other languages reads different text from the same
+    // picture.
     version: `${ocrLanguages}` === 'eng' ? version : `${version} ${ocrLanguages}`,
     detect: (input) => detectFormat(input, limits),
     async convert(source) {

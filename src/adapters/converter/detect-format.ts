@@ -20,7 +20,10 @@ const archiveParts: [RegExp[], FileKind][] = [
   [[/^Index\/.*\.iwa$/], { name: 'a document of Pages, Numbers or Keynote' }],
 ];
 
-/** Streams that identify a compound file's format. Protection comes first: such files have the usual streams too. */
+/**
+ * Stream names that identify the format of a compound file. Protected files come first, because they may also contain
+ * the usual streams of their format.
+ */
 const compoundStreams: [RegExp, FileKind | 'protected'][] = [
   [/^EncryptedPackage$/i, 'protected'],
   [/^\tDRMContent$/i, 'protected'],

@@ -7,7 +7,7 @@ export type ParsedDocument = {
   title: string | null;
 };
 
-/** Parser of one format; throws AppErrors. Runs in a child process, except that of plain text. */
+/** Parser of one format; throws AppErrors. All parsers except the one for plain text run in a child process. */
 export type DocumentParser = (source: {
   bytes: Buffer;
   fileName: string;

@@ -40,7 +40,7 @@ export function sandboxedNodeCommand(parser: {
 
 /** Interval of memory checks: a PDF bomb can take gigabytes within a second. */
 const memoryCheckEveryMs = 50;
-/** Share of the memory limit at which a parser is killed, because its memory grows between two checks. */
+/** A parser is killed at this share of its memory limit, because its memory may grow further until the next check. */
 const killAtMemoryShare = 0.9;
 const maxErrorOutputLength = 4_000;
 const drainEveryMs = 50;
@@ -73,7 +73,10 @@ type ParserProcess = {
       isWallPerMessage?: boolean;
     }
   | {
-      /** Receives stdout unparsed. The stream's consumer must have its own wall time limit and abort this process. */
+      /**
+       * Receives the parser's stdout unparsed. The stream's consumer must have its own wall time limit and abort the
+       * parser.
+       */
       output: Writable;
     }
 );
@@ -135,7 +138,7 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
     else if (refused.success) end(appError(refused.data.error, { detail: refused.data.detail }));
     else onMessage(message);
   };
-  // Pipe errors are ignored: if the process at the other end dies, its own run reports that.
+  // Errors of the pipe are ignored: if the process that reads the output dies, its own run reports that.
   if ('output' in run) pipeline(child.stdout, run.output).catch(() => undefined);
   else {
     const endByOutput = (reason: unknown) =>
@@ -254,6 +257,6 @@ function lowerPriority({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) setPriority(pid, niceness);
   } catch {
-    // The parser has already exited; runParserProcess reports that.
+    // The priority of a parser that has exited cannot be changed; runParserProcess reports the exit.
   }
 }

@@ -164,7 +164,8 @@ function replyOf(
   { text, end, usage = noUsage }: Pick<ChatAnswer, 'text' | 'end' | 'usage'>,
   called: readonly ModelToolCall[],
 ): ModelReply {
-  // Drops tool calls that were not allowed, unless the reply has no text; then they tell why it is empty.
+  // Drops tool calls that the request did not allow. A reply without text keeps them, because they show why it is
+  // empty.
   const isBlank = text.trim() === '';
   const toolCalls = tools.length > 0 && (mayCall || isBlank) ? called : [];
   if (isBlank && toolCalls.length === 0) throw invalid('it is empty');
@@ -213,10 +214,10 @@ function createStorablePieces() {
   };
 }
 
-/** Longer tool names and arguments are truncated; executing such a tool call then fails. */
+/** Limits of one tool call: longer names and arguments are truncated, so that executing the call fails. */
 const maxNameCharacters = 200;
 const maxArgumentCharacters = 200_000;
-/** Limits of a reply's tool calls: a model that exceeds them is in a loop. */
+/** Limits of all tool calls of a reply together: a model that exceeds them is in a loop. */
 const maxCalls = 64;
 const maxCharacters = 4_000_000;
 

@@ -25,11 +25,17 @@ const callTimeoutMs = 5 * 60_000;
 const bytesOfFloat = 4;
 const maxVectorBytes = 128 * 1024;
 
-/** First batch size of embedding calls: takes about a second on two cores, so a rejected batch is cheap to repeat. */
+/**
+ * Initial limits of an embedding batch. A call of this size takes about a second on two cores, so repeating a rejected
+ * batch costs little.
+ */
 const firstLimits: EmbeddingBatchLimits = { texts: 64, tokens: 16_000 };
 /** Concurrent bulk calls of this process: enough to keep the embedding service busy. */
 const maxBulkCalls = 4;
-/** A rejected text below twice this length (in characters) is not split: its length cannot be the reason. */
+/**
+ * A text below twice this length (in characters) is not split if the service rejects it as too large: its length cannot
+ * be the reason.
+ */
 const shortestPiece = 64;
 
 type Numbered = { index: number; vector: Float32Array };
@@ -40,7 +46,8 @@ type EmbedderSettings = ModelEndpoint & {
 };
 
 /**
- * The embedding models of one endpoint. They share its pauses: a Retry-After for one model stops the calls for all.
+ * Creates the embedders for the models of one endpoint. All of them share one pause: a Retry-After for one model stops
+ * the calls for all.
  */
 export function createEmbedders(settings: EmbedderSettings): EmbedderFactory {
   const pacing = createCallPacing(maxBulkCalls);
@@ -54,7 +61,10 @@ export function createEmbedders(settings: EmbedderSettings): EmbedderFactory {
   };
 }
 
-/** Embeds texts in batches by length. Halves a batch that is too large, and uses the accepted size from then on. */
+/**
+ * Embeds texts in batches of similar length. If the service rejects a batch as too large, halves the batch and keeps
+ * the smaller size for later batches.
+ */
 export function createEmbedder(
   options: EmbedderSettings & { model: string; dimensions?: number | null | undefined; pacing?: CallPacing },
 ): Embedder {
@@ -144,7 +154,10 @@ type EmbeddingAnswer = { vectors: Float32Array[] } | { tooLarge: unknown };
 
 type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined) => Promise<EmbeddingAnswer>;
 
-/** Rejects vectors of another model or size than before, because they cannot be compared with stored vectors. */
+/**
+ * Rejects vectors that come from another model or differ in size from earlier ones, because they cannot be compared
+ * with stored vectors.
+ */
 function createEmbeddingCall(
   options: ModelEndpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
 ): EmbeddingCall {
@@ -175,7 +188,8 @@ function createEmbeddingCall(
     const vectors = readVectors(answer, texts.length);
     const expected = asked ?? before ?? vectors[0]?.length;
     const wrong = vectors.find(({ length }) => length !== expected);
-    // After a vector of another size, the next response sets the expected size: the earlier one may have been wrong.
+    // After a vector of unexpected size, the next response sets the expected size, because the earlier vectors may have
+    // been the wrong ones.
     before = wrong === undefined ? expected : undefined;
     if (wrong !== undefined) {
       throw invalid(`a vector has ${wrong.length} dimensions instead of ${expected}`);

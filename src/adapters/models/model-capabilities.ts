@@ -21,7 +21,10 @@ const defaults: ModelCapabilities = {
   keepsTools: false,
 };
 
-/** Time without tools after a model rejected them: short, because only an error's wording tells of the rejection. */
+/**
+ * How long requests are sent without tools after a model rejected them; short, because only the wording of an error
+ * identifies such a rejection.
+ */
 const withoutToolsMs = 10 * 60_000;
 
 export type ModelCapabilityLearner = ReturnType<typeof createModelCapabilityLearner>;
@@ -60,7 +63,10 @@ export function createModelCapabilityLearner(deps: { logger?: Pick<Logger, 'warn
   };
 }
 
-/** Only 400 and 422 tell that a model cannot call tools: a 404 (router without a suitable server) or 5xx may pass. */
+/**
+ * Only 400 and 422 show that a model can never call tools: a 404 (a router without a suitable server) or a 5xx may be
+ * temporary.
+ */
 function isPermanent(error: unknown): boolean {
   return error instanceof APIError && [400, 422].includes(error.status ?? 0);
 }
@@ -94,7 +100,10 @@ function refusesTools({ status, message }: APIError): boolean {
   return [400, 404, 422, 500, 501].includes(status ?? 0) && toolRefusals.some((wording) => wording.test(message));
 }
 
-/** Does not retry `unsupported_response_format`: the packaged model server then has no model that writes JSON. */
+/**
+ * With `unsupported_response_format`, the packaged model server has no model that writes JSON at all, so a retry
+ * without the `response_format` would be useless.
+ */
 function refusesFormat({ status, message, code }: APIError): boolean {
   if (code === 'unsupported_response_format') return false;
   return (

@@ -10,7 +10,9 @@ const callTimeoutMs = 3_000;
 const maxModels = 1_000;
 
 const kinds: readonly string[] = ['chat', 'embedding', 'reranker'] satisfies ModelKind[];
-/** Names of the field with the context window: Groq and the packaged server, OpenRouter, vLLM, Mistral. */
+/**
+ * Field that holds a model's context window, in this order: Groq and the packaged server, OpenRouter, vLLM, Mistral.
+ */
 const windowNames = ['context_window', 'context_length', 'max_model_len', 'max_context_length'];
 
 export function createModelCatalog(endpoint: ModelEndpoint & { timeoutMs?: number }): ModelCatalog {

@@ -69,7 +69,7 @@ export type ModelEndpoint = {
   traceparent?: (() => string | undefined) | undefined;
 };
 
-/** Size limit of a response: twice a list of 1,000 models or an answer of 100,000 tokens. */
+/** Size limit of a response: twice the size of a list of 1,000 models or of an answer of 100,000 tokens. */
 export const maxModelResponseBytes = 2_000_000;
 
 /** Creates an OpenAI client that never retries; callers retry, because they know whether a user waits. */
@@ -193,7 +193,7 @@ function retryAfter(headers: Headers | undefined): number | undefined {
   return Math.min(longestPauseSeconds, Math.max(shortestPauseSeconds, Math.ceil(seconds)));
 }
 
-/** undici throws a TypeError `terminated` when the connection breaks within a body. */
+/** undici throws a TypeError `terminated` when the connection breaks while a body is received. */
 function isNetworkFault(error: unknown): boolean {
   return error instanceof TypeError && (error.message === 'terminated' || error.message === 'fetch failed');
 }

@@ -94,8 +94,8 @@ export function createOAuthFetch(call: ProviderHttpClient): openid.CustomFetch {
 }
 
 /**
- * Maps errors of openid-client to error codes without a cause, because its errors may quote secrets. `ofGrant` is the
- * code for a rejected authorization code or refresh token.
+ * Maps errors of openid-client to error codes. Leaves out the cause, because openid-client's errors may quote secrets.
+ * `ofGrant` is the code for a rejected authorization code or refresh token.
  */
 export function toOAuthError(error: unknown, ofGrant: ErrorCode): unknown {
   if (error instanceof Error && error.cause instanceof AppError) return error.cause;
@@ -120,7 +120,9 @@ const failuresOfCalls = [
 /** OAuth errors of a wrong client registration (RFC 6749 §5.2; `redirect_uri_mismatch` is Google's). */
 const clientErrors = ['invalid_client', 'unauthorized_client', 'redirect_uri_mismatch'];
 
-/** Returns the status and the OAuth error of a 4xx response; the status is null for 429 and any other failure. */
+/**
+ * Returns the status and the OAuth error of a 4xx response. For a 429 and for any other failure, the status is null.
+ */
 function rejectionOf(error: unknown): { status: number | null; oauthError: string } {
   const isAnswered = error instanceof openid.ResponseBodyError || error instanceof openid.WWWAuthenticateChallengeError;
   const answer = isAnswered ? error : error instanceof openid.ClientError ? error.cause : null;

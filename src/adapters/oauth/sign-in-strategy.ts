@@ -55,7 +55,10 @@ type Authenticating = StrategyCreated<Strategy, Strategy & StrategyCreatedStatic
 type Tokens = Parameters<VerifyFunction>[0];
 type Session = { [sessionKey]?: { code_verifier: string; nonce: string } };
 
-/** openid-client's Passport strategy without a session. Its result is the provider's URL or the {@link VerifiedIdentity}. */
+/**
+ * Runs openid-client's Passport strategy without a session. The result is the provider's authorization URL or the
+ * {@link VerifiedIdentity}.
+ */
 class SignInStrategy extends Strategy {
   constructor(config: openid.Configuration) {
     const name = config.serverMetadata().issuer;
@@ -65,7 +68,7 @@ class SignInStrategy extends Strategy {
   }
 
   /**
-   * Passport calls `authenticate` on an object that it creates for each call, so methods of `this` can be replaced.
+   * Replaces methods of `this`, which is safe because Passport creates a new object for each call of `authenticate`.
    */
   override authenticate(this: Authenticating, _: unknown, options: AuthenticateOptions): void {
     const { request }: { request: SignInRequest } = Object(options);
@@ -140,7 +143,8 @@ function authenticateBy(secret: string): openid.ClientAuth {
 }
 
 /**
- * Maps errors of openid-client to error codes; `ofContent` is the code for a well-formed response with wrong content.
+ * Maps errors of openid-client to error codes. `ofContent` is the code for a well-formed response whose content is
+ * wrong.
  */
 function failureOfAnswer(error: unknown, ofContent: ErrorCode): unknown {
   if (error instanceof AppError) return error;

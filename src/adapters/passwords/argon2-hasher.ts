@@ -9,7 +9,8 @@ const maxAtOnce = 2;
 const maxWaitingPerOwner = 50;
 
 /**
- * Hashes passwords by Argon2id with two passes. Hashes with other parameters are verified, too, but count as outdated.
+ * Hashes passwords by Argon2id with two passes. Hashes with other parameters can still be verified, but are reported as
+ * outdated.
  */
 export function createArgon2Hasher({ memoryMiB }: { memoryMiB: number }): PasswordHasher {
   const parameters = { memoryCost: memoryMiB * 1_024, timeCost: 2, parallelism: 1 };

@@ -28,7 +28,10 @@ export const defaultPdfRenderLimits: Readonly<PdfRenderLimits> = {
 
 export const pdfTooLargeMessage = 'The PDF made from this file exceeds the size limit.';
 
-/** LibreOffice settings that block macros and external links. They set a proxy port on which nothing listens. */
+/**
+ * LibreOffice settings that block macros and external links. Downloads go to a proxy port on which nothing listens, so
+ * they fail.
+ */
 const settings: [path: string, name: string, value: string][] = [
   ['Office.Common/Security/Scripting', 'DisableMacrosExecution', 'true'],
   ['Office.Common/Security/Scripting', 'MacroSecurityLevel', '3'],
@@ -90,7 +93,8 @@ export function createLibreOfficeRenderer(deps: {
 }): PdfRenderer {
   const limits: PdfRenderLimits = { ...defaultPdfRenderLimits, ...deps.limits };
   const { start, installation } = programOf(deps);
-  // Each LibreOffice process takes a core and some hundred megabytes, in addition to the parsers.
+  // Uses at most half of the cores, because each LibreOffice process takes a core and some hundred megabytes, in
+  // addition to the parsers.
   const limit = pLimit(Math.max(1, Math.floor(availableParallelism() / 2)));
 
   return {
@@ -165,10 +169,12 @@ const keptOutput = 4_000;
 const niceness = 10;
 const pageBytes = 4_096;
 
-/** Shell script that kills the program's process group when stdin closes, because this process has died then. */
+/**
+ * Shell script that kills the program's process group when stdin closes, which means that the Node process has died.
+ */
 const diesWithParent = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
-/** Result of a program that was not killed. Exit code 126 or 127 means that it could not be started. */
+/** Result of a program that was not killed. Exit code 126 or 127 means that the program could not be started. */
 type ProcessResult = { exitCode: number | null; output: string };
 
 /**
@@ -268,6 +274,6 @@ function lowerPriority(pid: number | undefined): void {
   try {
     if (pid !== undefined) setPriority(pid, niceness);
   } catch {
-    // The program has ended already; its `exit` event reports that.
+    // The priority of a program that has ended cannot be changed; the `exit` event reports the end.
   }
 }

@@ -15,7 +15,9 @@ import {
   pdfTooLargeMessage,
 } from './libreoffice.ts';
 
-/** Returns null without a renderer. If the LibreOffice `path` is null, the usual folders are searched. */
+/**
+ * Returns null for the choice `off`. If the `path` of LibreOffice is null, the usual installation folders are searched.
+ */
 export function createPdfRenderer(
   choice: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' },
   { sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string },

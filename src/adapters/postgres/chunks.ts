@@ -14,11 +14,15 @@ const BLOCKS_PER_DELETE = 16;
 
 type Generation = { orgId: string; documentId: string; generation: number };
 
-/** Generations of a document from `from` (inclusive) to `before` (exclusive; null: up to the newest). */
+/**
+ * Range of a document's generations: from `from` (inclusive) to `before` (exclusive); if `before` is null, up to the
+ * newest.
+ */
 type GenerationRange = { orgId: string; documentId: string; from: number; before: number | null };
 
 /**
- * Adds a generation's words to the keyword index. Call it last in a transaction: it locks the organization's index.
+ * Adds a generation's words to the keyword index. Call this last in a transaction, because it locks the organization's
+ * index until the end of the transaction.
  */
 export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonly ChunkTermCounts[]): Promise<void> {
   const { orgId, documentId, generation } = of;
@@ -52,7 +56,10 @@ export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonl
   }
 }
 
-/** Deletes a batch of chunks with their postings. Returns the chunks' text hashes; null if no chunk is left. */
+/**
+ * Deletes a batch of chunks with their postings. Returns the text hashes of the deleted chunks, or null if there were
+ * no chunks left.
+ */
 export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Promise<Buffer[] | null> {
   const start = await queryFirstRow(
     trx,
@@ -108,7 +115,10 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
   return deleted.map((chunk) => chunk.textSha256);
 }
 
-/** Deletes all chunks in several transactions, the last of which also runs `last` to delete the generations. */
+/**
+ * Deletes all chunks of the generations in several transactions. The last transaction also runs `last`, which deletes
+ * the generations.
+ */
 export async function deleteChunksOfGenerations(
   db: Knex,
   range: GenerationRange,
@@ -120,7 +130,8 @@ export async function deleteChunksOfGenerations(
     isMore = (await db.transaction((trx) => deleteIndexedChunks(trx, range))) !== null;
   }
   await db.transaction(async (trx) => {
-    // Waits for transactions that still insert chunks (they lock their generation), to delete their chunks, too.
+    // Waits for transactions that are still inserting chunks, which hold locks on their generations, so that these
+    // chunks are deleted too.
     const { orgId, documentId, from, before } = range;
     await trx.raw(
       `select from document_generations

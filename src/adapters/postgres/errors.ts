@@ -7,7 +7,10 @@ const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'
  */
 const serverStates = /^(?:08...|57P0[123]|53300)$/;
 
-/** Outages without a SQLSTATE: pg's for a lost connection, knex's (after the statement) for an exhausted pool. */
+/**
+ * Error messages of outages without a SQLSTATE: pg's for a lost connection, and knex's for an exhausted pool, which
+ * follows the SQL statement.
+ */
 const clientMessages =
   /(?:^| - )(?:Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Knex: Timeout acquiring a connection)/;
 

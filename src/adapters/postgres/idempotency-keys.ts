@@ -13,7 +13,8 @@ export function createIdempotencyStore(db: Knex): IdempotencyStore {
       await expired().where(key).delete();
       const lease = { leaseOwner: uuidv7(), leaseExpiresAt: until(leaseSeconds) };
       for (;;) {
-        // Inserts the key, or takes it over from a dead process if its lease has expired and the request is the same.
+        // Inserts the key. An unfinished key of the same request is taken over if its process has died, which an
+        // expired lease shows.
         const [taken] = await IdempotencyKeyModel.table(db)
           .insert({ ...key, fingerprint, reservedId: uuidv7(), ...lease })
           .onConflict(['userId', 'route', 'key'])

@@ -1,7 +1,10 @@
 import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 
-/** SQL for the sort key of a list position: the time as text with microseconds, which a JavaScript Date would lose. */
+/**
+ * SQL expression for a row's sort key in a list: the time as text with microseconds, which a JavaScript Date would
+ * lose.
+ */
 export const listSortKeySql = (time: string): string =>
   `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key`;
 

@@ -26,13 +26,19 @@ const TIMEOUT_MS = 120_000;
 const MAX_PAUSE_SECONDS = 600;
 
 type CallOwner = { orgId: string; model: string; atOnce?: number };
-/** `waitMs` is null if the model call may start; `isThrottled` if the model service has asked for a pause. */
+/**
+ * Result of an attempt to start a model call. `waitMs` is the time to wait before the next attempt, or null if the call
+ * may start. `isThrottled`: the model service has asked for a pause.
+ */
 type Entry = { waitMs: number | null; isThrottled: boolean };
 
 /** Limits model calls across all processes by a row per call. A second limit within the process saves queries. */
 export function createPgModelCallLimiter(db: Knex): ModelCallLimiter {
   const limits = new Map<string, { run: LimitFunction; users: number }>();
-  /** When the pause of each model ends, in ms since the epoch; covers pauses that are not in the database yet. */
+  /**
+   * End of the pause of each model, in ms since the epoch; includes pauses that this process could not yet store in the
+   * database.
+   */
   const pausedUntil = new Map<string, number>();
 
   async function withinProcessLimit<T>({ orgId, model }: CallOwner, call: () => Promise<T>): Promise<T> {
@@ -98,7 +104,8 @@ export function createPgModelCallLimiter(db: Knex): ModelCallLimiter {
 
   /** Raises the limit of a throttled model by one, so that a service that has just recovered is not overloaded. */
   async function noteSuccess(model: string): Promise<void> {
-    // A model call that started before the throttling says nothing about the service afterwards.
+    // Successes during a pause do not count: such a call started before the pause and does not show that the service
+    // has recovered.
     await ModelPauseModel.query(db).where({ model }).whereRaw('not_before < clock_timestamp()').increment('width', 1);
     await ModelPauseModel.query(db).where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
   }
@@ -182,7 +189,10 @@ function paused(waitMs: number): AppError {
 const taken = defineRowShape({ used: integerColumn(), resetSeconds: integerColumn() });
 const tried = defineRowShape({ taken: integerColumn(), waitSeconds: integerColumn() });
 
-/** End of the delay after failed attempts. Failures expire after a day, so the last one was a day before `ends_at`. */
+/**
+ * SQL expression for the end of the delay after failed attempts. `ends_at` is one day after the last failure, so the
+ * delay is counted from a day before `ends_at`.
+ */
 const delayEnd = `r.ends_at - interval '1 day' + make_interval(secs => case
   when r.used < :count then 0 else least(:seconds, 30 * power(2, least(r.used - :count, 20))) end)`;
 
@@ -220,7 +230,8 @@ export function createPgRateLimiter(db: Knex): RateLimiter {
            where name = :name and subject = :subject), 0)::integer as wait_seconds`,
         { name, subject: hashOf(subject), count, seconds },
       );
-      // At least 1 second: the statement's snapshot lacks a delay that a concurrent request has just started.
+      // `waitSeconds` is at least 1, because the statement's snapshot may lack a delay that a concurrent request has
+      // just started.
       return { isAllowed: row.taken > 0, waitSeconds: Math.max(1, row.waitSeconds) };
     },
 

@@ -3,7 +3,9 @@ import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts'
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import { defineRowShape, queryRows, type SqlQueryBuilder, uuidColumn } from './shapes.ts';
 
-/** Restricts a query to the rows of `table` (or its alias) that the caller can read. Every list uses it. */
+/**
+ * Restricts a query to the rows of `table` (or its alias) that the caller can read. All queries that list rows use it.
+ */
 export function whereReadableByActor<Query extends SqlQueryBuilder>(
   query: Query,
   actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>,
@@ -33,16 +35,17 @@ export function readableDocumentBindings(readable: ReadableDocumentsFilter) {
 }
 
 /**
- * ACL hashes of the documents that the caller can read. `document_totals` has one or more rows for each ACL, and is up
- * to date in every snapshot. Narrows a search; `readableDocumentConditionSql` still decides on each row. Bindings: `readableDocumentBindings`.
+ * Selects the ACL hashes of the documents that the caller can read, from `document_totals`, which has one or more rows
+ * for each ACL and is up to date in every snapshot. Narrows a search; `readableDocumentConditionSql` still decides on each row.
+ * Bindings: `readableDocumentBindings`.
  */
 export const readableDocumentAclHashesSql =
   'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';
 
 /**
- * Ids and active generations of readable documents, by an index-only scan. `offset 0` keeps the planner from reading
- * all documents. The limit, which is above what `canReadOnlyFewDocuments` allows, tells the planner that a hash table fits in
- * memory.
+ * Selects ids and active generations of readable documents by an index-only scan. `offset 0` keeps the planner from
+ * reading all documents. The limit exceeds what `canReadOnlyFewDocuments` allows; it only tells the planner that a hash
+ * table of the rows fits in memory.
  */
 export const readableDocumentIdsSql = `
   select opened.id, opened.active_generation
@@ -62,7 +65,10 @@ export type ReadableDocumentCounts = { opened: number; stored: number };
 
 /** Above this number of readable documents, a search that lists them is slower than one that skips unreadable ones. */
 const narrowDocuments = 50_000;
-/** From 1 in 4 readable documents on, it is as fast to check the access of each search candidate as to list them. */
+/**
+ * If the caller can read at least 1 in 4 documents, checking the access of each search candidate is as fast as listing
+ * the readable documents.
+ */
 const narrowShare = 4;
 
 export function canReadOnlyFewDocuments({ opened, stored }: ReadableDocumentCounts): boolean {

@@ -63,7 +63,7 @@ export const integerArrayColumn = () => column<number[]>('integer[]');
 export const tsvectorColumn = () => column<string>('tsvector');
 export const vectorColumn = () => column<string>('vector');
 
-/** The columns of a statement's result that is not a row of a table. */
+/** Columns of a statement's result whose rows are not rows of a table. */
 export type RowShape<C extends ColumnDefinitions = ColumnDefinitions> = { columns: C };
 
 export function defineRowShape<const C extends ColumnDefinitions>(columns: C): RowShape<C> {
@@ -100,8 +100,8 @@ export async function queryRows<S extends RowShape>(
   const query = (
     typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement)
   )
-    // Keeps the field types of the result, which `queryRows` compares with the shape; see
-    // `ObservedPostgresClient.processResponse`.
+    // Makes `ObservedPostgresClient.processResponse` keep the result's field types, which `queryRows` compares with the
+    // shape.
     .queryContext({ keepsResult: true })
     // Reads rows as arrays: with objects, each row would have to be copied to rename its keys.
     .options({ rowMode: 'array' });

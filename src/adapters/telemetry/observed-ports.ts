@@ -10,7 +10,7 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Metrics, OpenTraceSpan, SpanOptions, Telemetry, Tracing } from '#src/ports/telemetry.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 
-/** Label value for a failure: a code of the error catalogue, so that the number of values is bounded. */
+/** Metric label for a failure: a code of the error catalogue, so that the label has a limited number of values. */
 function outcomeOf(error: unknown): string {
   if (error instanceof AppError) return error.code;
   const name = error instanceof Error ? error.name : '';
@@ -200,7 +200,7 @@ export function observedBlobStore(blobs: BlobStore, store: 'filesystem' | 's3', 
     );
   return {
     ...withObserved(blobs, ['stage', 'promote', 'unstage', 'read', 'exists', 'delete', 'list'], observe),
-    /** Measures only the download, not the caller's work with the file. */
+    /** Measures only the download of the file, not what the caller does with the file afterwards. */
     withLocalFile(key, use) {
       const downloaded = Promise.withResolvers<void>();
       const observed = observe('withLocalFile', [], () => downloaded.promise);

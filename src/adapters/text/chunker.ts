@@ -8,13 +8,18 @@ import { appError } from '#src/errors.ts';
 import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
 import { createFairWorkQueue } from '../limits.ts';
 
-/** Documents with fewer UTF-16 units are chunked on the main thread, in 0.1 s, as long as starting a thread. */
+/**
+ * Documents with fewer UTF-16 units are chunked on the main thread: that takes up to 0.1 s, which is as long as
+ * starting a thread.
+ */
 const inlineLength = 100_000;
 
 /** Heap limit of the chunking thread: twice the measured need of the longest possible document. */
 const threadHeapMiB = 1_024;
 
-/** Maximum chunks or windows per document: a process can hold them; a slow embedder takes five hours. */
+/**
+ * Maximum chunks or windows per document: a process can hold this many, and a slow embedder needs five hours for them.
+ */
 const maxAnswers = 200_000;
 
 /** Maximum number of chunking threads: a second one would double the memory and take CPU time from requests. */

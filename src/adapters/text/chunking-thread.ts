@@ -4,7 +4,10 @@ import { type ChunkingTask, runChunkingTask } from './chunker.ts';
 import { createTextAnalyzer } from './text-analyzer.ts';
 import { createTokenCounter } from './token-counter.ts';
 
-/** Receiving a batch of this size blocks the main thread for a few milliseconds only. */
+/**
+ * Maximum number of results per message. Receiving a message of this size blocks the main thread for a few milliseconds
+ * only.
+ */
 const itemsPerMessage = 100;
 
 const task: ChunkingTask = workerData;

@@ -2,7 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import type { TopicWord, TopicWordIndex } from '#src/ports/models.ts';
 
-/** Factor between vector components and stored int8 values: no component of a unit vector reaches 1/3. */
+/**
+ * Vector components are multiplied by this factor and stored as int8, so components above 127 / 400 are clamped;
+ * components of unit vectors hardly get that large.
+ */
 export const topicVectorQuantizationScale = 400;
 
 /** Finds topic words near a vector. scripts/build-topic-words.ts packages their vectors (20 MB). */
@@ -12,7 +15,8 @@ export function createTopicWordIndex({ model }: { model: string }): TopicWordInd
   return {
     async nearest(relevance, limit) {
       loading ??= load(model).catch((error: unknown) => {
-        // Loading is retried at the next use: a failure such as too many open files is temporary.
+        // Clears the failed load, so that the next call loads again: a failure such as too many open files is
+        // temporary.
         loading = undefined;
         throw error;
       });

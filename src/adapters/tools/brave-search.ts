@@ -72,8 +72,8 @@ export function createWebSearchTool(deps: Deps & { credentials: ToolCredentials 
 function entryOf(number: number, result: unknown): string {
   const { title, url, description, age } = recordOrEmptyObject(result);
   const [extract, when] = [plain(description, 1_000), plain(age, 60)];
-  // Only the result's own URL is a line by itself, which `isUrlInTexts` trusts. Extracts are quoted, so that a page
-  // cannot add URLs that may be fetched.
+  // Only the URL of a result is on a line of its own, and `isUrlInTexts` trusts only such lines. Extracts are quoted by
+  // `>`, so that a page cannot add URLs that may be fetched.
   const lines = [
     textOrEmptyString(url).replace(/\s.*$/s, '').slice(0, 2_000),
     extract && `> ${extract}`,

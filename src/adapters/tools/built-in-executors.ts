@@ -59,7 +59,7 @@ export function createTimeTool(now: () => Date = () => new Date()): ToolExecutor
 const maxResponseBytes = 1024 * 1024;
 const urlArguments = z.object({ url: z.string() });
 
-/** The tool `http.request`: only GET to hosts in `allow`, without credentials, which every user could use. */
+/** The tool `http.request`: only GET to hosts in `allow`. Sends no credentials, because every user could use them. */
 export function createHttpRequestTool(deps: { web: WebFetcher; allow: readonly string[] }): ToolExecutor {
   const allowed = new Set(deps.allow.map((host) => host.toLowerCase()));
 
@@ -85,10 +85,13 @@ function isText(mediaType: string): boolean {
 }
 
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.8,application/pdf;q=0.7,*/*;q=0.1';
-/** Size limit of a fetched page: a user waits for it, and the model only reads its beginning. */
+/** Size limit of a fetched page; small, because a user waits for the page and the model only reads its beginning. */
 const maxPageBytes = 5 * 1024 * 1024;
 
-/** The tool `web.fetch`: only URLs from the user or a web search, because an invented URL could leak the chat. */
+/**
+ * The tool `web.fetch`: fetches only URLs that the user or a web search gave, because a URL that the model invented
+ * could leak the chat.
+ */
 function createWebFetchTool(deps: { web: WebFetcher; converter: DocumentConverter; tempDir: string }): ToolExecutor {
   const { web, converter, tempDir } = deps;
 
@@ -130,10 +133,16 @@ function createWebFetchTool(deps: { web: WebFetcher; converter: DocumentConverte
 const script = join(import.meta.dirname, 'math-process.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
 const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
-/** Limits CPU time, because wall time includes CPU contention. The start of the process alone takes 300 ms. */
+/**
+ * CPU time limit of a calculation; a wall time limit would also count CPU contention. The start of the process alone
+ * takes 300 ms.
+ */
 const longestCpuSeconds = 3;
 const heapMiB = 64;
-/** Limit of waiting calculations per organization: those of two chat answers. Later ones would time out anyway. */
+/**
+ * Maximum calculations of an organization that wait: as many as two chat answers may request. Further ones would time
+ * out anyway.
+ */
 const maxWaitingPerOwner = 12;
 
 const argumentsOf = z.object({ expression: z.string() });

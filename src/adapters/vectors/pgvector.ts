@@ -28,7 +28,10 @@ const generationKey = pickColumns(ChunkVectorModel, 'orgId', 'documentId', 'gene
 
 type VectorQuery = Parameters<VectorStore['search']>[0];
 
-/** Number of vectors above which a model gets an HNSW index. A scan of as many takes 25 to 80 ms, by load. */
+/**
+ * Number of vectors above which a model gets an HNSW index. Scanning this many vectors takes 25 to 80 ms, depending on
+ * the load.
+ */
 const EXACT_LIMIT = 50_000;
 
 /**
@@ -73,7 +76,8 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
   }
 
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
-    // The condition on model and dimensions is needed, because the distance of vectors of different sizes is an error.
+    // Compares only vectors of the same model and dimensions, because Postgres reports an error for vectors of
+    // different sizes.
     return queryRowsWithTimeout(
       timeoutMs,
       db,
@@ -293,7 +297,10 @@ function listIndexes(db: StatementRunner): Promise<SqlRow<typeof vectorIndex>[]>
   );
 }
 
-/** Keeps an HNSW index per model above `limit` vectors; drops it below half of that. One process at a time. */
+/**
+ * Creates an HNSW index for each model with more than `limit` vectors, and drops the index below half of that. A lock
+ * lets only one process do this at a time.
+ */
 async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   // `create index concurrently` cannot run in a transaction, and `set` only changes its own connection.
   await withOwnConnection(db, async (own) => {

@@ -15,7 +15,8 @@ export type QdrantOptions = QdrantServer & {
 };
 
 /**
- * Timeout of making points visible to searches: short, because a user may wait. After a timeout, a sweep tries again.
+ * Timeout of publishing points (making them visible to searches); short, because a user may wait. After a timeout, a
+ * sweep publishes them later.
  */
 const publishTimeoutMs = 10_000;
 const readTimeoutMs = 30_000;
@@ -30,7 +31,10 @@ const payloadIndexes = {
   retrieval_settings: 'keyword',
 } as const satisfies Record<string, Schemas['PayloadFieldSchema']>;
 
-/** Qdrant client limited to collections with the prefix and, except for `list`, to one organization. */
+/**
+ * Creates a Qdrant client that only accesses collections with the prefix `collectionPrefix` and, except for `list`,
+ * points of one organization.
+ */
 export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, ...server }: QdrantOptions) {
   const { api, call } = createQdrantApi(server);
   const ours = `${collectionPrefix}_`;
@@ -69,7 +73,10 @@ export function createQdrantClient({ collectionPrefix, searchTimeoutMs = 5_000, 
     }
   }
 
-  /** Returns `nothing` if the collection is missing. Creates payload indexes that are missing after a crash. */
+  /**
+   * Returns `nothing` if the collection is missing. If payload indexes are missing because of a crash, creates them and
+   * repeats the call.
+   */
   async function callOrNothing<Params extends { collection_name: string }, Result, Nothing>(
     operation: QdrantOperation<Params, Result>,
     params: Params,
@@ -228,7 +235,7 @@ function createQdrantApi({ url, apiKey }: QdrantServer): { api: QdrantApi; call:
     port: Number(port || (protocol === 'https:' ? 443 : 80)),
     // The API key is a header, because the client's option `apiKey` prints a console warning for http URLs.
     ...(apiKey !== null && { headers: { 'api-key': apiKey } }),
-    // No timeout of the Qdrant client, because it would replace the signal of a call.
+    // Disables the timeout of the Qdrant client, because it would replace the abort signal of a call.
     timeout: Number.POSITIVE_INFINITY,
     checkCompatibility: false,
   });
@@ -256,7 +263,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && statusOf(error.cause) === 404;
 }
 
-/** True if a filter names a field without an index; in strict mode, Qdrant rejects such a filter. */
+/** True if Qdrant rejected a filter because a field in it has no index (Qdrant's strict mode). */
 function isWithoutIndex(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof Error && /index required/i.test(error.cause.message);
 }

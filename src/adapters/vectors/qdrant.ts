@@ -13,7 +13,10 @@ import {
   type StoredQdrantPoint,
 } from './qdrant-client.ts';
 
-/** Vector components per request: about 2 MB of JSON. Qdrant rejects 32 MB, and a small request is cheap to repeat. */
+/**
+ * Maximum vector components per request: about 2 MB of JSON. Qdrant rejects requests of 32 MB, and repeating a small
+ * request costs little.
+ */
 const numbersPerRequest = 100_000;
 
 /** Qdrant rounds similarities: that of opposite vectors can be just below −1. */

@@ -4,12 +4,18 @@ import ipaddr from 'ipaddr.js';
 import { Agent, buildConnector } from 'undici';
 import { type AppError, appError } from '#src/errors.ts';
 
-/** IPv6's public range (global unicast). ipaddr.js gives special addresses within it another range. */
+/**
+ * Range of all public IPv6 addresses (global unicast). For special addresses within this range, ipaddr.js's `range()`
+ * is not `unicast`.
+ */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 /** Azure's platform address is in a public range, but serves metadata to its machines. */
 const platformAddress = '168.63.129.16';
 
-/** False for private and metadata addresses, also if embedded in others (IPv4-mapped, NAT64, 6to4, Teredo). */
+/**
+ * False for private addresses and those of metadata services, also if embedded in an IPv6 address (IPv4-mapped, NAT64,
+ * 6to4, Teredo).
+ */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);

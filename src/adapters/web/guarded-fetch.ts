@@ -32,7 +32,10 @@ const userAgent = 'AgentConversationService';
 const maxRedirects = 3;
 /** Limit of interim responses such as 103 Early Hints; servers send one or two. */
 const maxInterimAnswers = 10;
-/** Minimum average size of a response's pieces after `count` of them: tiny pieces would keep the event loop busy. */
+/**
+ * Minimum average size of a response's pieces, checked from `count` pieces on: very many tiny pieces would keep the
+ * event loop busy.
+ */
 const smallPieces = { count: 20_000, averageBytes: 64 };
 
 type Response = Dispatcher.ResponseData;
@@ -98,7 +101,10 @@ export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number
   };
 }
 
-/** Checks a URL and removes its fragment and the last dot of its host. The HTTP agent checks the address later. */
+/**
+ * Validates a URL and removes its fragment and the trailing dot of its host. The HTTP agent later checks the address
+ * that the host resolves to.
+ */
 function permitted(text: string, base?: string): URL {
   if (!URL.canParse(text, base)) throw urlNotAllowedError('The URL, or the target of a redirect, is not a valid URL.');
   const url = new URL(text, base);
@@ -159,7 +165,7 @@ function measured(
     drop(body);
     unpacker?.destroy();
   });
-  // Without a listener, an `error` event would end the process if the reader is gone.
+  // An `error` event without a listener would end the process, and the reader of the content may be gone.
   content.on('error', () => {});
   let pieces = 0;
   let bytes = 0;

@@ -66,7 +66,10 @@ function unavailable(detail: string): AppError {
 /** Size limit of an identity provider's responses: enough for a userinfo response with many groups. */
 const issuerAnswerBytes = 256 * 1024;
 
-/** Client that may reach an identity provider on a private network; EGRESS_ALLOW would open it to every user. */
+/**
+ * HTTP client for an identity provider that may be on a private network. An entry in EGRESS_ALLOW would open that
+ * address to every user.
+ */
 export function createIdentityProviderHttpClient(deps: {
   issuer: string;
   allow: readonly string[];

@@ -1,4 +1,7 @@
-/** Creates a resource with a reserved id, or returns the one that an earlier attempt or another process created. */
+/**
+ * Creates a resource with a reserved id. If an earlier attempt or another process has created the resource, returns it
+ * instead.
+ */
 export async function createOrFindExisting<Made>(
   make: () => Promise<Made>,
   findMade: () => Promise<Made | undefined>,

@@ -57,9 +57,8 @@ export type RateLimit = { count: number; seconds: number };
 export type ConcurrencyLimit = { perUser: number; perOrganization: number };
 
 /**
- * Name of a rate limit. Requests are counted per user, or without authentication per client network, or per network and
- * email: the `limits` of each route define the key. `login_account` counts failed sign-ins per email across all
- * networks.
+ * Name of a rate limit. Requests are counted per user; without authentication, per client network or per network and
+ * email. The `limits` of each route define which. `login_account` counts failed sign-ins per email across all networks.
  */
 export type RateLimitName =
   | 'login'

@@ -93,8 +93,8 @@ const rules: { [A in PolicyAction]: (actor: Actor, resource: ResourceOf[A]) => b
 };
 
 /**
- * Decides whether an actor may perform an action on a resource in memory. `whereReadableByActor` implements the `…:read` actions
- * in SQL. Always false for a resource of another organization.
+ * Decides in memory whether an actor may perform an action on a resource. `whereReadableByActor` implements the
+ * `…:read` actions in SQL. Always false for a resource of another organization.
  */
 export function mayPerformAction<A extends PolicyAction>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {
   return resource.orgId === actor.orgId && rules[action](actor, resource);

@@ -1,7 +1,7 @@
 /**
  * Validates the URL to which a browser returns after a consent or sign-in, to prevent open redirects.
- * @param home base URL without a trailing slash, to which a path is appended; null returns a valid path as a normalized
- * path without origin
+ * @param home base URL without a trailing slash, to which a path is appended; if null, a valid path is returned without
+ * an origin, normalized
  * @returns a URL with the origin of `home` or one of `origins`, otherwise null. With `..`, a path may leave the path of
  * `home`, but not its origin.
  */

@@ -120,7 +120,8 @@ type CommitPlan =
 
 type RemovalPlan =
   /**
-   * Removes a version from the chain: `childId` becomes the child of `parentId`. `headId` is then the newest version.
+   * Removes a version from the chain, so that `parentId` becomes the parent of its child `childId`. `headId` is the
+   * newest version that remains.
    */
   | { outcome: 'remove'; childId: string | null; parentId: string | null; headId: string }
   | { outcome: 'version_missing' }

@@ -13,7 +13,8 @@ export function modelKindByName(id: string): ModelKind | null {
 export type ModelPrice = { input: number; cachedInput: number; output: number };
 
 /**
- * `version` names the price list with which a cost was computed, so that costs of old chat rounds can be explained.
+ * Price of a model. `version` names the price list, and is stored with each cost so that costs of old chat rounds can
+ * be explained.
  */
 export type VersionedPrice = ModelPrice & { version: string };
 

@@ -131,9 +131,9 @@ const builtInTools: readonly Tool[] = [
 ];
 
 /**
- * Ids of tools that return third-party texts unchanged. Of all tool results, only theirs add URLs that a reply may
- * contain; of those, `web.fetch` may fetch only the ones that a search found. Results of other tools do not count,
- * because they may repeat what the model sent to them; a calendar may do so even in a later chat.
+ * Ids of tools that return third-party texts unchanged. Only results of these tools add URLs that a reply may contain,
+ * and only URLs found by a search may be fetched by `web.fetch`. Results of other tools add none, because they may
+ * repeat what the model sent to the tool; a calendar may do so even in a later chat.
  */
 export const toolsReturningThirdPartyText: ReadonlySet<string> = new Set([
   'knowledge.search',

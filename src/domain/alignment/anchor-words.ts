@@ -125,7 +125,10 @@ function isContent(word: string, analyze: TextAnalyzer): boolean {
   );
 }
 
-/** Topics over which a word's relevance is averaged, so that one accidental similarity has little effect. */
+/**
+ * Number of the most similar topics over which a word's relevance is averaged, so that one accidental similarity has
+ * little effect.
+ */
 const nearestTopics = 3;
 
 /**

@@ -7,7 +7,10 @@ type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_rec
 export type EchoState = DriftState | 'refusal';
 type AlignmentStateCategory = 'stable' | 'drift' | 'refusal';
 
-/** Alignment scores, 0 to 1. `neutral`: the message has no topic. `refusal`: the agent's score is ignored. */
+/**
+ * Alignment scores of a round's message (`user`) and reply (`agent`), 0 to 1. `neutral`: the message has no topic.
+ * `refusal`: the agent refused, so its score is ignored.
+ */
 export type RoundScores = { user: number; agent: number; neutral: boolean; refusal: boolean };
 
 export type StreakThresholds = { offTopic: number; onTopic: number };

@@ -2,8 +2,8 @@
 export type ReportPeriod = { from: Date | null; until: Date | null };
 
 /**
- * A part of a reporting period. Totals of chat logs are stored for all time (`ever`), months and days (UTC); parts of a
- * day (`moment`) are aggregated from the individual chats.
+ * A part of a reporting period. Totals are stored for all time (`ever`), for months and for days (UTC). A `moment` is
+ * part of a day; its totals are computed from the individual chats.
  */
 export type ReportPeriodPart = { span: 'ever' | 'month' | 'day' | 'moment' } & ReportPeriod;
 

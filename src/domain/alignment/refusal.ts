@@ -34,7 +34,10 @@ function anyOf(...patterns: string[]): RegExp {
   return new RegExp(patterns.join('|'), 'gi');
 }
 
-/** Sentences of a reply in which refusals are detected; later ones only repeat, soften or explain. */
+/**
+ * Number of sentences at the beginning of a reply in which refusals are detected; later sentences only repeat, soften
+ * or explain.
+ */
 const sentencesRead = 3;
 const charactersOfWording = 600;
 
@@ -111,7 +114,9 @@ export function refusalProbability({ indexes, values }: RefusalFeatures, weights
 export type RefusalKind = 'scope' | 'policy' | 'capability';
 export type Refusal = { kind: Exclude<RefusalKind, 'scope'>; score: number };
 
-/** Probability and kind of a refusal. `decidedBy`: a refusal phrase (`wording`) or the fitted model decided. */
+/**
+ * Probability and kind of a refusal. `decidedBy` says whether a refusal phrase (`wording`) or the fitted model decided.
+ */
 export type RefusalDetection = Refusal & { decidedBy: 'wording' | 'model' };
 
 export type RefusalDetector = (reply: string, vector: Float32Array | null) => RefusalDetection;

@@ -50,8 +50,8 @@ export function roundTextsToEmbed(texts: RoundTexts, analyze: TextAnalyzer): str
 /**
  * Scores a round against the agent's anchor words.
  * - If the message announces a change of topic, only the new topic is scored.
- * - A short message gets its best score: alone, or 0.8 times its score together with the user's previous message or
- *   with the last sentence of the previous reply.
+ * - A short message may continue the previous round. It gets the best of its own score and 0.8 times the score of its
+ *   text joined to the user's previous message or to the last sentence of the previous reply.
  * - If the reply answers the question, the question gets at least 0.8 times the score of the reply (unless the reply is
  *   a refusal), and a short reply at least 0.8 times the score of the question.
  * - A message without anchor words is neutral if it is a courtesy or has fewer than two content words, unless it

@@ -110,7 +110,10 @@ export function removeCitationMarkers(reply: string, citationCount: number): str
   );
 }
 
-/** Returns the sentence to which a citation marker at the end of the text belongs, even if it just ended. */
+/**
+ * Returns the sentence to which a citation marker at the end of the text belongs, also if the marker follows the full
+ * stop.
+ */
 export function sentenceBeforeCitationMarker(text: string): string {
   const plain = text.replace(marker, '').trimEnd();
   const lineStart = Math.max(plain.lastIndexOf('\n'), plain.lastIndexOf('\r')) + 1;
@@ -136,9 +139,9 @@ export function splitReplyIntoStatements(reply: string): string[] {
 }
 
 /**
- * @returns how likely a passage is the source of a statement, 0 to 1: their cosine, or the share of common words if
- * that is high. Words count because the vector of a long passage averages all its topics and is far from each single
- * sentence.
+ * @returns how likely a passage is the source of a statement, 0 to 1: the cosine of their vectors, or the share of the
+ * statement's words in the passage if that is high. Words count because the vector of a long passage averages all its
+ * topics and is far from each single sentence.
  * @param words stems of the statement's content words
  */
 export function scoreSentenceAttribution(

@@ -2,8 +2,8 @@
 export const promptChunkLimits = { chunks: 8, tokens: 3_000 } as const;
 
 /**
- * Selects chunks for a prompt, in order: each that still fits. Selects the first one even if it alone exceeds the token
- * limit (a document may have larger chunks); the prompt truncates it.
+ * Selects chunks for a prompt in order of rank, skipping those that exceed the remaining tokens. Always selects the
+ * first chunk, even if it alone exceeds the token limit (a document may have larger chunks); the prompt truncates it.
  */
 export function selectChunksForPrompt<Chunk extends { tokenCount: number }>(
   ranked: readonly Chunk[],
@@ -26,7 +26,7 @@ const defaultHistoryTokens = 3_000;
 const historyShare = 1 / 8;
 /** Maximum share of passages in the tokens that remain for passages and chat history. */
 const passageShare = 2 / 3;
-/** Share of tool calls and their results in the tokens that the reply leaves free. */
+/** Share of the tokens left by the reply that is reserved for tool calls and their results. */
 const toolShare = 1 / 2;
 const minToolTokens = 400;
 /** Usable share of a context window: the provider's tokenizer may count more tokens than ours. */
@@ -36,8 +36,8 @@ const minReplyShare = 1 / 8;
 type WindowPlan = { maxTokens: number; tools: number; passages: number; history(passages: number): number };
 
 /**
- * Divides the context window of a model. The reply gets the agent's `maxTokens`, but at most half of the free tokens;
- * if that half is less than an eighth of the window, the eighth.
+ * Divides the context window of a model. The reply gets the agent's `maxTokens`, but at most half of the free tokens or
+ * an eighth of the window, whichever is more.
  * @param window null if unknown: then only history is limited
  * @param fixed tokens that are never truncated: persona, steering, rules, tool descriptions and the question
  * @param hasTools reserves tokens for tool results

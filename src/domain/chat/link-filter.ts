@@ -33,7 +33,7 @@ const longestLinkTarget = maxUrlLength + 250;
 /** Characters that may directly follow a link, because they close a sentence, a bracket or an emphasis. */
 const closingAfterLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
 const longestClosing = 17;
-/** Matches markers that end an emphasis, which a space before them would break. */
+/** Matches markers that end an emphasis; a space before them would break the emphasis. */
 const emphasisEnd = /^[*_~]{1,3}(?=[^\p{L}\p{N}\u{10000}-\u{10ffff}\ud800-\udfff*_~])/u;
 
 /** Matches the beginning of a line up to a possible code fence, including container markers (quotes, lists). */
@@ -143,7 +143,7 @@ export function createLinkFilter(known: ReadonlySet<string>) {
   function passLongAddress(text: string, from: number, isEnd: boolean): number {
     const end = findEndOfContinuedUrl(text, from);
     isInLongAddress = end === text.length && !isEnd;
-    // Does not consume a `]` at the end of the text yet, because more text may turn it into `](`.
+    // Leaves a `]` at the end of the text for the next piece, because more text may turn it into `](`.
     const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
     consume(text.slice(from, stop));
     return stop;
@@ -250,7 +250,8 @@ export function createLinkFilter(known: ReadonlySet<string>) {
     consume(link[0]);
     yield emit(plainTitle.test(title) ? link[0] : `${opening})`);
     if (closing !== null) return end;
-    // For a link without text, some clients show the bare URL and link it with the characters after it: add a space.
+    // Adds a space after a link without text: some clients show the bare URL of such a link and include the characters
+    // after it.
     const [emphasis = ''] = emphasisEnd.exec(after) ?? [];
     yield emit(`${consume(emphasis)} `);
     return end + emphasis.length;

@@ -25,7 +25,10 @@ export type StoreAuditFindingKind = (typeof storeAuditFindingKinds)[number];
  */
 type AuditFindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
 
-/** Maximum orphans on a page: if there are more, none is deleted without an operator's `--force`. */
+/**
+ * Maximum orphans among the `checked` items of an audit page. If there are more, none of them is deleted unless an
+ * operator sets `--force`.
+ */
 export function maxOrphanDeletions(checked: number): number {
   return Math.max(20, checked / 20);
 }

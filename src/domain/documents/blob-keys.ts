@@ -5,7 +5,10 @@ export function originalBlobKey(orgId: string, sha256: string): string {
   return `${orgId}/${sha256}`;
 }
 
-/** Returns null if this service did not create the key. Older keys end with a UUID instead of a hash. */
+/**
+ * Returns the organization of a blob key, or null if this service did not create the key. Keys of older releases end
+ * with a UUID instead of a hash.
+ */
 export function organizationOfBlobKey(blobKey: string): string | null {
   return blobKeyPattern.exec(blobKey)?.[1] ?? null;
 }

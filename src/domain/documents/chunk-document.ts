@@ -60,9 +60,9 @@ export function buildChunkContextMessages(
 }
 
 /**
- * Excerpt of a document for the context of the chunk around `position`: the whole document if it fits, otherwise its
- * beginning and the surroundings of the chunk. The surroundings move in steps, so that neighbouring chunks share an
- * excerpt (and the provider's cache). Lengths are UTF-16 code units.
+ * Excerpt of a document from which a model writes the context of the chunk at `position`: the whole document if it
+ * fits, otherwise its beginning and the text around the chunk. The text around the chunk moves in steps, so that
+ * neighbouring chunks share an excerpt (and the provider's cache). Lengths are UTF-16 code units.
  */
 export function chunkContextExcerpt(body: string, position: number, maxLength: number): string {
   if (body.length <= maxLength) return body;

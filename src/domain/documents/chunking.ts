@@ -83,7 +83,8 @@ function splitPoint(body: string, start: number, limit: number, spanEnd: number)
 
 function lastSplit(body: string, from: number, to: number, space: RegExp): number | null {
   for (let end = to; end > from; end--) {
-    // Does not split before white space: the next part would begin with it, perhaps on the previous page.
+    // Does not split before white space: the next part would begin with that white space, which may be on the previous
+    // page.
     if (space.test(body.charAt(end - 1)) && !/\s/.test(body.charAt(end)) && isCharacterBoundaryInText(body, end))
       return end;
   }

@@ -1,4 +1,6 @@
-/** Id of a vector space. Shortened vectors form their own: `model@256` are vectors of `model` with 256 dimensions. */
+/**
+ * Id of a vector space. Shortened vectors form their own space: `model@256` are vectors of `model` with 256 dimensions.
+ */
 export function embeddingSpaceId(model: string, dimensions: number | null): string {
   return dimensions === null ? model : `${model}@${dimensions}`;
 }

@@ -2,7 +2,7 @@
 const estimatedPageLength = 3_000;
 
 /**
- * @param pageStarts ascending offsets in the body at which pages start; null or empty gives an estimate
+ * @param pageStarts ascending offsets in the body at which pages start; if null or empty, the page number is estimated
  * @returns the page number (from 1) of the character at `contentOffset`
  */
 export function pageNumberAt(pageStarts: readonly number[] | null, contentOffset: number): number {
@@ -21,9 +21,12 @@ export function estimatedPageCount(charCount: number): number {
   return charCount === 0 ? 0 : pageNumberAt(null, charCount - 1);
 }
 
-/** Words per run when pages are aligned: shorter runs repeat in tables, longer ones are broken by footnotes. */
+/**
+ * Length in words of the runs by which pages are aligned with the text. Shorter runs repeat in tables; longer ones are
+ * broken by footnotes.
+ */
 const runLength = 4;
-/** Number of words at the top of a page in which a run is searched that also occurs in the text. */
+/** Number of words at the top of a page among which a run of words is searched that also occurs in the text. */
 const wordsOfTop = 120;
 
 /** In scripts without spaces each character is a word, because line breaks would split longer words differently. */

@@ -1,4 +1,4 @@
-/** Sync schedule as in the API and the database. `cron` is in UTC; either it or the interval is set. */
+/** Sync schedule as in the API and the database. `cron` is in UTC; either `cron` or `interval_minutes` is set. */
 export type SyncConfig = {
   enabled: boolean;
   interval_minutes?: number | undefined;

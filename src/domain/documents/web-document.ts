@@ -13,8 +13,8 @@ export function publicSourceUrl(asked: string): string {
   url.password = '';
   url.hash = '';
   const secrets = [...url.searchParams.keys()].filter((name) => secretParameter.test(name));
-  // Deletes only existing parameters: `delete` serializes the query again, and a URL without secrets must stay as
-  // written.
+  // Calls `delete` only for existing parameters, because it serializes the query again, and a URL without secrets must
+  // stay as written.
   for (const name of secrets) url.searchParams.delete(name);
   return url.href;
 }
@@ -33,8 +33,8 @@ const extensions: Record<string, readonly string[]> = {
 };
 
 /**
- * Names a fetched document by the server's file name, else its title, the last path segment or the host. The file name
- * gets an extension that matches the server's media type, because the extension decides how the file is read.
+ * Names a fetched document by the server's file name, else by the page's title, the last path segment or the host. The
+ * file name gets an extension that matches the server's media type, because the extension decides how the file is read.
  */
 export function namesOfWebDocument(source: {
   finalUrl: string;

@@ -45,7 +45,10 @@ export function compareScoresByAxis(
   });
 }
 
-/** Combines the verdicts of both orders. A side wins only if it wins in both, which removes position bias. */
+/**
+ * Combines the verdicts from both orders of the replies. A side wins only if it wins in both orders, which removes
+ * position bias.
+ */
 export function combineVerdictsOfBothOrders(ab: PairVerdict, ba: PairVerdict): Omit<AxisComparison, 'axis' | 'label'> {
   const first = winnerIn(ab.winner, { A: 'version', B: 'baseline' });
   const second = winnerIn(ba.winner, { A: 'baseline', B: 'version' });
@@ -71,7 +74,10 @@ export type ComparisonStatistics = {
   caseWins: ComparisonSummary;
   pValue: number;
   flipRate: number;
-  /** Length of the version's replies by the baseline's, two decimals. Null if all baseline replies are empty. */
+  /**
+   * Length of the version's replies divided by that of the baseline's replies, with two decimals. Null if all baseline
+   * replies are empty.
+   */
   lengthRatio: number | null;
   lengthConfounded: boolean;
   conclusion: string;

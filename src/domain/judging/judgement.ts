@@ -54,7 +54,9 @@ function samplesOf(rubric: JudgeRubric): number[] {
   return Array.from({ length: judgeSamplingOptions[rubric].samples }, (_, index) => index + 1);
 }
 
-/** Name of a judge call for `failed_units`: `prompt/role_clarity#2`, `baseline prompt`, `case 3/relevance BA`. */
+/**
+ * Name of a judge call in `failed_units`, such as `prompt/role_clarity#2`, `baseline prompt` or `case 3/relevance BA`.
+ */
 export function judgeCallName(unit: JudgeCall): string {
   if (unit.mode === 'pairwise') return `case ${unit.caseIndex + 1}/${unit.axis} ${unit.order}`;
   const text = textName(unit.text);

@@ -41,7 +41,10 @@ const maxScoreBySeverity: Readonly<Record<WeaknessSeverity, number>> = {
 
 const findsNothing = /\b(?:nothing|none)\b|\bno (?:\w+ )?(?:weakness|flaw|gap|addition|improvement|change)/i;
 
-/** Limits the score by the severity of the weakness; the top score requires that no weakness is stated. */
+/**
+ * Limits the score by the severity of the stated weakness. The top score is kept only if the verdict says that there is
+ * no weakness.
+ */
 export function applyScoringRules(verdict: { score: number; severity: WeaknessSeverity; weakness: string }): number {
   const capped = Math.min(verdict.score, maxScoreBySeverity[verdict.severity]);
   return capped === maxJudgeScore && !findsNothing.test(verdict.weakness) ? maxJudgeScore - 1 : capped;

@@ -171,7 +171,7 @@ export function maxJudgeAnswerTokens(task: JudgeCallInput): number {
   return task.mode === 'plain' ? 250 * axesOf(task.material).length : 500;
 }
 
-/** A validated verdict, or what is wrong with an invalid answer; the judge is told so when asked again. */
+/** A validated verdict, or what is wrong with an invalid answer. The judge gets the `problem` when asked again. */
 type VerdictReading = { judgement: Judgement } | { problem: string };
 
 const knownProperties: ReadonlySet<string> = new Set(['axis', 'rationale', 'weakness', 'severity', 'score', 'winner']);
@@ -317,7 +317,10 @@ function truncated(text: string, maxCharacters: number): string {
   return [...toPostgresText(text).trim()].slice(0, maxCharacters).join('');
 }
 
-/** Verdicts without a judge: empty texts get 0, equal replies are a tie. Null if the judge has to decide. */
+/**
+ * Returns a verdict that needs no judge: an empty text gets 0, and two equal replies are a tie. Null if the judge has
+ * to decide.
+ */
 export function verdictWithoutJudge(task: JudgeCallInput): Judgement | null {
   if (task.mode === 'pairwise') {
     const { a, b } = task.material;

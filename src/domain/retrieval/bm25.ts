@@ -21,7 +21,10 @@ export function bm25TermScore(
   return (idf * termFrequency * (BM25_K1 + 1)) / (termFrequency + norm);
 }
 
-/** Chunks of a document that share one index row per term: few enough for a covering index entry. */
+/**
+ * Number of chunks of a document that share one row per term in the search index; small enough for the row to fit in an
+ * entry of a covering index.
+ */
 export const CHUNKS_PER_POSTING_BLOCK = 128;
 
 /** Larger term frequencies and lengths are clamped; BM25 is almost constant there. */

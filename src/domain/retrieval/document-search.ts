@@ -94,11 +94,15 @@ type RankedDocument = { documentId: string; rank: number };
 
 export const maxRankedDocuments = 500;
 
-/** Lowest rank by coverage of the query, whatever the score: more coverage always ranks above less. */
+/**
+ * Lowest rank of a text match by its coverage of the query: a match with more coverage always ranks above one with
+ * less, whatever the scores.
+ */
 const coverageBase = { phrase: 2 / 3, all: 1 / 3, some: 0 };
 
 /**
- * Ranks found documents by matches of names and texts, best first, ties by last change. The rank is
+ * Ranks found documents by how well their names and texts match, best first; equal ranks are ordered by last change.
+ * The rank is
  * - 5 to 6 if the name matches exactly;
  * - 3 to 4 if the name matches by prefix or words and the text matches too, 2 to 3 if only the name matches;
  * - at most 1 for the text: above 2/3 for a phrase, above 1/3 for all words, and within that range by score relative to

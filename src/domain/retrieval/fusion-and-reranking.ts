@@ -1,6 +1,9 @@
 import type { RagConfig, RerankerType } from '../documents/rag-config.ts';
 
-/** A hit of BM25 or a vector search. Scores are comparable across groups, which share an index or a model. */
+/**
+ * A hit of BM25 or a vector search. Scores are comparable across groups, because groups share an index (BM25) or a
+ * model (vectors).
+ */
 export type RetrievalHit = { id: string; score: number };
 
 type FusedHit = { id: string; score: number };
@@ -11,7 +14,10 @@ type FusedHit = { id: string; score: number };
  */
 export type RetrievalHitsOfGroup = { rrfK: number; legs: ReadonlyMap<string, readonly RetrievalHit[]> };
 
-/** Constant of reciprocal rank fusion for scores across groups, independent of the groups' settings. */
+/**
+ * RRF constant for scores that are compared across groups; the groups' own constants only order the hits within a
+ * group.
+ */
 const mergeRrfK = 60;
 
 /**
@@ -80,8 +86,9 @@ export type RerankingOptions = { isEnabled: boolean | null; type: RerankerType |
 type RerankableHit = { signature: string; reranking: Reranking };
 
 /**
- * Decides whether and how the hits of a query are reranked, all in one batch. Unless the chat decides, one group with
- * reranking enabled is enough. The type is the chat's, or else that of the majority of these groups.
+ * Decides whether and how the hits of a query are reranked, all in one batch. If the chat does not decide it, the hits
+ * are reranked if at least one group has reranking enabled. The type is the chat's, or else that of the majority of
+ * these groups.
  * @returns null for no reranking
  */
 export function chooseRerankerType(hits: readonly RerankableHit[], options: RerankingOptions): RerankerType | null {

@@ -27,7 +27,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
   const sessions = new LRUCache<string, Session>({
     max: maxCachedActors,
     perf: Date,
-    // Makes lru-cache read the clock at each access, instead of caching the time and starting a timer for that.
+    // Makes lru-cache read the clock at each access. By default it caches the time and starts a timer to refresh that.
     ttlResolution: 0,
   });
   onAccessChange((orgId) => {

@@ -10,7 +10,10 @@ export const cursorPaginationQuery = {
   cursor: z.string().min(1).max(1_000).optional(),
 };
 
-/** Signed page cursors. `decode` throws `invalid_cursor` for a cursor of another list or other filters. */
+/**
+ * Encodes list positions as signed cursors. `decode` throws `invalid_cursor` for a cursor of another list or with other
+ * filters.
+ */
 export type CursorCodec = {
   encode(position: ListPosition | null, list: unknown): string | null;
   decode(cursor: string | undefined, list: unknown): ListPosition | null;

@@ -136,7 +136,7 @@ function enforceMinimumRate(
     wasStoreSlow ||= parser.writableNeedDrain;
   });
   const timer = setInterval(() => {
-    // Uploads that were slow only because the store was slow are not aborted.
+    // Does not abort uploads that were slow only because the store was slow.
     if (receivedBytes < windowBytes && !wasStoreSlow && !req.complete) {
       const detail = `A body has to arrive with at least ${windowBytes} bytes in ${windowMs / 1_000} seconds.`;
       fail(appError('request_timeout', { detail }));

@@ -83,7 +83,10 @@ export function seeOtherRedirectAnswer(location: string): EmptyAnswer<303> {
   return { kind: 'empty', status: 303, headers: { Location: location } };
 }
 
-/** Responds with Server-Sent Events until `run` ends. An unexpected error of it ends them with an `error` event. */
+/**
+ * Responds with Server-Sent Events until `run` ends. If `run` throws an unexpected error, the stream ends with an
+ * `error` event.
+ */
 export function eventStreamAnswer(
   run: (events: ServerSentEventSink) => Promise<void>,
   options: { headers?: AnswerHeaders; isWatch?: boolean } = {},
@@ -91,7 +94,7 @@ export function eventStreamAnswer(
   return { kind: 'events', status: 200, run, isWatch: options.isWatch ?? false, headers: options.headers ?? {} };
 }
 
-/** Responds with content that is generated on the way. If the generator fails, the connection is closed. */
+/** Responds with a file that is generated while it is sent. If the generator fails, the connection is closed. */
 export function downloadAnswer(made: Pick<DownloadAnswer, 'fileName' | 'mediaType' | 'content'>): DownloadAnswer {
   return { kind: 'download', status: 200, ...made, headers: {} };
 }
@@ -100,7 +103,7 @@ export function fileAnswer(content: FileContent): FileAnswer {
   return { kind: 'file', status: 200, content, headers: {} };
 }
 
-/** A finished event stream that stays open until its events are stored for an `Idempotency-Key`. */
+/** A completely sent event stream that stays open until its events are stored for an `Idempotency-Key`. */
 type SentStream = { end: () => void };
 
 type AnswerSender = {

@@ -99,7 +99,10 @@ type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
 export type EventStreamRegistry = {
   open(res: ServerResponse, facts?: StreamFacts): OpenEventStream;
   count(): number;
-  /** For a shutdown: closes watches, waits up to `timeoutMs` for others, then ends the rest with `error`. */
+  /**
+   * For a shutdown: closes watches at once, waits up to `timeoutMs` for other streams, then ends the rest with an
+   * `error` event.
+   */
   drain(timeoutMs: number): Promise<void>;
 };
 

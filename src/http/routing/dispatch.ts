@@ -254,7 +254,7 @@ function expectedVersionsOf({ method, takesIfMatch }: HttpRoute, req: Request): 
   return expected;
 }
 
-/** Splits off the limits per email, which are checked later because they need the validated body. */
+/** Separates the limits that count per email: they are checked later, because they need the validated body. */
 function splitLimits(limits: readonly RateLimitRule[]) {
   const { perEmail = [], perCaller = [] } = Object.groupBy(limits, ({ by }) =>
     by === 'ip_and_email' ? 'perEmail' : 'perCaller',
@@ -288,8 +288,8 @@ const renewEveryMs = 5_000;
 const neverStored = new Set([401, 409, 429]);
 
 /**
- * Maximum size of a stored response in characters, because stored responses count for no quota. If a response was too
- * large to be stored, a repeated request runs again with the same `newId`.
+ * Maximum size of a stored response in characters; small, because stored responses do not count against a quota. If a
+ * response was too large to be stored, a repeated request runs again with the same `newId`.
  */
 const maxStoredLength = 64 * 1024;
 

@@ -86,7 +86,10 @@ type Kind = 'requests' | 'streams' | 'uploads';
 const PROCESS_LIMITS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
 /** Browsers send six concurrent requests over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
 const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
-/** Share of a process's slots for all organizations; the rest is for those below `RESERVED_PER_ORGANIZATION`. */
+/**
+ * Share of a process's slots that every organization may use. The rest is for organizations that hold fewer than
+ * `RESERVED_PER_ORGANIZATION` slots.
+ */
 const UNRESERVED_PART = 3 / 4;
 const RESERVED_PER_ORGANIZATION = 4;
 const RETRY_AFTER_SECONDS = 5;

@@ -198,7 +198,10 @@ export function errorCodesOfRoute(route: HttpRoute): ReadonlySet<ErrorCode> {
   ]);
 }
 
-/** Whether a route can give 403: for a user who may read but not change a resource. Unreadable ones give 404. */
+/**
+ * Whether a route can respond with 403, which a user gets who may read but not change a resource. Resources that the
+ * user may not read give 404.
+ */
 function isRefusable(access: RouteAccess): boolean {
   return access !== 'public' && access !== 'user' && !access.endsWith(':read');
 }

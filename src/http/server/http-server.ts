@@ -12,7 +12,10 @@ const portErrors: Readonly<Record<string, string>> = {
 };
 const hostErrors = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'];
 
-/** Starts listening. Throws ConfigError on failure, with `settings`, the names of the host and port settings. */
+/**
+ * Starts listening. Throws a ConfigError on failure; `settings` are the names of the host and port settings for its
+ * message.
+ */
 export async function listenOnPort(
   server: NetServer,
   { host, port }: { host: string; port: number },
@@ -103,7 +106,10 @@ const LINGER_MS = 1_000;
 export type GracefulServer = {
   /** Sends `Connection: close` with every further response, so that load balancers connect to another process. */
   announce(): void;
-  /** Stops accepting. Resolves when requests have ended (aborted at `timeoutMs`) and none came for `lingerMs`. */
+  /**
+   * Stops accepting connections. Resolves when all requests have ended (they are aborted after `timeoutMs`) and no
+   * further request has come for `lingerMs`.
+   */
   close(timeoutMs: number, lingerMs?: number): Promise<void>;
 };
 

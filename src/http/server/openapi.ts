@@ -13,7 +13,10 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 type JsonSchemas = {
   components: Record<string, unknown>;
-  /** Converts to JSON Schema: `io` is the direction, `owner` the name prefix of shared parts without an id. */
+  /**
+   * Converts a schema to JSON Schema. `io` is the direction (request or response); `owner` is the name prefix of shared
+   * parts that have no id.
+   */
   convert(schema: z.ZodType, io: 'input' | 'output', owner: string): JsonSchema;
 };
 

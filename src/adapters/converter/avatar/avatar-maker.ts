@@ -10,7 +10,7 @@ import { runParserProcess, sandboxedNodeCommand } from '../parser-process.ts';
 const childScript = join(import.meta.dirname, 'avatar-child.ts');
 
 const MiB = 1024 ** 2;
-/** Avatar memory limit: all pixels of the largest allowed image at 16 bits per channel. */
+/** Limits of the avatar process; its memory holds all pixels of the largest allowed image at 16 bits per channel. */
 const limits = { wallMs: 10_000, processMemoryBytes: 600 * MiB, heapMiB: 64, outputBytes: 2 * MiB };
 const maxAtOnce = 2;
 

@@ -42,7 +42,10 @@ type DocLengths = {
 
 export type DocFile = {
   main: Buffer;
-  /** Returns all bytes from this table on, because list levels follow the list table's stated length. */
+  /**
+   * Returns all bytes from the start of this table on, beyond the table's stated length, because list levels follow the
+   * list table.
+   */
   tableFrom(name: DocFileTableName): Buffer;
   table(name: DocFileTableName): Buffer;
   text: string;

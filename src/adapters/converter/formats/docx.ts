@@ -129,7 +129,10 @@ const skippedElements = new Set([
   'mc:Fallback',
 ]);
 
-/** A hidden character style inverts the paragraph style's flag (ECMA-376, 17.7.3); run formatting overrides both. */
+/**
+ * A hidden character style inverts the hidden flag of the paragraph style (ECMA-376, 17.7.3); run formatting overrides
+ * both.
+ */
 function isHidden(run: XmlElement, paragraph: DocxStyle, { styles }: DocxReferences): boolean {
   const styleId = childXmlElementAtPath(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
   const byStyles = paragraph.isHidden !== (styleId !== undefined && styles.of(styleId).isHidden);

@@ -41,7 +41,8 @@ export const parseEpub: DocumentParser = async ({ bytes }) => {
   const chapters = spine.filter((item) => item !== undefined).filter((item) => !isNavigation(item));
   const names = await readNames(parts, [...items.values()], inBook);
   const texts: string[] = [];
-  // Each chapter is read once: a book that lists one chapter many times would take hours.
+  // Each chapter is read only once, because a hostile book can list one chapter so often that reading it each time
+  // takes hours.
   for (const { attributes } of new Set(chapters)) {
     const part = inBook(attributes.href ?? '');
     const chapter = await parts.read(part);

@@ -27,7 +27,7 @@ export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const main = new Readability(document, { keepClasses: true }).parse();
   const isMain = main?.content && textLength(main.textContent) >= wholeText * minMainShare;
   const body = htmlToMarkdown(isMain ? main.content : whole);
-  // A page whose only text is its title is treated as empty: scripts fill in its content in the browser.
+  // The title is not added to an empty body, so that a page whose content scripts fill in counts as empty.
   const isUntitled = body.trim() !== '' && !/^# /m.test(body);
   return { body: title && isUntitled ? `# ${title}\n\n${body}` : body, title };
 };

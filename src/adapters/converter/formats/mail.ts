@@ -33,7 +33,10 @@ function namesOf(addresses: Address[]): string {
     .join(', ');
 }
 
-/** Reads Outlook messages, and the subject and text of other items. Lists attachments without opening them. */
+/**
+ * Reads Outlook messages; of other Outlook items, reads only the subject and text. Lists attachments without opening
+ * them.
+ */
 export const parseMsg: DocumentParser = ({ bytes }) => {
   const message = readMessage(bytes);
   if (message.error) throw appError('corrupt_document', { detail: `The message is damaged: ${message.error}.` });

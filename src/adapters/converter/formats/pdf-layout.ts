@@ -141,7 +141,10 @@ function usualPitch(lines: PdfLine[]): number {
 type Vocabulary = ReadonlySet<string>;
 
 const word = /\p{L}+(?:-\p{L}+)*/gu;
-/** Minimum length of word halves that prove a hyphenated compound; shorter ones are too common ("with-out"). */
+/**
+ * Minimum length of the halves of a word hyphenated at a line end, to take it for a compound because both halves occur
+ * as words; shorter words are too common ("with-out").
+ */
 const minHalfLength = 4;
 
 /** Collects a document's words, which decide how words that are hyphenated at a line end are joined. */
@@ -246,7 +249,10 @@ function edges({ lines }: PdfPage): PdfLine[] {
   return [...new Set([...byHeight.slice(0, edgeLines), ...byHeight.slice(-edgeLines)])];
 }
 
-/** Key of a running header or footer, equal on each page. A page number must increase with the page. */
+/**
+ * Key of a line that is equal for a running header or footer on all pages. For a bare page number, the key is its
+ * difference to the page index, which is constant.
+ */
 function lineKey({ baseline, text }: PdfLine, pageIndex: number): string {
   const number = bareNumber.exec(text)?.[1];
   const words = number === undefined ? text.replace(pageName, '#') : `# ${Number(number) - pageIndex}`;
@@ -306,7 +312,10 @@ function blockText(block: PdfBlock, rightMargin: RightMargin, vocabulary: Vocabu
 
 type IsWrapped = (line: PdfLine, next: PdfLine) => boolean;
 
-/** Joins lines of one block. The last line's hyphen is left out, because the next block decides whether it stays. */
+/**
+ * Joins the lines of one block. A hyphen at the end of the last line is left out, because the next block decides
+ * whether it stays.
+ */
 function joinLines(lines: PdfLine[], isWrapped: IsWrapped, vocabulary: Vocabulary): string {
   let text = '';
   lines.forEach((line, index) => {

@@ -9,7 +9,7 @@ import { runParserProcess } from '../parser-process.ts';
 import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema, pdfPagesToMarkdown } from './pdf-layout.ts';
 
 const childScript = join(import.meta.dirname, 'pdf_child.py');
-/** Share of a parser's memory limit for PDFium's data (RLIMIT_DATA); the rest is for program code. */
+/** Share of the parser's memory limit that PDFium's data may use (RLIMIT_DATA); the rest is for program code. */
 const shareOfData = 0.95;
 const endMarkWithinBytes = 4_096;
 /** Maximum padding after a PDF's end mark: mail programs and scanners pad PDF files, mostly to whole blocks. */

@@ -7,7 +7,7 @@ export const parsePlainText: DocumentParser = ({ bytes, encoding }) => ({
   title: null,
 });
 
-/** Source code becomes a fenced block, so that its comments are not read as headings. */
+/** Source code becomes a fenced block, so that lines such as `# comment` are not read as headings. */
 export const parseCode: DocumentParser = ({ bytes, fileName, encoding }) => {
   const code = decodeText(bytes, encoding);
   return { body: fencedCodeBlock(code, codeLanguageOfFile(fileName)), title: null };

@@ -39,7 +39,8 @@ export const parsePptx: DocumentParser = async ({ bytes }) => {
   );
   const pages: string[] = [];
   const titles: string[] = [];
-  // Each slide is read once: a show that lists one slide many times would take hours.
+  // Each slide is read only once, because a hostile show can list one slide so often that reading it each time takes
+  // hours.
   for (const target of new Set(shown.map((id) => targets.get(id) ?? ''))) {
     const slide = await readXmlPart(parts, target);
     const { title, blocks } = slide ? await readSlide(parts, slide, target) : { title: '', blocks: [] };

@@ -121,5 +121,5 @@ function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** Input of the OCR process: an image file without its `known` pages, or page images from stdin. */
+/** Input of the OCR process: an image file whose pages in `known` are skipped, or images of `pages` from stdin. */
 export type OcrProcessInput = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };

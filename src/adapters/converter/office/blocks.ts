@@ -50,7 +50,7 @@ export function renderTextBlocksAsMarkdown(blocks: TextBlock[]): string {
   return body;
 }
 
-/** A list item that following items may be nested in, indented to `textColumn`. */
+/** A list item in which following items may be nested; nested items are indented to `textColumn`. */
 type OpenItem = { depth: number; textColumn: number };
 
 function renderBlock(block: TextBlock, openItems: OpenItem[]): string {

@@ -70,7 +70,10 @@ export async function readOfficeTitle(parts: ZipParts): Promise<string | null> {
 export type XmlElement = { name: string; attributes: Record<string, string>; children: XmlNode[] };
 export type XmlNode = XmlElement | string;
 
-/** Usual namespace prefixes by the end of the URI, which strict and transitional Office files share. */
+/**
+ * Usual namespace prefixes by the end of a namespace URI: strict and transitional Office files use different URIs with
+ * the same end.
+ */
 const prefixes: [RegExp, string][] = [
   [/wordprocessingml\/(?:2006\/)?main$/, 'w'],
   [/presentationml\/(?:2006\/)?main$/, 'p'],
@@ -95,7 +98,10 @@ const prefixes: [RegExp, string][] = [
 /** Maximum depth of XML elements, because saxes searches all open elements for each namespace prefix. */
 const maxNesting = 2_000;
 
-/** Passes the children of the element `childrenOf` to `take` one by one, so that they are never in memory together. */
+/**
+ * Passes each child of the element `childrenOf` to `take` as soon as it is parsed, so that the children are never all
+ * in memory.
+ */
 type ChildStream = { childrenOf: string; take: (child: XmlElement) => void };
 
 /** @throws Error for XML that is malformed or nested too deeply */
