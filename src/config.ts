@@ -120,7 +120,7 @@ export type Config = Readonly<{
   exportKeepDays: number;
   /** Days between the deletion of an account or organization and the erasure of its data. */
   eraseAfterDays: number;
-  /** How long a request waits for the end of an import or an evaluation, unless the client sends `Prefer: wait=N`. */
+  /** How long a request waits for an import (or an evaluation) to end, unless the client sends `Prefer: wait=N`. */
   importWaitSeconds: number;
   evalWaitSeconds: number;
   echoWaitMs: number;

@@ -135,7 +135,7 @@ type CodecServerConfig = Readonly<{
   port: number;
   payloadKeys: PayloadEncryptionKeys;
   uiOrigins: readonly string[];
-  /** If null, the codec server only accepts requests from this machine. */
+  /** If null, the codec server requires no token, but only accepts requests from this machine. */
   token: string | null;
   logLevel: string;
 }>;

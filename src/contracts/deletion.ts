@@ -51,7 +51,7 @@ export type EraseContentInput = ErasureSubject & { dueAt: string; progress?: Era
 
 type ErasedByKind = { [what in 'documents' | SqlOnlyErasureStage]?: number };
 
-/** `erased` is the number of all erased items; workflow histories of older releases have no `byKind`. */
+/** `erased` is the number of all erased items. Results of older releases in workflow histories lack `byKind`. */
 export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number; byKind?: ErasedByKind };
 
 export type EraseContentResult = { erased: number; byKind: ErasedByKind };

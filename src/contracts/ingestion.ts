@@ -32,7 +32,9 @@ export type ChunkResult = { chunksTotal: number };
  * means 0.
  */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
-/** Result of the activity that does all ingestion steps at once; a field is null if its step was not done. */
+/**
+ * Result of the activity that tries all ingestion steps at once. A field is null if the step that sets it was not done.
+ */
 export type IngestAtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
 export type IngestDocumentResult = { chunks: number };
 

@@ -56,7 +56,10 @@ export type RemoteChange =
 /** A folder at the provider, by `fileId` if present, otherwise by its path (`''`: the connection's root). */
 export type RemoteFolder = { fileId?: string; path: string };
 
-/** Finds a file by `fileId`, else `path`, else `name` within `folder`. One of the first three must be set. */
+/**
+ * Finds a file by `fileId`; without it, by `path`; without both, by `name` within `folder`. One of these three must be
+ * set.
+ */
 export type RemoteFileQuery = { fileId?: string; path?: string; name?: string; folder?: string };
 
 type RemoteContent = {
@@ -66,7 +69,7 @@ type RemoteContent = {
    * For a file in the provider's own format (such as a Google Doc), the name has the extension of the export format.
    */
   fileName: string;
-  /** Revision of the downloaded content, which may be newer than the listed revision. */
+  /** Revision of the downloaded content, which may be newer than the revision in the listing. */
   revision: string;
 };
 

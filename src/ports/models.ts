@@ -19,7 +19,7 @@ export type ModelRequest = {
   seed?: number;
   maxTokens: number;
   tools?: readonly ModelTool[];
-  /** Whether the model may call tools. A model may ignore `false`; then the reply has `toolCalls` and no text. */
+  /** Whether the model may call tools. Some models ignore `false`; their reply then has `toolCalls` and no text. */
   mayCall?: boolean;
   /** JSON Schema of the reply. Models may violate it, so callers must validate the reply. */
   responseSchema?: { name: string; schema: Record<string, unknown> };

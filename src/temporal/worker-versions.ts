@@ -86,7 +86,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
       const isThere = info?.versionSummaries?.some(({ deploymentVersion }) => deploymentVersion?.buildId === buildId);
       if (!isThere) return 'not_there_yet';
       try {
-        // With the conflict token, only one of several workers that start at the same time succeeds.
+        // With the conflict token, only one of several workers that start at the same time can promote its version.
         await change(() => workflowService.setWorkerDeploymentCurrentVersion({ ...of, buildId, conflictToken }));
         return 'promoted';
       } catch (error) {

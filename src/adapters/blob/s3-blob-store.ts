@@ -171,7 +171,7 @@ export function createS3BlobStore(
         await parts.done();
       } catch (error) {
         const { uploadId: UploadId } = parts;
-        // If this abort fails, `deleteStrays` aborts the upload later.
+        // If this abort fails, `deleteStrays` aborts the multipart upload later.
         if (UploadId !== undefined) {
           await client.send(new AbortMultipartUploadCommand({ ...target, UploadId })).catch(() => undefined);
         }

@@ -30,7 +30,10 @@ const longestStreamMs = 60 * 60_000;
 const bytesPerToken = 4_096;
 const maxEventBytes = 1_000_000;
 
-/** The packaged model server serves streams first, for users; this header marks a stream that no user reads. */
+/**
+ * The packaged model server serves streams before other calls, because users wait for them; this header marks a stream
+ * that no user reads.
+ */
 const backgroundStream = { 'x-urgency': 'judge' };
 
 const maxReplyCharacters = 4_000_000;

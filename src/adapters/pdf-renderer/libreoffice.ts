@@ -201,7 +201,7 @@ export async function runProcessGroup(run: {
     try {
       if (group !== undefined) process.kill(-group, 'SIGKILL');
     } catch {
-      // All processes of the group have ended already.
+      // The kill failed because all processes of the group have ended already.
     }
   };
   let failure: unknown;

@@ -10,7 +10,8 @@ type Runner = { builder: { queryContext(): { keepsResult?: boolean } | undefined
 export type KnexConfigWithMetrics = Knex.Config & { onStatement?: StatementObserver | undefined };
 
 /**
- * Knex's Postgres client with a hook for statements, because knex's events lack the ends of begin, commit and rollback.
+ * Knex's Postgres client with a hook for statements, because knex's own events do not report when begin, commit and
+ * rollback end.
  */
 export class ObservedPostgresClient extends PostgresClient {
   declare config: KnexConfigWithMetrics;

@@ -36,8 +36,8 @@ export function readableDocumentBindings(readable: ReadableDocumentsFilter) {
 
 /**
  * Selects the ACL hashes of the documents that the caller can read, from `document_totals`, which has one or more rows
- * for each ACL and is up to date in every snapshot. Narrows a search; `readableDocumentConditionSql` still decides on each row.
- * Bindings: `readableDocumentBindings`.
+ * for each ACL and is up to date in every snapshot. Narrows a search; `readableDocumentConditionSql` still decides on
+ * each row. Bindings: `readableDocumentBindings`.
  */
 export const readableDocumentAclHashesSql =
   'select acl_hash from document_totals where org_id = :orgId and acl && :acl::text[]';

@@ -69,7 +69,7 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
     if (stored === undefined) return false;
     const { orgId, acl, includeDocumentIds, retrievalSettings = [] } = query.readable;
-    // Cache key of the number of readable documents; ignores excluded documents, because they are few.
+    // Cache key of the number of readable documents. Excluded documents are not part of the key, because they are few.
     const key = [orgId, query.model, ...retrievalSettings, '', ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
     const readable = await countReadable(key, query);
     return readable > Math.min(exactLimit, SCAN_SHARE * Math.sqrt(query.limit * stored));
@@ -143,7 +143,8 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
       );
     },
 
-    // No-op: searches read the access keys from `documents`.
+    // No-op: searches read the current access keys from `documents`, so vectors hold no copy that would have to be
+    // updated.
     async publish() {},
 
     async search(query) {

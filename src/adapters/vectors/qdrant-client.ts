@@ -3,7 +3,10 @@ import { type AppError, appError } from '#src/errors.ts';
 
 type Condition = Schemas['Condition'];
 
-/** Selects points of one organization. Conditions may only name fields of `payloadIndexes`. */
+/**
+ * Selects points of one organization. Conditions may only name fields of `payloadIndexes`, because Qdrant rejects
+ * others in strict mode.
+ */
 export type QdrantPointSelection = { orgId: string; must?: Condition[]; mustNot?: Condition[] };
 
 export type StoredQdrantPoint = Schemas['Record'];

@@ -11,7 +11,7 @@ const softmaxSharpness = 10;
 const meanLexicalWeight = 2.2;
 const lexicalScale = 1.5;
 
-/** @returns how much a text is about the agent's topic, 0 to 1. Without an embedding, only words count. */
+/** @returns how much a text is about the agent's topic, 0 to 1. Without an embedding, only word matches count. */
 export function scoreTextAlignment(
   text: ScoredText,
   anchors: readonly StemmedAnchorWord[],

@@ -49,7 +49,8 @@ export function cronMatchesSomeDate(text: string): boolean {
 }
 
 /**
- * @returns the smallest interval in minutes between two runs of a cron expression, including from one hour to the next
+ * @returns the smallest interval in minutes between two runs of a cron expression, including the interval from one hour
+ * to the next
  */
 export function smallestCronIntervalMinutes(text: string): number {
   const field = text.trim().split(/\s+/)[0] ?? '';

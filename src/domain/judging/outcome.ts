@@ -165,8 +165,8 @@ function comparedCase({ input, expected }: TestCaseText, caseIndex: number, look
 
 function lookUpIn({ verdicts, answers, failed }: Found) {
   const codes = new Map(failed.map(({ unit, code }) => [unit, code]));
-  // `eval_incomplete`: a judge call has neither a verdict nor a failure, for example because the cache entry was deleted.
-  // The next evaluation calls the judge again.
+  // The code `eval_incomplete` means that a judge call has neither a verdict nor a failure, for example because the
+  // cache entry was deleted. The next evaluation calls the judge again.
   const codeOf = (unit: string) => codes.get(unit) ?? 'eval_incomplete';
   return {
     verdict(unit: JudgeCall): JudgeCallOutcome {

@@ -144,7 +144,10 @@ const rationale = text(maxRationaleCharacters);
 /** Lists the allowed scores, because the grammars of small inference servers do not support numeric bounds. */
 const score = { type: 'integer', enum: Array.from({ length: maxJudgeScore + 1 }, (_, value) => value) };
 
-/** JSON schema of a judge's answer. Rationale first, because a model that begins with its verdict defends it. */
+/**
+ * JSON schema of a judge's answer. The rationale comes before the verdict, because a model that begins with its verdict
+ * only defends it.
+ */
 export function judgeVerdictSchema(task: JudgeCallInput): { name: string; schema: Record<string, unknown> } {
   switch (task.mode) {
     case 'pairwise':

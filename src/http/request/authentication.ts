@@ -32,7 +32,7 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
   });
   onAccessChange((orgId) => {
     for (const [key, { actor }] of sessions.entries()) {
-      // A query that is still running may have read the old rights, so its cache entry is dropped too.
+      // A session whose query is still running may have read the old rights, so its cache entry is dropped too.
       if (actor === undefined || actor?.orgId === orgId) sessions.delete(key);
     }
   });

@@ -44,7 +44,7 @@ export async function receiveForm<Stored>(
   let bytesWithoutFile = 0;
   const fail = (error: unknown) => {
     failure ??= error;
-    // Rejects the form without waiting for the rest of it. If the connection was lost, waits for the parser instead,
+    // Rejects the form without waiting for the rest of the body. If the connection was lost, waits for the parser,
     // which reports the lost connection as the cause.
     if (!req.destroyed) refusal.resolve();
   };

@@ -38,7 +38,7 @@ function openEventStream(res: ServerResponse, format: ServerSentEventFormatter):
   res.once('close', close);
 
   const write = (event: ServerSentEvent): boolean => {
-    // The limit of unsent data ignores the new event, because a single event may have any size.
+    // A new event is written even if it exceeds the limit of unsent data, because a single event may have any size.
     if (res.writableLength > maxBufferedBytes) res.destroy();
     return !res.destroyed && res.write(format(event));
   };

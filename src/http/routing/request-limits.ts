@@ -23,7 +23,8 @@ type RateLimitCheckDeps = {
 };
 
 /**
- * Values that rate limits count by. A limit is skipped if its value is undefined, such as `userId` on a public route.
+ * Values by which rate limits count requests. A limit is skipped if its value is undefined, such as `userId` on a
+ * public route.
  */
 type RateLimitSubject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
 

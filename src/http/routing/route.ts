@@ -93,7 +93,10 @@ type AnswerOf<Spec extends Responses> = {
 export type RouteContext<WhoMayCall extends RouteAccess, Params, Query, Body> = {
   actor: WhoMayCall extends 'public' ? undefined : RequestActor;
   sessionId: WhoMayCall extends 'public' ? undefined : string;
-  /** Reads the caller's current rights, for long responses. Throws `invalid_token` if the session has ended. */
+  /**
+   * Reads the caller's rights again, for checks during a long response. Throws `invalid_token` if the session has
+   * ended.
+   */
   actorNow: WhoMayCall extends 'public' ? undefined : () => Promise<Actor>;
   params: Params;
   query: Query;
@@ -118,7 +121,7 @@ type RouteFacts = {
   operationId: string;
   tag: string;
   summary: string;
-  /** `isSafe: false` marks a GET with side effects: it rejects HEAD, which link scanners send. */
+  /** `isSafe: false` marks a GET with side effects. Such a route rejects HEAD requests, which link scanners send. */
   isSafe?: false;
   /** Allows `If-Match` for a PATCH or PUT. The resource's GET must respond with `okAnswerWithVersion`. */
   takesIfMatch?: true;

@@ -100,7 +100,7 @@ export function createMetricsHandler(metrics: Pick<Metrics, 'page'>) {
   };
 }
 
-/** After the last request, a shutdown waits this long for further requests on open connections. */
+/** How long a shutdown waits for further requests on open connections after the last request has ended. */
 const LINGER_MS = 1_000;
 
 export type GracefulServer = {

@@ -99,7 +99,7 @@ export function createCors(origins: readonly string[]): RequestHandler[] {
       next();
     },
     cors({
-      // `false` makes `cors` continue with the request without CORS headers.
+      // The value `false` makes the `cors` package continue with the request without adding CORS headers.
       origin: (origin, decide) => decide(null, origin !== undefined && origins.includes(origin) ? origin : false),
       methods: 'GET, POST, PUT, PATCH, DELETE',
       allowedHeaders,

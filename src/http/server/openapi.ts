@@ -230,8 +230,8 @@ function describeProblems(route: HttpRoute) {
   const byStatus = Map.groupBy(errorCodesOfRoute(route), (code) => appError(code).status);
   return Object.fromEntries(
     [...byStatus]
-      // Skips a status that the route declares itself, such as the 503 of `/readyz`: its response is not a problem
-      // response.
+      // Skips a status that the route declares itself, such as the 503 of `/readyz`, because that response has no
+      // problem details.
       .filter(([status]) => !(status in route.responses))
       .map(([status, ofStatus]) => [
         status,

@@ -163,7 +163,10 @@ function streamOffsetOf({ pieces }: DocFile, position: number): number {
 
 type Formats = { paragraphs: ReturnType<typeof readDocFormattingRuns>; styleOf: ReturnType<typeof readDocStyles> };
 
-/** Special values of a toggle property (MS-DOC, 2.4.6.6): the same value as the styles give, or the opposite. */
+/**
+ * Special values of a toggle property (MS-DOC, 2.4.6.6): the property has the same value as in the styles, or the
+ * opposite.
+ */
 const sameAsStyles = 0x80;
 const oppositeOfStyles = 0x81;
 

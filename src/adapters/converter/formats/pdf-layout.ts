@@ -222,7 +222,7 @@ const bareNumber = /^[^\p{L}\d]*(\d{1,4})[^\p{L}\d]*$/u;
 
 /**
  * Keeps only the first appearance of each running header, footer and page label, because these lines split sentences.
- * Lines whose other numbers differ are data, such as the balance at the end of each page.
+ * Repeated lines that differ in other numbers are kept as data, such as the balance at the end of each page.
  */
 function dropRunningLines(pages: PdfPage[]): PdfPage[] {
   if (pages.length < minPagesForRunningLines) return pages;

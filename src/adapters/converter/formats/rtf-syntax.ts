@@ -145,7 +145,10 @@ export function createRtfGroupStack(headingLevels: ReadonlyMap<number, number>) 
         if (!isHidden) builder.append(text);
       } else if (target !== 'nowhere' && target !== 'unread') collected[target] += text;
     },
-    /** Collects the group's characters apart from the text, and passes them to `use` when the group closes. */
+    /**
+     * Collects the group's characters separately instead of adding them to the text, and passes them to `use` when the
+     * group closes.
+     */
     collect(target: Collected, use?: (text: string) => void) {
       collected[target] = '';
       state.target = target;

@@ -13,7 +13,10 @@ const minWordConfidence = 70;
 const minWordLength = 3;
 /** In a line of high confidence, words below this confidence are taken for dirt on the scan and dropped. */
 const minConfidenceInGoodLine = 10;
-/** A line this many times as high as usual has a larger font; smaller differences come from the letters. */
+/**
+ * A line this many times as high as a usual line has a larger font; smaller differences come from the shapes of the
+ * letters.
+ */
 const largerFontRatio = 1.5;
 const sizeStep = 1.25;
 /** Converts Tesseract's pixels to points (1/72 inch); most scans have about 300 pixels per inch. */
