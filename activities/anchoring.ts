@@ -8,7 +8,7 @@ import type {
 import type { AnchorWordCandidatesService } from '#src/modules/anchor-words/anchoring.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
-/** Failed calls of the chat model, within seconds, after which anchor words are proposed without it. */
+/** Failed calls of the chat model (a few seconds) after which anchor words are proposed without it. */
 const attemptsBeforeDegrading = 4;
 
 export type AnchorWordActivities = ReturnType<typeof createAnchorWordActivities>;

@@ -5,13 +5,19 @@ import type { DataConverter } from '@temporalio/common';
 import { bundleWorkflowCode, DefaultLogger, type WorkflowBundleOption } from '@temporalio/worker';
 
 const root = join(import.meta.dirname, '..');
-/** Folders whose files can be part of the workflow bundle. The lock file stands for the versions of libraries. */
+/**
+ * Folders whose files can be part of the workflow bundle. The lock file is hashed with them, because it pins library
+ * versions.
+ */
 const sources = ['workflows', 'src/contracts', 'src/domain'];
 const failureConverter = 'src/temporal/failure-converter.ts';
 const lockFile = 'package-lock.json';
 const cache = join(root, 'node_modules/.cache/workflow-bundle');
 
-/** Bundles the workflow code, cached by the hash of its sources: the bundler takes seconds and 130 MB. */
+/**
+ * Bundles the workflow code. The bundle is cached by the hash of its sources, because bundling takes seconds and 130 MB
+ * of memory.
+ */
 export async function buildWorkflowBundle({
   failureConverterPath,
 }: Pick<DataConverter, 'failureConverterPath'> = {}): Promise<WorkflowBundleOption> {

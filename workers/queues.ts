@@ -20,7 +20,8 @@ export function createQueueWorkerOptions(container: Container): QueueWorkerOptio
     {
       taskQueue: taskQueues.ingestion,
       activities: createIngestionActivities(container),
-      // Ingestion mostly waits for parsers, models and Postgres, but each parser may take a CPU core.
+      // Ingestion mostly waits for parsers, models and Postgres, but the limit depends on the CPU cores, because each
+      // parser may take one.
       maxConcurrentActivities: Math.max(4, 2 * availableParallelism()),
     },
     {
@@ -38,7 +39,7 @@ export function createQueueWorkerOptions(container: Container): QueueWorkerOptio
     {
       taskQueue: taskQueues.previews,
       activities: createPreviewActivities(container),
-      // LibreOffice takes a CPU core per file; a second preview reads or stores files meanwhile.
+      // LibreOffice takes a CPU core per file; meanwhile a second activity can read or store another file.
       maxConcurrentActivities: 2,
     },
     {
@@ -62,7 +63,8 @@ export function createQueueWorkerOptions(container: Container): QueueWorkerOptio
     {
       taskQueue: taskQueues.exports,
       activities: createExportActivities(container),
-      // An export reads and writes at full speed; two concurrent volumes let a small export overtake a large one.
+      // An export reads and writes at full speed, so few may run. Two concurrent volumes let a small export overtake a
+      // large one.
       maxConcurrentActivities: 2,
     },
     {

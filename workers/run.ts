@@ -185,7 +185,7 @@ async function createWorkers(options: {
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
       sinks: createTraceSinks(telemetry),
-      // Longest time that the SDK holds back a heartbeat: short enough that an activity survives the loss of one.
+      // Longest interval between heartbeats of the SDK: short enough that an activity survives the loss of one.
       maxHeartbeatThrottleInterval: '3 seconds',
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',

@@ -7,7 +7,10 @@ const DAY_MS = 24 * HOUR_MS;
 
 type Sweep = { name: string; run: () => Promise<void> };
 
-/** Runs all sweeps (periodic maintenance) every second. No workflow: sweeps must run while Temporal is down. */
+/**
+ * Runs all sweeps (periodic maintenance) every second. Sweeps are no workflows, because they must run while Temporal is
+ * down.
+ */
 export function startSweeper(
   sweeps: readonly Sweep[],
   logger: Logger,
@@ -42,7 +45,8 @@ export function startSweeper(
 }
 
 /**
- * Limits a sweep to one run at the start of the process and then one a day. A failed run is repeated after an hour.
+ * Limits a sweep to one run at the start of the process and then one a day. After a failure the sweep runs again an
+ * hour later.
  */
 export function limitToOncePerDay(run: Sweep['run']): Sweep['run'] {
   return inBatches(DAY_MS, () => run().then(() => null));
@@ -57,8 +61,8 @@ export function limitToOncePerMinute(run: Sweep['run']): Sweep['run'] {
 }
 
 /**
- * Splits a long sweep into batches: begins once a day and runs one batch per second. `run` gets the cursor that the
- * last batch returned, and returns null after the last one. Begins again an hour after a failed batch.
+ * Splits a long sweep into batches. The sweep begins once a day, or an hour after a failed batch, and runs one batch
+ * per second. `run` gets the cursor that the previous batch returned, and returns null after the last batch.
  */
 export function runDailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
   return inBatches(DAY_MS, run);
@@ -83,7 +87,10 @@ function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promi
   };
 }
 
-/** Runs a sweep beside others, and skips it while it is running. The next call throws an error of the run. */
+/**
+ * Runs a long sweep in the background, so that other sweeps do not wait for it. Calls do nothing while the sweep is
+ * still running. If it fails, the next call throws its error, which the sweeper then logs.
+ */
 export function skipWhileStillRunning(run: Sweep['run']): Sweep['run'] {
   let isRunning = false;
   let failure: Error | undefined;

@@ -38,7 +38,7 @@ export function writeTemporalSdkLog(logger: Logger, { level, message, meta }: Lo
   else logger.warn({ ...meta, err: error }, message);
 }
 
-/** Compares fields, because errors from the workflow sandbox have their own classes (no `instanceof`). */
+/** Compares fields instead of using `instanceof`, because the workflow sandbox has its own error classes. */
 function benignFailure(error: unknown): { code: unknown; reason: unknown } | null {
   if (typeof error !== 'object' || error === null) return null;
   if ('category' in error && error.category === ApplicationFailureCategory.BENIGN && 'type' in error) {
@@ -52,7 +52,10 @@ type SdkMetrics = {
   read(): Promise<string>;
 };
 
-/** Reads the Temporal SDK's metrics, which it serves on a port only, for the worker's metrics page. */
+/**
+ * Reads the Temporal SDK's metrics for the worker's metrics page. The SDK offers them only over HTTP on a port of its
+ * own.
+ */
 export async function createTemporalSdkMetricsSource(): Promise<SdkMetrics> {
   let port = randomPort();
   while (!(await isFree(port))) port = randomPort();
@@ -65,7 +68,10 @@ export async function createTemporalSdkMetricsSource(): Promise<SdkMetrics> {
   };
 }
 
-/** Chooses a port below the ephemeral range, because an outgoing connection could take an ephemeral port first. */
+/**
+ * Chooses a port below the ephemeral range, because the operating system could give an ephemeral port to an outgoing
+ * connection before the SDK uses it.
+ */
 function randomPort(): number {
   return randomInt(12_000, 32_768);
 }
@@ -106,10 +112,13 @@ export function createTraceSinks({ tracing }: Container['telemetry']): InjectedS
   };
 }
 
-/** Scrapes within this time share one reading, which costs two SQL statements and twenty Temporal RPCs. */
+/** Scrapes within this time share one reading of the gauges: two SQL statements and twenty Temporal RPCs. */
 const READ_EVERY_MS = 15_000;
 
-/** Registers job gauges. Every worker reports those of the whole deployment: take the maximum, not the sum. */
+/**
+ * Registers job gauges. Every worker reports the same values for the whole deployment: aggregate with the maximum, not
+ * the sum.
+ */
 export function registerJobGauges({ jobs, orchestrator, telemetry }: Container): void {
   const { metrics } = telemetry;
   let read: ReturnType<typeof jobs.statistics> | undefined;

@@ -19,8 +19,8 @@ type WorkerVersion = Awaited<ReturnType<typeof readWorkerVersion>>;
 
 /**
  * Versioning behavior of the runs on each queue. PINNED runs end on the worker version that started them, so its
- * workers must stay until then; AUTO_UPGRADE runs move to new versions. Both are correct, because code replays older
- * histories. Set per queue, because Temporal rejects a behavior in workflow code of unversioned workers.
+ * workers must stay until then; AUTO_UPGRADE runs move to new versions, which can replay older histories. The behavior
+ * is not set in workflow code, because Temporal rejects it there for unversioned workers.
  */
 const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
   // Evaluations and audits end within hours and never wait for an operator, so old workers can be kept. PINNED also

@@ -17,7 +17,7 @@ const { auditPage } = proxyActivities<StoreAuditActivities>(storeAuditPolicy);
 
 const stageQuery = defineQuery<StoreAuditProgress>(stageQueryName);
 
-/** Events after which the workflow continues as new: those of about 70 audited pages, few enough to read. */
+/** Continues as new after this many events (about 70 audited pages), so that a history stays readable. */
 const eventsPerRun = 500;
 
 export async function auditStores({

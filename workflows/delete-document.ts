@@ -7,7 +7,7 @@ import { createParkableStepRunner } from './parking.ts';
 import { jobUpdatePolicy, quickActivityPolicy, slowActivityPolicy } from './policies.ts';
 import { showRunStage } from './visibility.ts';
 
-// Stopping an ingestion may take a minute, because its parser cannot be interrupted.
+// Stopping an ingestion needs a long timeout, because its parser may run for another minute.
 const { stopIngestion } = proxyActivities<DeletionActivities>(slowActivityPolicy);
 const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } =
   proxyActivities<DeletionActivities>(quickActivityPolicy);

@@ -25,7 +25,7 @@ import { createParkableStepRunner } from './parking.ts';
 import { documentBatchPolicy, jobUpdatePolicy, quickActivityPolicy, slowActivityPolicy } from './policies.ts';
 import { showRunStage } from './visibility.ts';
 
-// Stopping the runs may take a minute, because a parser cannot be interrupted.
+// Stopping the runs needs a long timeout, because a parser may run for another minute.
 const { stopWork } = proxyActivities<ErasureActivities>(slowActivityPolicy);
 const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(documentBatchPolicy);
 const { forgetLeaver } = proxyActivities<ErasureActivities>(quickActivityPolicy);

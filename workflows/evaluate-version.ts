@@ -178,7 +178,7 @@ async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<Eva
         typedSearchAttributes: searchAttributesForChildWorkflow(),
       });
     } catch (error) {
-      // If the child workflow of a terminated attempt has not closed yet, the start is repeated.
+      // The start is repeated until the child workflow of an earlier, terminated attempt has closed.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
     }

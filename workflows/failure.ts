@@ -38,7 +38,7 @@ export function needsOperatorAction(error: unknown): boolean {
   const step = error instanceof ChildWorkflowFailure ? stepOf(error) : error;
   if (!(step instanceof ActivityFailure)) return false;
   const { cause, retryState } = step;
-  // Older runs limited activities to one day instead of a number of attempts, so they report TIMEOUT.
+  // Activities of older runs had a limit of one day instead of a number of attempts, so they end with TIMEOUT.
   if (retryState === 'MAXIMUM_ATTEMPTS_REACHED' || retryState === 'TIMEOUT' || cause instanceof TimeoutFailure)
     return true;
   return cause instanceof ApplicationFailure && isForOperator(cause.details?.[0]);
@@ -60,8 +60,8 @@ function isForOperator(details: unknown): boolean {
 }
 
 /**
- * Reads from the workflow's memo which attempt of its job started the run. The end of the run is recorded for this
- * attempt only, because a late worker may record it after the job was retried.
+ * Reads from the workflow's memo which attempt of its job started the run, so that the end of this run is not recorded
+ * for a later attempt.
  */
 export function readJobAttemptOfRun(): JobAttempt {
   const { attempt, startId } = workflowInfo().memo ?? {};
@@ -74,13 +74,14 @@ export function readJobAttemptOfRun(): JobAttempt {
 /**
  * Records in the job why its run ends, even if the run was cancelled.
  * @param record writes the end into the job
- * @returns the error to throw, which closes the run as cancelled or failed; an error in workflow code does not close it
+ * @returns the error that the caller must throw: a cancellation or failure closes the run, an error in workflow code
+ * keeps it open
  */
 export async function recordUnsuccessfulRunEnd(
   error: unknown,
   record: { cancelled: () => Promise<void>; failed: (failure: RunFailure) => Promise<void> },
 ): Promise<unknown> {
-  // An activity whose worker died reports a timeout instead of its cancellation.
+  // If a worker dies while an activity is cancelled, the activity reports a timeout instead of a cancellation.
   const isCancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;
   return CancellationScope.nonCancellable(async () => {
     if (isCancelled) {
@@ -90,8 +91,8 @@ export async function recordUnsuccessfulRunEnd(
     }
     const failure = toRunFailure(error);
     if (failure === undefined) return error;
-    // The job is updated before the run shows an error code, because operators take an open run with a code for a
-    // parked one. Older runs showed the code first.
+    // The job is updated first, because operators take an open run that shows an error code for a parked one. Older
+    // runs showed the code first, and must replay so.
     const recordsFirst = patched('record-before-code');
     if (!recordsFirst) showRunFailure(failure);
     await record.failed(failure).catch(ignoreFailure);
@@ -100,7 +101,10 @@ export async function recordUnsuccessfulRunEnd(
   });
 }
 
-/** Ignores an end that could not be recorded: the sweeper reads it. Throws errors of workflow code. */
+/**
+ * Ignores that the end of a run could not be recorded, because the sweeper reads it from Temporal later. Throws errors
+ * of workflow code.
+ */
 function ignoreFailure(error: unknown): void {
   if (toRunFailure(error) === undefined) throw error;
 }

@@ -49,7 +49,10 @@ const stageQuery = defineQuery<ImportProgress>(stageQueryName);
 
 /** Concurrent downloads: enough to hide a provider's latency, below a provider's limit per account. */
 const concurrentFiles = 8;
-/** Continues as new after this many events. A batch adds nine per file: histories stay below 6,000. */
+/**
+ * The workflow continues as new after this many events, checked between batches. A batch adds nine events per file, so
+ * a history stays below 6,000.
+ */
 const eventsPerRun = 500;
 
 const noFiles: ImportCounts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
@@ -157,7 +160,10 @@ async function runImport(
   }
 }
 
-/** Imports files concurrently until one fails. Then starts no further file, waits for the running ones and throws. */
+/**
+ * Imports files concurrently. After the first failure no further file is started; once the running imports have ended,
+ * the error is thrown.
+ */
 async function runUntilFailure(numbers: readonly number[], work: (n: number) => Promise<void>): Promise<void> {
   const waiting = numbers.values();
   let isStopped = false;
@@ -191,14 +197,14 @@ async function importOne(
       });
     } catch (error) {
       if (error instanceof ChildWorkflowFailure && wasChildWorkflowTerminated(error)) return skipFile(input, error);
-      // If the child workflow of a terminated attempt has not closed yet, the start is repeated.
+      // The start is repeated until the child workflow of an earlier, terminated attempt has closed.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       await sleep('1 second');
     }
   }
 }
 
-/** Counts a file as failed after an operator has terminated its run. */
+/** Counts a file as failed because an operator has terminated its run; the import then continues. */
 async function skipFile(input: ImportRun & { n: number }, error: ChildWorkflowFailure): Promise<ImportFileResult> {
   const message = toRunFailure(error)?.message ?? 'The run of the file was terminated.';
   await recordFileFailure({ ...input, error: { code: 'run_terminated', message } });

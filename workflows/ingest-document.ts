@@ -41,7 +41,10 @@ const { recordParked, recordResumed, recordFailure, recordCancellation } =
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
 
 const start: IngestionProgress = { stage: 'queued', converted: null, chunksTotal: null, timesVectorsMissed: 0 };
-/** Attempts at embedding: a vector store may lose points once in a crash; if repeatedly, it is broken. */
+/**
+ * Maximum attempts at embedding. A vector store may lose vectors once in a crash; if it loses them repeatedly, it is
+ * broken.
+ */
 const embeddingAttempts = 3;
 /** Continues as new after this many events (about 50 slices), so that a history stays readable. */
 const eventsPerRun = 300;
@@ -91,7 +94,7 @@ export async function ingestDocument({
     }
   }
 
-  /** Ingests a small document in one cheap activity. Returns false if the separate steps must follow. */
+  /** Ingests a small document in one cheap activity. False if the workflow must go on with separate steps. */
   async function ingestInOneStep(): Promise<boolean> {
     enter('parse', 'Ingesting the small document in one activity; the job shows the current stage.');
     try {

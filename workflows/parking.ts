@@ -61,7 +61,7 @@ export function createParkableStepRunner(record: {
         return await step();
       } catch (error) {
         const failure = needsOperatorAction(error) ? toRunFailure(error) : undefined;
-        // Runs that began before parking existed failed here, and must replay so.
+        // Runs that began before parking was introduced failed at this point, and must replay the same way.
         if (failure === undefined || !patched('parking')) throw error;
         await park(failure);
       }

@@ -17,8 +17,8 @@ const retriedForADay = {
     // Longest wait between retries: a failing service gets few requests, and is used again within a minute after its
     // outage.
     maximumInterval: '1 minute',
-    // Attempts within about one day. A shorter outage needs no operator; a longer one parks the run. Attempts are
-    // counted instead of hours, because waiting in the queue is no failure.
+    // Number of attempts within about one day. A shorter outage needs no operator; a longer one parks the run. The
+    // limit is no duration, because waiting in the queue is no failure.
     maximumAttempts: 24 * 60,
   },
 } satisfies ActivityOptions;
@@ -33,11 +33,14 @@ export const quickActivityPolicy: ActivityOptions = {
 export const documentBatchPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of activities that wait half a minute for documents, or write 20 transactions and start 20 workflows.
-  // The rest is reserve for a busy database.
+  // The remaining time is for a busy database.
   startToCloseTimeout: '2 minutes',
 };
 
-/** For activities that record the end of a run, or that it is parked. High priority, because clients wait for it. */
+/**
+ * For activities that record in the job that its run has ended or is parked. Their priority is high, because clients
+ * wait for these updates.
+ */
 export const jobUpdatePolicy: ActivityOptions = { ...quickActivityPolicy, priority: { priorityKey: 1 } };
 
 export const storeAuditPolicy: ActivityOptions = {
@@ -48,8 +51,8 @@ export const storeAuditPolicy: ActivityOptions = {
 
 export const providerListingPolicy: ActivityOptions = {
   ...retriedForADay,
-  // Time limit of activities that call a provider for 20 seconds. The last call may take 30 seconds; the rest is for
-  // storing the results.
+  // Time limit of activities that call a provider repeatedly for 20 seconds. The last call may take 30 seconds; the
+  // remaining time is for storing the results.
   startToCloseTimeout: '2 minutes',
 };
 
@@ -67,7 +70,10 @@ export const slowActivityPolicy: ActivityOptions = {
   startToCloseTimeout: '10 minutes',
 };
 
-/** For the activity with all steps of a small document: after a failure the steps run separately. */
+/**
+ * For the activity with all steps of a small document. It is not retried, because the workflow then runs the steps
+ * separately.
+ */
 export const singleAttemptPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of the steps of a small document: usually seconds; the rest is for a busy embedding model, whose calls
@@ -76,7 +82,10 @@ export const singleAttemptPolicy: ActivityOptions = {
   retry: { maximumAttempts: 1 },
 };
 
-/** For activities of about half a minute (model calls, chunking) that then let other tasks run. */
+/**
+ * For activities that process a slice of about half a minute (model calls, chunking), so that other tasks can run in
+ * between.
+ */
 export const modelBatchPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of a few batches of model calls, each of at most five minutes. Chunking takes at most a minute, but
@@ -95,7 +104,7 @@ export const modelCallPolicy: ActivityOptions = {
 export const optionalActivityPolicy: ActivityOptions = {
   heartbeatTimeout: retriedForADay.heartbeatTimeout,
   cancellationType: retriedForADay.cancellationType,
-  // Time limit of one short answer of a slow model, which answers chats first.
+  // Time limit of one short answer of a slow model, which may have to answer chats first.
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumAttempts: 3 },
 };

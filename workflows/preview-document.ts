@@ -7,7 +7,7 @@ import { createParkableStepRunner } from './parking.ts';
 import { jobUpdatePolicy, slowActivityPolicy } from './policies.ts';
 import { showRunStage } from './visibility.ts';
 
-// Rendering needs no shorter timeout, because the renderer stops by itself after two minutes.
+// Rendering needs no shorter timeout than other slow activities: the renderer stops itself after two minutes.
 const { renderPreview, alignPages } = proxyActivities<PreviewActivities>(slowActivityPolicy);
 const { recordPreview, recordParkedPreview, recordResumedPreview, recordPreviewFailure, recordPreviewCancellation } =
   proxyActivities<PreviewActivities>(jobUpdatePolicy);

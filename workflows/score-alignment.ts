@@ -69,9 +69,9 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   }
 
   async function scoreUntilDone(): Promise<void> {
-    // Older histories showed no stage before the first scored round.
+    // Older histories show no stage before the first scored round, and must replay so.
     if (patched('stage-from-the-start')) showRunStage('score', 'Looking for unscored rounds.');
-    // Older histories generated the chat's title after the scores.
+    // Older histories generate the chat's title after the scores, and must replay so.
     const namesBeside = patched('name-beside-scores');
     do {
       isNudged = false;
@@ -84,7 +84,10 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     showRunStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
   }
 
-  /** Records why the run ends. Returns the error to throw; undefined if a nudge must continue the run. */
+  /**
+   * Records why the run ends. Returns the error to throw; undefined if the run must continue, because a nudge signal
+   * arrived meanwhile.
+   */
   async function recordEnd(error: unknown): Promise<unknown> {
     await naming;
     isNudged = false;

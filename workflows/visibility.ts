@@ -51,7 +51,10 @@ export function showRunParked(failure: { code: string; message: string }): () =>
   };
 }
 
-/** Shows text after the run's summary, which a continued run reads from its memo. */
+/**
+ * Shows text as the run's details in the Temporal UI. If the run was continued as new, the summary from its memo is put
+ * in front.
+ */
 function show(details: string): void {
   const { continuedFromExecutionRunId, memo } = workflowInfo();
   const summary = continuedFromExecutionRunId === undefined ? undefined : memo?.summary;

@@ -48,7 +48,8 @@ function toFailure(error: unknown, context: Context): unknown {
 }
 
 /**
- * Shows in a job why one of its activities is retried. Errors that end or park the run are recorded by the workflow.
+ * Shows the error of a failed activity in the job while Temporal retries the activity. Errors that end or park the run
+ * are recorded by the workflow.
  */
 export function recordRetriedErrors(jobs: Pick<JobsService, 'recordRetriedError'>) {
   return ({ info }: Context): ActivityInterceptors => ({
@@ -60,7 +61,8 @@ export function recordRetriedErrors(jobs: Pick<JobsService, 'recordRetriedError'
           const workflowId = info.workflowExecution?.workflowId;
           if (workflowId !== undefined && error instanceof ApplicationFailure && isRetried(error, info)) {
             const { type, message } = error;
-            // The child workflow of a golden case or imported file has the job of its parent.
+            // The child workflow of a golden case or imported file has no job of its own, so its errors are shown in
+            // its parent's job.
             const { workflowId: jobId } = parseJobId(workflowId);
             // A failed update of the job is ignored, because Postgres may be the service that is unavailable.
             await jobs.recordRetriedError(jobId, { code: type ?? 'internal_error', message }).catch(() => undefined);

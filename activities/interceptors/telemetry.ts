@@ -5,7 +5,10 @@ import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { traceHeaderName } from '#src/contracts/workflow-runs.ts';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
-/** Measures activity attempts and records spans. Runs outside `mapErrorsToTemporalFailures`, for error codes. */
+/**
+ * Measures activity attempts and records spans. Runs outside `mapErrorsToTemporalFailures`, because metrics and spans
+ * need the error codes of the converted failures.
+ */
 export function observeActivities({ metrics, tracing }: Telemetry) {
   return ({ info }: Context): ActivityInterceptors => ({
     inbound: {
@@ -38,8 +41,7 @@ export function observeActivities({ metrics, tracing }: Telemetry) {
 
 function spanOf(info: Context['info'], [input]: readonly unknown[], parent: string) {
   const { activityType, attempt, workflowExecution, taskQueue } = info;
-  // Activity inputs hold ids and counts only. `orgId` and `documentId` mean the same in all of them, so the span can
-  // show them.
+  // Activity inputs hold only ids and counts, never content, so a span may show their `orgId` and `documentId`.
   const { orgId, documentId } = Object(input) as { orgId?: string; documentId?: string };
   const workflowId = workflowExecution?.workflowId;
   return {

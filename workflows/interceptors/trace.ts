@@ -56,8 +56,8 @@ export const interceptors: WorkflowInterceptorsFactory = () => {
             return result;
           } catch (error) {
             if (error instanceof ContinueAsNew) end();
-            // An error that is no `TemporalFailure` comes from workflow code: the run stays open, so its span does not
-            // end.
+            // An error other than `TemporalFailure` comes from workflow code and keeps the run open, so its span is not
+            // ended.
             else if (error instanceof TemporalFailure) end(wordFor(error));
             throw error;
           }

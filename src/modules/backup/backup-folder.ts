@@ -27,7 +27,7 @@ const manifestSchema = z.object({
   rows: z.record(z.string(), count),
   database: writtenFile,
   originals: writtenFile.extend({ count, bytes: count }),
-  /** Number of originals that the blob store had lost or damaged before the backup. */
+  /** Number of originals that the backup lacks, because the blob store had already lost or damaged them. */
   missingOriginals: count,
 });
 

@@ -34,7 +34,10 @@ const restore = defineRowShape({ backup: textColumn() });
 
 export function createBackupRepository(db: Knex) {
   return {
-    /** Removes the timeouts of this transaction, because copying its database snapshot may take long. */
+    /**
+     * Disables the statement and idle timeouts of this transaction, because a backup may take long to copy its database
+     * snapshot.
+     */
     async disableTimeouts(): Promise<void> {
       await db.raw('set local statement_timeout = 0');
       await db.raw('set local idle_in_transaction_session_timeout = 0');

@@ -65,7 +65,10 @@ export function createBackupService(deps: {
   const { db, blobs, dumps, withoutOthers, vectorStore } = deps;
   const repository = createBackupRepository(db);
 
-  /** Copies an original that the backup lacks. Null if the store has lost it or has other content. */
+  /**
+   * Copies an original into the backup folder unless the folder has a copy. Returns null if the blob store has lost the
+   * original or holds other content under its key.
+   */
   async function copyOriginal(copies: OriginalFileCopies, key: string): Promise<CopiedOriginalFile | null> {
     const existing = await copies.find(key);
     if (existing !== null) return existing;
@@ -95,7 +98,10 @@ export function createBackupService(deps: {
     }
   }
 
-  /** Copies originals uploaded since `copyStored` ran, and lists all originals of the snapshot. */
+  /**
+   * Writes a list of all originals of the snapshot to `path`, and copies those that were uploaded since `copyStored`
+   * ran.
+   */
   async function listOriginals(
     snapshot: BackupRepository,
     copies: OriginalFileCopies,
@@ -125,8 +131,8 @@ export function createBackupService(deps: {
 
   /**
    * Writes a database snapshot and the list of the originals that it refers to.
-   * @param known blob keys that the previous attempt missed as well, so the store has lost them
-   * @returns the missing originals if they include any not in `known`; the database was not written then
+   * @param known keys of originals that the previous attempt could not copy either, so the blob store has lost them
+   * @returns the snapshot; or the missing originals, without writing the database, if any of them is not in `known`
    */
   async function writeSnapshot(
     draft: string,

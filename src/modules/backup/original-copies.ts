@@ -32,13 +32,14 @@ export function createOriginalFileCopies(folder: string) {
     async find(key: string): Promise<CopiedOriginalFile | null> {
       const found = await stat(pathOf(key)).catch(unlessMissing);
       if (found === undefined) return null;
-      // Older blob keys end with a UUID instead of the content's hash, so the copy itself is hashed.
+      // Older blob keys end with a UUID instead of the content's hash, so the hash is computed from the copy.
       const sha256 = sha256Of(key) ?? (await hashFile(pathOf(key))).sha256;
       return { key, sizeBytes: found.size, sha256 };
     },
 
     /**
-     * Copies an original, naming the copy once it is on disk. Null if the content does not match the hash in `key`.
+     * Copies an original to a temporary file, which is renamed once it is on disk. Returns null if the content does not
+     * match the hash in `key`.
      */
     async add(key: string, content: Readable): Promise<CopiedOriginalFile | null> {
       const path = join(incoming, randomUUID());
@@ -128,7 +129,10 @@ function createMeter() {
   };
 }
 
-/** Looks up blob keys in a backup's sorted list, read once: call `has` with ascending keys. */
+/**
+ * Checks whether a backup's sorted list of originals has a key. The list is read only once, so `has` must be called
+ * with ascending keys.
+ */
 function createListReader(path: string) {
   const copies = readOriginalsList(path);
   let current: CopiedOriginalFile | null = null;

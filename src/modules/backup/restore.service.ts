@@ -28,7 +28,10 @@ const CHUNKS_PER_PAGE = 500;
 type Note = (line: string) => void;
 
 export type RestoreReport = FinishedBackup & {
-  /** Generations whose vectors were rebuilt from stored embeddings, and those with incomplete embeddings. */
+  /**
+   * Number of generations whose vectors were rebuilt from stored embeddings, and of those whose embeddings are
+   * incomplete.
+   */
   vectors: { rebuilt: number; incomplete: number };
   unreadableCredentials: number;
 };
@@ -47,7 +50,10 @@ export function createRestoreService(deps: {
   const { db, blobs, dumps, credentials, withoutOthers, migrate } = deps;
   const repository = createBackupRepository(db);
 
-  /** Throws if the database is in use or has tables. True for an interrupted restore of the same backup. */
+  /**
+   * Throws if the database is in use or contains other data. Returns true if an interrupted restore of the same backup
+   * can be continued, and false if the database is empty.
+   */
   async function requireEmpty({ manifest }: FinishedBackup): Promise<boolean> {
     const writers = await repository.listWriters();
     if (writers.length > 0) {

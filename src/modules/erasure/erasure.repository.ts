@@ -30,8 +30,8 @@ const late = defineRowShape({ orgId: uuidColumn(), userId: uuidColumn(), dueAt: 
 export type DocumentToErase = SqlRow<typeof erasableDocument>;
 
 /**
- * SQL condition that a row `t` belongs to the erased user: a document by its ACL, a folder by the owner of its tree,
- * any other row by its creator.
+ * SQL condition that a row `t` belongs to the erased user: a document if the user is in its ACL, a folder if the user
+ * owns the tree, any other row if the user created it.
  */
 function belongsTo(table: string, userId: string): string {
   if (table === 'documents') return `t.acl @> array['user:' || ${userId}]`;
@@ -87,13 +87,13 @@ export function createErasureRepository(db: Knex) {
     if (kept > 0) return kept;
     const links = { key: 'document_id, folder_id', condition: `t.folder_id in ${folders}`, limit: SMALL_ROWS_AT_ONCE };
     const unlinked = await deleteSome(of, 'folder_links', links);
-    // Folders refer to their parents in the same table, so one statement must delete all of them.
+    // Folders reference their parents by a foreign key, so one statement must delete all of them.
     return unlinked > 0 ? unlinked : FolderModel.table(db).whereRaw(`id in ${folders}`, of).delete();
   }
 
   /**
-   * Removes documents that other users can read from the erased folders. Such documents stay in their other folders, or
-   * move to the personal root folder of their creator.
+   * Unlinks documents that other users can read from the folders to erase. Such a document stays in its other folders;
+   * without any, it moves to the personal root folder of its creator.
    */
   function unlinkShared(of: ErasureSubject, folders: string): Promise<number> {
     return db.transaction(async (trx) => {
@@ -183,7 +183,7 @@ export function createErasureRepository(db: Knex) {
       return runs.map(({ id }) => id);
     },
 
-    /** Returns false if a restore of an older database has undone the deletion of the user or organization. */
+    /** Whether the user or organization is still deleted: a restore of an older database can undo that. */
     async isGone({ orgId, userId }: ErasureSubject): Promise<boolean> {
       const left =
         userId === null ? OrganizationModel.query(db).where({ id: orgId }) : UserModel.query(db).where({ id: userId });
@@ -215,7 +215,7 @@ export function createErasureRepository(db: Knex) {
       );
     },
 
-    /** Lists documents being deleted. `isStopped`: the deletion job has ended or is missing. */
+    /** Lists documents whose deletion is unfinished. `isStopped`: the deletion job has ended or is missing. */
     listDeletions(of: ErasureSubject) {
       const isTheirs = of.userId === null ? 'true' : `(d.created_by = :userId or j.request_id = 'erase-' || :userId)`;
       return queryRows(
@@ -234,7 +234,10 @@ export function createErasureRepository(db: Knex) {
       return (await queryOneRow(db, rest, `select ${isThere.join(' or ')} as is_left`, of)).isLeft;
     },
 
-    /** Erases a deleted user's data except the display name in shared content. False if done before. */
+    /**
+     * Erases the personal data of a deleted user, except the display name that shared content shows. Returns false if
+     * the data was already erased.
+     */
     async forgetUser(userId: string): Promise<boolean> {
       const forgotten = await UserModel.query(db)
         .where({ id: userId })
@@ -251,7 +254,7 @@ export function createErasureRepository(db: Knex) {
       return forgotten > 0;
     },
 
-    /** Erases name and members of a deleted organization, and keeps its row. Returns false if done before. */
+    /** Erases name and members of a deleted organization, but keeps its row. False if they were erased before. */
     async forgetOrganization(orgId: string): Promise<boolean> {
       const forgotten = await OrganizationModel.query(db)
         .where({ id: orgId })

@@ -22,7 +22,10 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createErasureRepository, type DocumentToErase } from './erasure.repository.ts';
 
-/** Parallel deletions of documents: enough to keep workers busy, with capacity for those that users wait for. */
+/**
+ * Concurrent document deletions of an erasure: enough to keep workers busy, few enough that deletions requested by
+ * users do not wait.
+ */
 const DELETIONS_AT_ONCE = 20;
 const SLICE_MS = 30_000;
 const POLL_INTERVAL_MS = 200;
@@ -106,8 +109,7 @@ export function createErasureService(deps: {
           await delay(POLL_INTERVAL_MS, undefined, { signal });
         }
       }
-      // A job that was never started, or whose workflow run was terminated, is still open: its run cannot record the
-      // end.
+      // Closes jobs that were never started or whose workflow run was terminated, because no run is left to close them.
       for (const workflowId of await repository.listOpenRuns(of)) {
         await jobs.advance(workflowId, { status: 'cancelled' });
       }
@@ -196,7 +198,7 @@ export function createErasureService(deps: {
       await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
-    /** Repeats the erasure of users for whom a request in progress stored content after its end. */
+    /** Queues another erasure of users for whom a request stored content after their erasure had ended. */
     async eraseLate(): Promise<void> {
       for (const { orgId, userId, dueAt } of await repository.listLate(LATE_AT_ONCE)) {
         await enqueue(db, { orgId, userId }, { dueAt, createdBy: userId, requestId: null });

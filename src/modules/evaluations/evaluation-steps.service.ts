@@ -44,7 +44,7 @@ import { createEvaluationsRepository, type EvaluationsRepository } from './evalu
 import { type EvaluationJudge, judgementCacheKey } from './judge.ts';
 
 const MAX_FAILURES = 5;
-/** How long a provider may send `Retry-After` for an answer or verdict until it counts as failed. */
+/** An answer or verdict counts as failed after its provider has responded with `Retry-After` for this long. */
 const MAX_PAUSED_SECONDS = 3_600;
 
 /** Evaluations call a local model one at a time, because it serves one request at a time and chats need it too. */
@@ -118,8 +118,9 @@ export function createEvaluationStepsService(deps: {
   }
 
   /**
-   * Links an answer or verdict of an evaluation run to its stored row, in the transaction that locks this row.
-   * @param lockResult finds or inserts the row and locks it against deletion
+   * Records in an evaluation run that an answer or verdict is stored. One transaction locks the stored row and links it
+   * to the run, so that the row cannot be deleted in between.
+   * @param lockResult finds or inserts the stored row and locks it against deletion
    * @returns false if `lockResult` found no row
    */
   async function linkResult(
@@ -141,8 +142,8 @@ export function createEvaluationStepsService(deps: {
   }
 
   /**
-   * Produces one answer or verdict of a run. A permanent error is returned as a failure of this one only; a transient
-   * error is thrown, so that Temporal retries the activity.
+   * Produces one answer or verdict of a run. Throws a transient error, so that Temporal retries the activity. A
+   * permanent error, or one transient error too many, is returned and fails only this answer or verdict.
    */
   async function runUnit(
     { unit, model, ...of }: EvaluationInput & { unit: string; model: string },
@@ -371,7 +372,7 @@ function answerKey({ persona, input, model, temperature, maxTokens, draw }: Case
 
 const attemptOf = ({ attempt, startId }: JobAttempt): JobAttempt => ({ attempt, startId });
 
-/** A run that was created before a release with another rubric must not mix verdicts of both rubrics. */
+/** Throws if the run was created under an older rubric, because a run must not mix verdicts of two rubrics. */
 function refuseOlderRubric({ rubricVersion: versionOfRun }: EvaluationSpecificationWithoutCases): void {
   if (versionOfRun === judgeRubricVersion) return;
   throw appError('eval_incomplete', {

@@ -59,7 +59,10 @@ export function createEvaluationsRepository(db: Knex) {
       return EvaluationRunModel.query(db).findOne({ orgId, id: runId });
     },
 
-    /** Counts the golden cases evaluated today. Call it under the organization's lock, which keeps the limit exact. */
+    /**
+     * Counts the golden cases evaluated today. The caller must hold the organization's lock, because concurrent
+     * requests could otherwise exceed the daily limit.
+     */
     async countCasesOfToday(orgId: string): Promise<number> {
       const row = await EvaluationCountPerDayModel.table(db)
         .where({ orgId })
@@ -80,7 +83,7 @@ export function createEvaluationsRepository(db: Knex) {
         .delete();
     },
 
-    /** Deletes up to `limit` runs older than `days` without draft and open job. Returns their number. */
+    /** Deletes up to `limit` runs older than `days` without draft and open job. Returns the number of runs. */
     async deleteAdhocOlderThan(days: number, limit: number): Promise<number> {
       return EvaluationRunModel.query(db)
         .whereIn(
@@ -102,7 +105,10 @@ export function createEvaluationsRepository(db: Knex) {
       await DraftVersionModel.query(db).where({ orgId, id }).patch({ goldenCases });
     },
 
-    /** Links a draft version to its evaluation run, and increments the draft's row version for its clients. */
+    /**
+     * Links a draft version to its evaluation run. Increments the row version of the draft, so that the `If-Match`
+     * check of clients notices the change.
+     */
     async setVersionRun(
       { orgId, draftId, id }: VersionKey,
       run: { evalRunId: string; evalStatus: EvaluationStatus; evalScores?: EvalScores },
@@ -111,7 +117,7 @@ export function createEvaluationsRepository(db: Knex) {
       await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);
     },
 
-    /** Locks an evaluation run for the transaction, so that run, version and draft cannot be deleted. */
+    /** Locks an evaluation run until the transaction ends, so that run, version and draft cannot be deleted. */
     async lockRun(of: RunKey): Promise<Pick<EvaluationRun, 'estimatedCalls'> | undefined> {
       return runs(of).forNoKeyUpdate().first('estimatedCalls');
     },
@@ -126,7 +132,7 @@ export function createEvaluationsRepository(db: Knex) {
       return (await queryFirstRow(db, runCase, runs(of).select(found)))?.case ?? undefined;
     },
 
-    /** Locks the draft whose version gets scores. Call it before any other lock of the transaction. */
+    /** Locks the draft whose version gets scores. Must be the transaction's first lock, to avoid deadlocks. */
     async lockDraft(orgId: string, draftId: string): Promise<void> {
       await DraftModel.table(db).where({ orgId, id: draftId }).forShare().first('id');
     },
@@ -141,7 +147,10 @@ export function createEvaluationsRepository(db: Knex) {
       await EvaluationJudgeCallModel.query(db).where({ orgId, runId }).patch({ failures: 0, pausedSince: null });
     },
 
-    /** Counts a failure of an answer or verdict. Returns its failures; undefined if the run was deleted. */
+    /**
+     * Counts a failed attempt at an answer or verdict (`unit`). Returns the number of failed attempts so far; undefined
+     * if the run was deleted.
+     */
     async countFailure({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await queryFirstRow(
         db,
@@ -155,7 +164,10 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.failures;
     },
 
-    /** Records a provider's pause. Returns seconds since the first; undefined if the run was deleted. */
+    /**
+     * Records that the provider responded with `Retry-After` for an answer or verdict (`unit`). Returns the seconds
+     * since its first such response; undefined if the run was deleted.
+     */
     async countPause({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
       const row = await queryFirstRow(
         db,
@@ -169,7 +181,7 @@ export function createEvaluationsRepository(db: Knex) {
       return row?.seconds;
     },
 
-    /** Links a stored answer or verdict to its locked run. Returns how many of the run are finished. */
+    /** Links a stored answer or verdict to its locked run. Returns how many results of the run are finished. */
     async linkResult({ orgId, runId }: RunKey, unit: string, cacheKey: Buffer): Promise<number> {
       await EvaluationJudgeCallModel.query(db)
         .insert({ orgId, runId, unit, cacheKey })
@@ -183,7 +195,7 @@ export function createEvaluationsRepository(db: Knex) {
       return (await stored.forKeyShare().skipLocked().first('model')) !== undefined;
     },
 
-    /** Stores a verdict unless it exists. Either way its row is locked until the transaction ends. */
+    /** Stores a verdict unless it is already stored. In both cases its row is locked until the transaction ends. */
     async insertJudgement(orgId: string, judgement: StoredJudgement): Promise<void> {
       await JudgementModel.query(db)
         .insert({ ...judgement, orgId })
@@ -231,7 +243,10 @@ export function createEvaluationsRepository(db: Knex) {
       return stored;
     },
 
-    /** Finds the parent version's scores, even if sent by a client. Null if they are missing or malformed. */
+    /**
+     * Finds the scores of the version's parent, which an evaluation run or a client has stored. Returns null if they
+     * are missing or malformed.
+     */
     async findParentScores(orgId: string, versionId: string): Promise<ReportedEvaluationScores | null> {
       const parents = db('draftVersions as v')
         .join('draftVersions as p', { 'p.orgId': 'v.orgId', 'p.id': 'v.parentVersionId' })

@@ -5,7 +5,7 @@ import { isReferenceAnswer, judgeRubrics, maxTestCases, weaknessSeverities } fro
 import { oneLineField, tagField, uuidField } from '#src/http/request/fields.ts';
 import type { EvaluationRunWithResults, VersionComparison } from './evaluations.service.ts';
 
-/** Longer golden cases are rejected, because models and judges cannot read them. */
+/** Maximum length of each text of a golden case: the context windows of models and judges are limited. */
 const maxCaseCharacters = 200_000;
 
 const evaluationCase = z.strictObject({

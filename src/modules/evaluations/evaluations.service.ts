@@ -34,7 +34,10 @@ import { createEvaluationsRepository } from './evaluations.repository.ts';
 
 /** Days for which runs of prompts without a draft are kept. Until then an equal request gets their results. */
 const ADHOC_RETENTION_DAYS = 30;
-/** Runs that one transaction deletes: few, because it also deletes their otherwise unused answers and verdicts. */
+/**
+ * Evaluation runs that one transaction deletes: few, because answers and verdicts that no other run uses are deleted
+ * with them.
+ */
 const DELETION_BATCH_SIZE = 100;
 
 export type EvaluationOptions = {

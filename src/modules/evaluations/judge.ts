@@ -16,7 +16,10 @@ import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, ModelUsage } from '#src/ports/models.ts';
 
-/** A verdict with the tokens of all its model calls: at most three, and none if a rule decides without the model. */
+/**
+ * A verdict with the token usage and the number of its model calls: at most three, and none if a rule decides without
+ * the model.
+ */
 type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };
 
 /**

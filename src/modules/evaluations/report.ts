@@ -27,8 +27,8 @@ const scoredCase = z.object({
 });
 
 /**
- * The scores of a draft version as a report reads them. Scores of our evaluation runs have every field; a client may
- * commit a version with its own scores, so missing fields get defaults.
+ * The scores of a draft version as shown in a report. Clients may commit a version with scores of their own, which can
+ * lack fields; the missing fields get defaults.
  */
 const reportedScores = z.object({
   prompt_scores: z.array(axisScore),
@@ -91,7 +91,9 @@ export type EvaluationReport = {
   axes: ReportedAxisChange[];
   /** Scores of the golden cases, weakest first. `number` is the position of the case in the run, counted from 1. */
   cases: CaseScoreChange[];
-  /** Mean score change over golden cases of both versions, with 95 % confidence interval; null without any. */
+  /**
+   * Mean score change over the golden cases of both versions, with 95 % confidence interval; null if they share none.
+   */
   paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
   notes: string[];
   failed_units: ReportedEvaluationScores['failed_units'];

@@ -20,7 +20,7 @@ import { createExportsRepository, type ExportAccessScope } from './exports.repos
 import type { ExportsService } from './exports.service.ts';
 import { type ExportVolumeWriter, sumOfRecordCounts } from './volume-writer.ts';
 
-/** Maximum stored volume, far above the usual size: one large original is never split between volumes. */
+/** Maximum bytes of a stored volume: far above the usual size, because one large original is never split. */
 const LIMIT_BYTES = 64 * 1024 ** 3;
 const PROGRESS_INTERVAL_MS = 2_000;
 
@@ -29,8 +29,8 @@ const jobIdOf = ({ exportId }: ExportReference): string => exportWorkflowId(expo
 export type ExportStepsService = ReturnType<typeof createExportStepsService>;
 
 /**
- * The steps of the workflow `exportOrganization`. Each volume is stored with the position at which the next one begins,
- * so a repeated step finds it. An interrupted step stores nothing.
+ * The steps of the workflow `exportOrganization`. Each stored volume records where the next one begins, so a repeated
+ * step finds the volume instead of writing it again. An interrupted step stores nothing.
  */
 export function createExportStepsService(deps: {
   db: Knex;

@@ -1,14 +1,20 @@
 /** Access keys that limit an export to the rows that an admin may read; null, for operators, exports all rows. */
 export type ExportAccessKeys = readonly string[] | null;
 
-/** A kind of records in an export: one `.jsonl` file per volume, with one line per SQL row `t`, ordered by `keys`. */
+/**
+ * A kind of records in an export: one `.jsonl` file per volume, with one line per SQL row. The SQL fragments below call
+ * the row `t`; the rows are ordered by `keys`.
+ */
 export type ExportedRecordKind = {
   name: string;
   from: string;
   keys: readonly { column: string; type: 'uuid' | 'text' | 'integer' | 'bigint' | 'date' }[];
   fields: string;
   where?: string;
-  /** Column with access keys; an admin gets rows with one of their keys. Without `acl` and `holder`, all rows. */
+  /**
+   * SQL column with access keys: an admin's export contains only rows with one of the admin's keys. A kind without
+   * `acl` and `holder` is exported completely.
+   */
   acl?: string;
   holder?: string;
   isForOperatorsOnly?: true;

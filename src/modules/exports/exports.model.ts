@@ -37,8 +37,8 @@ export class ExportVolumeModel extends tableModel(
 ) {}
 
 /**
- * Where the next volume of an export begins: after the row of the record kind `kind` that has the key values `after`;
- * null stands for the first row.
+ * Position where the next volume of an export begins: after the row of record kind `kind` with the key values `after`,
+ * or at the kind's first row if `after` is null.
  */
 export type ExportRecordPosition = { kind: string; after: readonly string[] | null };
 
@@ -46,7 +46,7 @@ export type RecordCountsByKind = Readonly<Record<string, number>>;
 
 export type ExportRow = SqlRow<typeof ExportModel>;
 
-/** An export with its job's columns, which are null or 0 if it was restored without its job. */
+/** An export joined with the columns of its job, which are null or 0 if the job is missing. */
 export const exportWithJobRowShape = defineRowShape({
   ...ExportModel.columns,
   jobStatus: JobModel.columns.status.nullable(),

@@ -131,7 +131,10 @@ export function createExportsRepository(db: Knex) {
       return (await ExportModel.table(db).where({ orgId }).whereNull('completedAt').select('id')).map(({ id }) => id);
     },
 
-    /** Lists complete exports beyond the newest `count`, or `bytes` in total; never the newest one. */
+    /**
+     * Lists complete exports that exceed the limits: all beyond the newest `count`, and all beyond the newest that fit
+     * into `bytes` in total. Never lists the newest one.
+     */
     async listBeyond(orgId: string, { count, bytes }: { count: number; bytes: number }): Promise<string[]> {
       const beyond = await queryRows(
         db,

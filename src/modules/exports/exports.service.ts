@@ -33,13 +33,19 @@ const EXPIRED_PER_STEP = 20;
  * Complete exports that are kept per organization: one to use, one that is being downloaded, and one to compare with.
  */
 const KEPT_EXPORTS = 3;
-/** Size limit of an organization's exports as a multiple of its quota: room for two full ones. */
+/**
+ * Size limit of an organization's stored exports, as a multiple of its storage quota: two exports of a full
+ * organization fit.
+ */
 const KEPT_QUOTAS = 2;
 
-/** Content of a download token for a volume, in the format of documents: `documentId` is the export's id. */
+/**
+ * Content of a download token for an export volume. It has the format of document tokens, so `documentId` holds the
+ * export's id.
+ */
 type SignedVolume = { orgId: string; documentId: string; contentSha256: string };
 
-/** `downloadUrl` is null until the export is complete, and for admins who did not request the export. */
+/** `downloadUrl` is null while the export is incomplete, and for admins who did not request the export. */
 type VolumeView = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256'> & {
   name: string;
   downloadUrl: string | null;
@@ -65,7 +71,10 @@ export function createExportsService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
   audit: AuditService;
-  /** Signs download tokens for volumes like those for documents, but with another key. */
+  /**
+   * Signs download tokens for volumes. The key differs from that for documents, so that one token cannot be used as the
+   * other.
+   */
   tokens: { sign(file: SignedVolume, expiresAt: Date): string; open(token: string): SignedVolume };
   downloadUrlSeconds: number;
   keepDays: number;
@@ -93,7 +102,7 @@ export function createExportsService(deps: {
         return { number, sizeBytes, sha256, name: exportVolumeFileName(id, number), downloadUrl };
       }),
     );
-    // An export that was restored from a backup has no job.
+    // The status of an export without a job follows from whether the export is complete.
     const status = jobStatus ?? (row.completedAt === null ? 'cancelled' : 'succeeded');
     return { ...facts, orgId, id, jobId: exportWorkflowId(id), status, volumes };
   }
@@ -108,7 +117,7 @@ export function createExportsService(deps: {
     return keys;
   }
 
-  /** Errors of the cancellation are ignored: a running step finds its export deleted and ends the run. */
+  /** A failed cancellation is ignored, because the run ends when one of its steps finds the export deleted. */
   async function cancelRun(exportId: string): Promise<void> {
     await orchestrator.cancel(exportWorkflowId(exportId)).catch(() => undefined);
   }

@@ -19,14 +19,17 @@ import {
   type ExportedRecordLine,
 } from './exports.repository.ts';
 
-/** Size of a ZIP volume: small enough to repeat a failed transfer, and for a server-side copy in S3. */
+/** Size at which a ZIP volume ends: small enough to repeat a failed download, or to copy on the server in S3. */
 const VOLUME_BYTES = 1024 ** 3;
 const MAX_FILES_PER_VOLUME = 20_000;
-/** Time after which an export volume ends, which limits the work that is repeated when a worker dies. */
+/** Time after which a volume ends, so that the death of a worker costs at most this much repeated work. */
 const MAX_VOLUME_MS = 10 * 60_000;
 const ROWS_PER_QUERY = 100;
 
-/** A request for one volume. `userId`: the requesting admin, null for an operator. `from`: null for the first. */
+/**
+ * A request for one volume. `userId` is the requesting admin, or null for an operator. `from` is null for the first
+ * volume.
+ */
 type VolumeRequest = {
   exportId: string;
   createdAt: Date;
@@ -67,7 +70,8 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
     const fileName = `${String(number).padStart(4, '0')}`;
 
     /**
-     * Yields the rows of a record kind until the volume is full, and leaves the position of the last row in `cursor`.
+     * Yields rows of a record kind until the volume is full or no row is left. Stores the position of the last yielded
+     * row in `cursor`.
      */
     async function* rowsOf(kind: ExportedRecordKind, cursor: { after: readonly string[] | null; isDone: boolean }) {
       while (!cursor.isDone) {
@@ -116,7 +120,7 @@ export function createExportVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore
       for await (const { line } of rows) yield `${line}\n`;
     }
 
-    /** Adds a record kind's rows to the volume. Returns where the next volume begins; null at the end. */
+    /** Adds rows of a record kind to the volume. Returns where the next volume continues; null at the end. */
     async function addKind(
       kind: ExportedRecordKind,
       after: readonly string[] | null,
@@ -183,7 +187,7 @@ function extensionOf(fileName: string): string {
   return /^\.[a-z0-9]{1,12}$/.exec(extname(fileName).toLowerCase())?.[0] ?? '';
 }
 
-/** Larger files are written in the ZIP64 format, which some old programs cannot read. */
+/** Only files above this size are written in the ZIP64 format, because some old programs cannot read it. */
 const ZIP64_BYTES = 3 * 1024 ** 3;
 
 type ArchivedFile = { path: string; bytes: number; sha256: string };
@@ -191,8 +195,8 @@ type ArchivedFile = { path: string; bytes: number; sha256: string };
 type VolumeArchive = ReturnType<typeof createZipArchive>;
 
 /**
- * Creates a ZIP archive that is written while it is read, so that it is never in memory as a whole.
- * @param mtime modification time of every file: the same time for equal content gives an equal archive
+ * Creates a ZIP archive as a stream, so that it is never in memory as a whole.
+ * @param mtime modification time of every file, so that equal content gives an equal archive
  */
 export function createZipArchive(mtime: Date) {
   const zip = new ZipFile();
@@ -219,7 +223,7 @@ export function createZipArchive(mtime: Date) {
       return files;
     },
 
-    /** Adds a file. Resolves once the source is read; rejects with the error of source or archive reader. */
+    /** Adds a file. Resolves once `source` is read; rejects if reading fails or the archive is closed early. */
     async add(
       path: string,
       source: AsyncIterable<Buffer | string>,

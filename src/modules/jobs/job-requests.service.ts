@@ -106,12 +106,12 @@ export function createJobActionsService(deps: {
       const job = await findChangeable(actor, jobId);
       if (job.finishedAt !== null) throw appError('job_finished');
       if (unstoppableJobKinds.includes(job.kind)) throw appError('deletion_is_final');
-      // Starts a waiting job first: only a run can be cancelled, and the sweeper may be starting one right now.
+      // Starts a job that has no run yet: only a run can be cancelled, and the sweeper may be starting the job right
+      // now.
       if (job.dispatchedAt === null) await jobs.dispatch(job.id);
       await orchestrator.cancel(job.id);
       await repository.recordCancellationRequest(job);
-      // Closes a job that could not be started: the run of its last attempt is still closing, or Temporal refused the
-      // start.
+      // Closes the job if it could not be started, because its last run is still closing or Temporal refused the start.
       await repository.cancelUnstarted(job.id);
       return get(actor, jobId);
     },
@@ -153,7 +153,10 @@ export type JobView = Pick<
 
 type JobState = Omit<JobView, 'temporalUiUrl'>;
 
-/** Stages by job kind, which clients address as parts of the job. Null if the parts are rounds of a chat. */
+/**
+ * Stages of each job kind, which clients can address as parts of the job. Null for a kind whose parts are rounds of a
+ * chat.
+ */
 const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,
   delete: deletionStages,

@@ -42,7 +42,10 @@ export class JobModel extends tableModel('jobs', {
   finishedAt: timestampColumn().nullable(),
   updatedAt: timestampColumn(),
   cancelRequestedAt: timestampColumn().nullable(),
-  /** Identifies the current attempt. Its number may repeat after a restore of an older database. */
+  /**
+   * Identifies the current attempt of a job. After a restore of an older database the attempt's number may repeat, but
+   * never this id.
+   */
   startId: uuidColumn(),
 }) {}
 

@@ -42,7 +42,7 @@ const jobId = pickColumns(JobModel, 'id');
 const done = defineRowShape({ isDone: booleanColumn() });
 const listedJob = defineRowShape({ ...JobModel.columns, sortKey: textColumn() });
 
-/** A job with owner and access keys of its document or chat; null if it has none or that is deleted. */
+/** A job with owner and access keys of its document or chat; null if it has no target or that is deleted. */
 const jobWithTarget = defineRowShape({
   ...JobModel.columns,
   documentOwnerId: uuidColumn().nullable(),
@@ -58,7 +58,10 @@ const openJobs = defineRowShape({
 });
 const outboxState = defineRowShape({ waiting: bigintColumn(), oldestSeconds: doubleColumn() });
 
-/** Statistics over all jobs. `outbox`: jobs whose start is due; `oldestSeconds`: age of the oldest, or 0. */
+/**
+ * Statistics over all jobs. `outbox` counts jobs that are due but not started; `oldestSeconds` is the age of the
+ * oldest, or 0.
+ */
 type JobStatistics = { open: SqlRow<typeof openJobs>[]; outbox: SqlRow<typeof outboxState> };
 
 /** A missing import run counts as done, because import runs are deleted with their connection. */
@@ -73,9 +76,9 @@ const evaluationIsDone = `not exists (
 )`;
 
 /**
- * SQL conditions on a job `j`: true if the database holds the result of its completed workflow run. A condition is
- * false after a restore of an older database, and the work is then repeated. It is `true` for kinds whose work is done
- * by a later job anyway.
+ * SQL conditions on a job `j` whose workflow run has completed. False if the database lacks the result, as after a
+ * restore of an older database: the work is then repeated. Kinds whose missing result is produced later anyway have the
+ * condition `true`.
  */
 const doneWhen: { readonly [kind in JobKind]: string } = {
   ingest: `exists (
@@ -84,10 +87,10 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
     where g.document_id = j.document_id and g.job_id = j.id and d.active_generation >= g.generation
   )`,
   delete: 'not exists (select from documents d where d.id = j.document_id)',
-  // If scores of a chat are missing, its next message queues the alignment job again.
+  // Missing scores of a chat need no check, because the chat's next message queues the alignment job again.
   alignment: 'true',
-  // If vectors of the new model are missing, searches still use the old vectors, and an operator can start the job
-  // again.
+  // Missing vectors of the new model need no check, because searches still use the old vectors and an operator can
+  // start the job again.
   reembed: 'true',
   anchors: `not exists (
     select from agents a
@@ -105,7 +108,8 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   export: `not exists (
     select from exports e where e.id = (j.start -> 'input' ->> 'exportId')::uuid and e.completed_at is null
   )`,
-  // Only the erasure of a user needs a condition: the job of an organization is deleted together with the organization.
+  // The condition is about users only, because the job that erases an organization is deleted together with the
+  // organization.
   erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };
 
@@ -138,7 +142,10 @@ export function createJobsRepository(db: Knex) {
       ]);
 
   return {
-    /** Inserts jobs or queues ids again. For `graceSeconds`, the sweeper leaves the start to the request. */
+    /**
+     * Inserts jobs, or queues existing ones again as their next attempt. The sweeper leaves them alone for
+     * `graceSeconds`, because the request starts them itself.
+     */
     async enqueue(all: readonly NewJob[], graceSeconds: number): Promise<void> {
       await db.raw(
         `insert into jobs (id, org_id, kind, status, start, acl, document_id, connection_id, chat_id, agent_id,
@@ -237,8 +244,8 @@ export function createJobsRepository(db: Knex) {
     },
 
     /**
-     * Updates a job. Only a new status reopens a closed job; late progress does not. A reopened job is reconciled at
-     * once, because only Temporal knows whether its run was reset or the update is late.
+     * Updates a job. A closed job is reopened only by a new status, not by late progress. A reopened job is compared
+     * with its Temporal run at once, because either the run was reset or the update came late.
      */
     async advance(id: string, change: JobUpdate, of: JobAttempt = {}): Promise<void> {
       const { status, stage, progress, error } = change;
@@ -249,7 +256,7 @@ export function createJobsRepository(db: Knex) {
         status === 'running' && stage !== undefined
           ? db.raw(`case when status = 'running' and stage = ? then ${column} end`, [stage])
           : null;
-      // A retried step first repeats the progress of its last attempt: only further progress clears the error.
+      // A retried step first repeats the progress of its last attempt, so only progress beyond that clears the error.
       const keptUntilDone = (column: string) =>
         db.raw(`case when progress_done >= ? then ${column} end`, [progress?.done ?? 0]);
       const query = JobModel.query(db)
@@ -282,7 +289,7 @@ export function createJobsRepository(db: Knex) {
       await query;
     },
 
-    /** Cancels a job, unless work was queued after the start `startId`, which needs another run. */
+    /** Closes a job as cancelled, unless it was queued again after the start `startId` and needs another run. */
     async cancelUnlessQueuedSince(id: string, startId: string | undefined): Promise<void> {
       const now = db.fn.now();
       await JobModel.query(db)
@@ -292,7 +299,7 @@ export function createJobsRepository(db: Knex) {
         .patch({ status: 'cancelled', errorCode: null, errorMessage: null, finishedAt: now, updatedAt: now });
     },
 
-    /** Records why a job makes no progress. `updatedAt` stays as it is, so that the job still counts as unchanged. */
+    /** Records why a job makes no progress. Leaves `updatedAt` alone, so that the job still counts as unchanged. */
     async recordBlocker({ id, startId }: Run, error: JobError): Promise<void> {
       await JobModel.query(db)
         .where({ id, startId })

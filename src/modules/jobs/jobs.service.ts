@@ -16,7 +16,10 @@ const DISPATCH_GRACE_SECONDS = 1;
 const DISPATCH_LEASE_SECONDS = 2;
 const DISPATCH_BATCH = 50;
 const ENQUEUE_BATCH = 1_000;
-/** Interval of comparing open jobs with their workflow runs, which may be closed from outside. */
+/**
+ * Interval of comparing an open job with its workflow run, which may be closed from outside, such as in the Temporal
+ * UI.
+ */
 const CHECK_AFTER_SECONDS = 30;
 const CHECK_BATCH = 20;
 /** A sweep of jobs starts no further batch after this time, because the other sweeps wait for it. */
@@ -27,8 +30,8 @@ export type { EndedJob, Job, JobUpdate } from './jobs.model.ts';
 export type JobsService = ReturnType<typeof createJobsService>;
 
 /**
- * Jobs show clients the state of background work. Their table is also the outbox of workflow starts, so a job can be
- * written in the transaction of the data that it works on.
+ * Jobs show clients the state of background work. Their table is also a transactional outbox: a job is written together
+ * with the data that it works on, and its workflow is started after the commit.
  */
 export function createJobsService(deps: {
   db: Knex;
@@ -54,7 +57,7 @@ export function createJobsService(deps: {
     const { traceparent } = job.start;
     const run = () => orchestrator.start(startOf(job));
     const answer = await (tracing === undefined ? run() : tracing.within(traceparent, run));
-    // If the run of the job's last attempt is still closing, the job stays queued and the sweeper starts it later.
+    // Until the run of the job's last attempt has closed, the job stays queued; then the sweeper starts it.
     if (answer === 'started') await jobs.markDispatched(job);
   }
 
@@ -76,7 +79,8 @@ export function createJobsService(deps: {
   async function reconcile(job: Job): Promise<void> {
     const { startId } = job;
     const run = await orchestrator.inspect(job.id);
-    // Cancellation was requested in the Temporal UI or CLI. Deletions cannot be cancelled.
+    // Records a cancellation that was requested in the Temporal UI or CLI, except for deletions, which cannot be
+    // cancelled.
     if (run.toStop !== undefined && !unstoppableJobKinds.includes(job.kind)) {
       await jobs.recordCancellationRequest({ id: job.id, startId: run.toStop });
     }
@@ -104,7 +108,8 @@ export function createJobsService(deps: {
 
   return {
     /**
-     * Writes a job in the transaction of the data that it works on. An existing id is queued again as its next attempt.
+     * Writes a job in the transaction of the data that it works on. If the job exists, it is queued again as its next
+     * attempt.
      */
     async enqueue(trx: Knex, job: NewJob): Promise<void> {
       await createJobsRepository(trx).enqueue([traced(job)], DISPATCH_GRACE_SECONDS);
@@ -156,7 +161,7 @@ export function createJobsService(deps: {
       return createJobsRepository(trx).listOpenIds(of);
     },
 
-    /** Whether a job is open; locks it until the transaction ends, so that no process starts it. */
+    /** Returns whether a job is open, and locks it until the transaction ends, so that no process starts it. */
     async isOpen(trx: Knex, jobId: string): Promise<boolean> {
       return createJobsRepository(trx).isOpen(jobId);
     },
@@ -167,7 +172,8 @@ export function createJobsService(deps: {
 
     /**
      * Records a change that a workflow step reports about its job. Idempotent.
-     * @param of the attempt that reports the change: if given, a closed job or one on a later attempt stays unchanged
+     * @param of the attempt that reports the change: if given, the change is ignored for a closed job and for a later
+     * attempt
      */
     async advance(jobId: string, change: JobUpdate, of?: JobAttempt): Promise<void> {
       await jobs.advance(jobId, change, of);
@@ -193,7 +199,10 @@ export function createJobsService(deps: {
     findWatched: (jobIds: readonly string[]): Promise<WatchedJob[]> => jobs.findWatched(jobIds),
   };
 
-  /** Runs `work` for all items, and logs failures as one line (a refusal by Temporal first). Returns their number. */
+  /**
+   * Runs `work` for all items. Logs all failures as one line, which shows a refusal by Temporal rather than another
+   * error. Returns the number of failures.
+   */
   async function settle<T>(items: T[], work: (item: T) => Promise<void>, message: string): Promise<number> {
     const failures = (await Promise.allSettled(items.map(work))).filter((result) => result.status === 'rejected');
     const reasons = failures.map((failure) => failure.reason as unknown);

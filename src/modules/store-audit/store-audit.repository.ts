@@ -121,7 +121,9 @@ export function createStoreAuditRepository(db: Knex) {
       return new Set(used.map((row) => row.blobKey));
     },
 
-    /** Lists documents being deleted. `isLost`: no open job, for longer than the grace period. */
+    /**
+     * Lists documents whose deletion is unfinished. `isLost`: no job for it is open, for longer than `graceSeconds`.
+     */
     listDeletions(page: { after: string; limit: number; graceSeconds: number }) {
       return queryRows(
         db,
@@ -137,7 +139,7 @@ export function createStoreAuditRepository(db: Knex) {
       );
     },
 
-    /** Locks a document for a new ingestion. Undefined if it is deleted or being ingested. */
+    /** Locks a document for a new ingestion. Undefined if it is deleted or already being ingested. */
     lockIngestible({ orgId, id }: DocumentKey) {
       return queryFirstRow(
         db,

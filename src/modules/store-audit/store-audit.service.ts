@@ -36,7 +36,10 @@ type DocumentKey = { orgId: string; id: string };
 /** A repair acts in the name of the user who last changed the document, but without team and admin rights. */
 const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
 
-/** Findings that a repair deletes; `maxOrphanDeletions` limits the loss if the wrong database is configured. */
+/**
+ * Kinds of findings whose repair deletes data. `maxOrphanDeletions` limits these deletions, because all data looks
+ * orphaned if the wrong database is configured.
+ */
 const orphanKinds: readonly StoreAuditFindingKind[] = ['orphan_points', 'orphan_blob'];
 
 export function createStoreAuditService(deps: {
@@ -53,7 +56,10 @@ export function createStoreAuditService(deps: {
   const repository = createStoreAuditRepository(db);
   const inspector = createStoreAuditInspector(deps);
 
-  /** Starts a generation; the active one stays readable. False if the document is deleted or being ingested. */
+  /**
+   * Ingests a document as a new generation; the active one stays readable. Returns false if the document is deleted or
+   * already being ingested.
+   */
   async function reingest({ orgId, id }: DocumentKey): Promise<boolean> {
     const plan = await db.transaction(async (trx) => {
       const document = await createStoreAuditRepository(trx).lockIngestible({ orgId, id });
@@ -142,7 +148,7 @@ export function createStoreAuditInspector(deps: {
   const { db, vectors, blobs } = deps;
   const repository = createStoreAuditRepository(db);
 
-  /** Reads vectors before documents: a generation that is unused by then can never be used again. */
+  /** Reads vectors before documents: a generation that no document uses by then can never be used again. */
   async function inspectPoints(after: string | null, graceSeconds: number): Promise<StoreInspectionPage> {
     const { generations, next } = await vectors.listGenerations({ after, limit: GENERATIONS_PER_PAGE });
     const ids = [...new Set(generations.map((generation) => generation.documentId))];
@@ -184,14 +190,15 @@ export function createStoreAuditInspector(deps: {
       documents.map(({ orgId, id, activeGeneration }) => ({
         orgId,
         documentId: id,
-        // No generation has the number 0, so the vector store counts no vectors for it.
+        // Generation 0 never exists, so the number of vectors is 0 for a document without an active generation.
         generation: activeGeneration ?? 0,
       })),
     );
   }
 
   /**
-   * An activation, replacement or deletion between the two queries looks like a fault, so both stores are read again.
+   * Checks a document with a fault again, because an activation, replacement or deletion between reading Postgres and
+   * the other store looks like a fault.
    */
   async function confirmFaults({ orgId, id }: AuditedDocument): Promise<StoreAuditFinding[]> {
     const document = await repository.findDocument({ orgId, id });

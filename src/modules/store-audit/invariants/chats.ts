@@ -86,7 +86,7 @@ export const alignmentStatesFollowFromScores: InvariantCheck = {
   },
 };
 
-/** Loads scored rounds by chat and round: a round's state is computed from that of the previous one. */
+/** Loads scored rounds by chat and round, because a round's state is computed from the previous one's. */
 function scoredRoundsAfter(db: Knex, before: ScoredRound | undefined): Promise<ScoredRound[]> {
   const query = db('rounds as r')
     .join('chats as c', { 'c.orgId': 'r.orgId', 'c.id': 'r.chatId' })
@@ -171,7 +171,7 @@ const chatsWithWords = `
   ) as has_wrong_words
   from chats c
   where c.id > :after`;
-/** Computing the search words of 100 chats of usual length takes about half a second. */
+/** Page size: computing the search words of 100 chats of usual length takes about half a second. */
 const CHATS_PER_PAGE = 100;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];

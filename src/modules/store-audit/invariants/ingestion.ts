@@ -107,8 +107,8 @@ export const chunksMatchVectors: InvariantCheck = {
 };
 
 /**
- * Finds active chunks without a vector. The numbers of chunks and vectors are compared separately: if they are equal
- * and each chunk has a vector, there is no vector without a chunk.
+ * Reports active chunks without a vector. Vectors without a chunk are found separately, by comparing the numbers of
+ * chunks and vectors.
  */
 async function eachChunkWithoutVector(
   { db, vectors }: InvariantDeps,
@@ -120,7 +120,7 @@ async function eachChunkWithoutVector(
       const stored = await vectors.findExisting({ orgId, chunkIds: own.map((chunk) => chunk.id) });
       suspects.push(...own.filter((chunk) => !stored.has(chunk.id)));
     }
-    // The document may have got another active generation since its chunks were read.
+    // A chunk without a vector is no fault if its document has another active generation by now.
     const stillActive = await queryRows(db, activeChunk, `${activeChunks} and c.id = any (?::uuid[])`, [
       suspects.map((chunk) => chunk.id),
     ]);
@@ -224,7 +224,10 @@ const stuckJob = defineRowShape({
   isUnstarted: booleanColumn(),
 });
 
-/** Jobs not started in time or unchanged too long; paused ones, and those with a date, may wait longer. */
+/**
+ * Selects jobs that were not started in time or are unchanged for too long. Paused jobs, and those that wait for a
+ * date, may be unchanged for longer.
+ */
 const stuckJobs = `
   select id, org_id, document_id, dispatched_at is null as is_unstarted
   from jobs

@@ -26,7 +26,7 @@ export type InvariantDeps = {
   orchestrator: Pick<Orchestrator, 'describe'>;
 };
 
-/** Seconds that work in progress may take before it is a violation; 0 in tests that wait for its end. */
+/** Grace periods in seconds, in which unfinished work is no violation; 0 in tests that wait for its end. */
 export type InvariantGracePeriods = {
   /** Grace period for unreferenced blobs and vectors, which may be about to be used or deleted. */
   orphanSeconds: number;
