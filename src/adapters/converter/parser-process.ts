@@ -176,7 +176,7 @@ async function closeAfterExit(stream: Readable, wasKilled: () => boolean): Promi
   });
   while (!isDrained && !wasKilled() && !stream.destroyed) {
     isDrained = !stream.isPaused();
-    // An iteration of the event loop reads data after timers and before immediates.
+    // Waits for a timer and then an immediate: in between, the event loop reads what is left of the process's output.
     await new Promise((resolve) => setTimeout(() => setImmediate(resolve), drainEveryMs));
   }
   // Ends the stream normally instead of destroying it, so that its consumer still gets buffered data.

@@ -126,7 +126,7 @@ export function createDocumentConversion(deps: {
     };
   }
 
-  /** Links a conversion to a generation, and requests a preview once for both. */
+  /** Links a conversion to a generation and, in the same transaction, requests the preview of its original. */
   async function useConversion(of: IngestDocumentInput, conversionId: string, format: string): Promise<void> {
     const previewJobId = await db.transaction(async (trx) => {
       const isNew = await createGenerationsRepository(trx).setConversion(of, conversionId);

@@ -268,7 +268,10 @@ export function createIngestionService(deps: {
     await generations.delete(range, signal);
   }
 
-  /** Chunking options with the embedding cache, which holds vectors of `embedWindows` and interrupted runs. */
+  /**
+   * Chunking options with the organization's embedding cache, so that sentences which an earlier step or an interrupted
+   * run has embedded are not embedded again.
+   */
   function chunkingStep(
     { orgId }: IngestDocumentInput,
     { ragConfig }: IngestionTarget,

@@ -94,7 +94,10 @@ function oneLine(blocks: TextBlock[]): string {
 type OdfPackage = {
   content: XmlElement;
   styles: XmlElement | undefined;
-  /** Root elements of embedded equations (`math:math`) and charts (`office:document-content`), by address. */
+  /**
+   * Root elements of the equations (`math:math`) and charts (`office:document-content`) that are embedded in the file,
+   * by their path in the archive.
+   */
   objects: ReadonlyMap<string, XmlElement>;
   title: string | null;
 };
