@@ -26,7 +26,9 @@ import { createReembeddingService } from '../modules/reembedding/reembedding.ser
 import { createStoreAuditService } from '../modules/store-audit/store-audit.service.ts';
 import type { SharedServices } from './shared-services.ts';
 
-/** Limit of waiting chunking previews per organization: each holds up to a megabyte of text and takes a second. */
+/**
+ * Maximum waiting chunking previews per organization: each preview holds up to a megabyte of text and takes a second.
+ */
 const MAX_WAITING_PREVIEWS = 8;
 
 const tooManyPreviews = () =>

@@ -81,7 +81,8 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
   const temporal = createTemporalConnection({ ...config.temporal, traceparent: tracing.traceparent });
 
   const sandbox = openSandbox(config.parserSandbox);
-  // Operators' commands (`admin`) parse no documents.
+  // The process for operators' commands (`admin`) parses no documents, so it does not log whether parsers have a
+  // sandbox.
   if (role !== 'admin') {
     if (sandbox.missing === null) logger.info('file parsers run in a sandbox');
     else logger.warn({ reason: sandbox.missing }, 'file parsers run without a sandbox');
@@ -95,7 +96,7 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
     tempDir,
     renderer,
     ocrLanguages,
-    // The API only converts web pages for agent tools, and has memory for one conversion at a time.
+    // Limits the API to one conversion at a time because of its memory: it converts only web pages, for agent tools.
     ...(role === 'api' && { atOnce: 1 }),
     limits: { ocrPages },
   });
@@ -125,8 +126,7 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
       programsDir: join(toolsDir, 'embedded_postgres', 'pginstall', 'bin'),
     }),
     idempotency: createIdempotencyStore(db),
-    // Limits concurrent read requests: more would not be faster in one process, and would use up the database
-    // connections.
+    // Runs at most eight read requests at once: more would take database connections without being faster.
     readInTurn: createFairWorkQueue(8, { maxRunningPerOwner: 8, maxRunningInCrowd: 2 }),
     rateLimiters: {
       shared: observedRateLimiter(createPgRateLimiter(db), metrics),

@@ -14,7 +14,10 @@ import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service
 import type { Agent, AgentUpdate, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
-/** Default numbers of consecutive messages: off-topic ones start a drift, on-topic ones end it. */
+/**
+ * Default numbers of consecutive off-topic messages that start a drift and of consecutive on-topic messages that end
+ * it.
+ */
 const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
 
 type PublishInput = {

@@ -49,7 +49,7 @@ export const previousRoundRowShape = defineRowShape({
   ...storedRoundTextsRowShape.columns,
   isRefusal: booleanColumn(),
 });
-/** The last scored round before the one to score, whose message may follow up on it. */
+/** The last scored round before the round to score, whose message may be a follow-up to this earlier round. */
 export type PreviousRound = SqlRow<typeof previousRoundRowShape>;
 
 export const earlierScoredRoundRowShape = defineRowShape({

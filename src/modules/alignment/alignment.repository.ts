@@ -95,8 +95,8 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Stores the scores of a round. Returns false, and stores nothing, if the round has scores already or an older
-     * round, on which they depend, has none.
+     * Stores the scores of a round. Returns false, and stores nothing, if the round already has scores, or if an older
+     * round has none: scores depend on those of older rounds.
      */
     async storeScore({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<boolean> {
       const updated = await RoundModel.query(db)
@@ -160,8 +160,8 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Marks chats for rescoring that have rounds of another scorer version, among the 1,000 chats that follow `after`
-     * by id. Returns the id of the last of these chats; undefined if none follows.
+     * Reads a batch of up to 1,000 chats with ids above `after`, and marks those for rescoring that have rounds of
+     * another scorer version. Returns the last id of the batch; undefined if the batch is empty.
      */
     async markForRescoring(orgId: string | null, version: string, after: string): Promise<string | undefined> {
       const last = await queryFirstRow(
@@ -224,8 +224,8 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Lists chats that wait for rescoring and have no open job; at most so many that no more than `limit` such jobs are
-     * open. Chats whose last job ended longest ago come first, so that a chat whose scoring keeps failing does not
+     * Lists chats that wait for rescoring and have no open job: as many as `limit` minus the number of open rescoring
+     * jobs. Chats whose last job ended longest ago come first, so that a chat whose scoring keeps failing does not
      * delay the others.
      */
     listRescoringDue(limit: number) {
@@ -245,7 +245,9 @@ export function createAlignmentRepository(db: Knex) {
       );
     },
 
-    /** Lists chats with unscored rounds and no open job, longest waiting first. Omits cancelled jobs. */
+    /**
+     * Lists chats with unscored rounds and no open job, longest waiting first. Omits chats whose job was cancelled.
+     */
     listOverdue(limit: number) {
       return queryRows(
         db,

@@ -63,8 +63,9 @@ export function createAlignmentService(deps: {
 
   return {
     /**
-     * Scores the oldest unscored round; if there is none, rescores some outdated rounds. If the embedder fails, scores
-     * by words alone if `options.mayDegrade` is set, and otherwise throws the embedder's error.
+     * Scores the oldest unscored round; if there is none, rescores a batch of rounds that another scorer version
+     * scored. If the embedder fails, scores by words alone if `options.mayDegrade` is set, and otherwise throws the
+     * embedder's error.
      */
     async scoreNextRound(input: ScoreAlignmentInput, options: ScoringOptions): Promise<ScoreRoundResult> {
       for (;;) {
@@ -93,7 +94,10 @@ export function createAlignmentService(deps: {
       if (title !== null) await repository.nameChat(input, title);
     },
 
-    /** Ends the job, unless another round was completed meanwhile, which has signalled the workflow again. */
+    /**
+     * Ends the job as succeeded. If another round was completed meanwhile, the job stays open, because the completion
+     * of that round has already signalled the workflow to go on.
+     */
     async recordSuccess(input: ScoreAlignmentInput): Promise<void> {
       await db.transaction(async (trx) => {
         const chat = createAlignmentRepository(trx);
@@ -122,7 +126,10 @@ export function createAlignmentService(deps: {
 }
 
 const maxTitleCharacters = 80;
-/** Characters of the first message for a title: its beginning is enough, and a pasted document would cost too much. */
+/**
+ * Maximum characters of the first message that are sent to the model: its beginning is enough for a title, and a pasted
+ * document would cost too much.
+ */
 const maxMessageCharacters = 4_000;
 const maxTitleTokens = 40;
 

@@ -11,8 +11,8 @@ import type { ChatModel, Embedder } from '#src/ports/models.ts';
 import type { ChatToScore, PreviousRound, RoundMeasurement, StoredRoundTexts } from './alignment.model.ts';
 
 /**
- * Maximum number of agents whose anchor word vectors are cached, some hundred vectors for each. Loading them costs one
- * call of the embedder.
+ * Maximum number of agents whose anchor word vectors are cached, some hundred vectors for each. An agent that is not
+ * cached costs one call of the embedder.
  */
 const maxCachedAgents = 200;
 
@@ -52,8 +52,8 @@ function createAgentAnchors(deps: { embedder: Embedder; analyze: TextAnalyzer })
 }
 
 /**
- * Which failures of the embedder lead to scoring by words alone (`byWords`): all, only lasting ones, or only a rejected
- * text.
+ * `byWords` says after which failures of the embedder a round is scored by words alone: after all, after all but
+ * transient ones, or only after a rejected text.
  */
 type MeasureOptions = { byWords: 'always' | 'unless_transient' | 'if_rejected'; signal: AbortSignal };
 

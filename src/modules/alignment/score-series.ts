@@ -112,9 +112,9 @@ function measuredOf({ scorerVersion, scoreSource, userScore, agentScore, neutral
   return { scorerVersion, scoreSource, userScore, agentScore, neutral, refusalReading };
 }
 
-/** Rounds rescored in one step, which occupies the embedder for a second or two; other chats need it too. */
+/** Maximum rounds rescored in one step: a step occupies the embedder for a second or two, while other chats wait. */
 const roundsPerStep = 20;
-/** Time limit of a rescoring step, in case a chat model decides doubtful scores in each round. */
+/** Time limit of a rescoring step, which takes long if a chat model decides doubtful scores in each round. */
 const stepMs = 30_000;
 
 type Measured = { byRound: Map<number, RoundMeasurement>; isLast: boolean };
@@ -179,7 +179,7 @@ async function measureOutdated(
 /** Marks rounds for another measurement, because rescoring changed whether the round before is a refusal. */
 const misreadVersion = 'misread';
 
-/** Returns the rounds that follow a round that has become a refusal, or is no longer one, by the rescoring. */
+/** Returns the rounds to measure again, because rescoring changed whether the round before them is a refusal. */
 function misreadRounds(
   scores: readonly StoredRoundScore[],
   refolded: readonly StoredRoundScore[],

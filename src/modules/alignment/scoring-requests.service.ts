@@ -56,7 +56,10 @@ export function createChatScoringQueueService(deps: {
     requestScoring,
     nudge,
 
-    /** Queues chats with unscored rounds and no open job, and some that wait for rescoring. Run by the sweeper. */
+    /**
+     * Queues chats with unscored rounds and no open job, and a limited number of chats that wait for rescoring. Run by
+     * the sweeper.
+     */
     async requeueOverdue(): Promise<void> {
       for (const chat of await repository.listOverdue(overdueBatch)) await requestScoring(db, chat, null);
       const due = await repository.listRescoringDue(rescoredAtOnce);

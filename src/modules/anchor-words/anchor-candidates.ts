@@ -75,7 +75,10 @@ const listedWords = 120;
 /** Minimum relevance of an anchor word candidate; less relevant ones are used only to fill a list of fewer than 24. */
 const minRelevance = 0.4;
 
-/** Relevance bonus for words that the chat model proposed, and for rare words of the persona and of passages. */
+/**
+ * Relevance bonuses of candidates: for words that the chat model proposed, and for rare words of the persona or the
+ * passages.
+ */
 const bonus = { proposed: 0.5, rare: 0.2 } as const;
 
 export type AnchorWordCandidateRanker = (

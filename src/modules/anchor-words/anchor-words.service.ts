@@ -79,12 +79,15 @@ export function createAnchorWordsService(deps: {
   }
 
   return {
-    /** Proposes up to forty new words, best first. Throws `agent_not_found`, `unknown_model`, errors of `Embedder`. */
+    /**
+     * Proposes up to forty new anchor words, best first. Throws `agent_not_found`, `unknown_model`, errors of
+     * `Embedder`.
+     */
     async expand(actor: Actor, input: ExpandAnchorWordsInput, signal: AbortSignal): Promise<string[]> {
       const { words, excludeWords } = input;
       const persona = await readPersona(actor, input.persona);
       const subject = { ...persona, words: [...persona.words, ...words], excludeWords };
-      // Aborts the passage search or the model call when the other one throws.
+      // If the passage search or the model call throws, aborts whichever of the two still runs.
       const settled = new AbortController();
       const either = AbortSignal.any([signal, settled.signal]);
       try {

@@ -23,7 +23,7 @@ export function createAccountsService(deps: {
 
   return {
     /**
-     * Checks the email and hashes the password of a new user, which is too slow for a transaction. Throws
+     * Prepares a new user before the transaction that creates the account, because hashing the password is slow. Throws
      * `email_taken`.
      * @param owner the organization or network that waits for the hashing, see {@link PasswordHasher}
      */

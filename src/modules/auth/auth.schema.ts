@@ -154,7 +154,10 @@ export const ssoAuthorizeSchema = z.strictObject({
 
 const nameClaim = optionalNameField.catch(undefined);
 
-/** Claims of an identity provider about a user. Invalid claims count as missing; `email` is required later. */
+/**
+ * Claims of an identity provider about a user. An invalid claim counts as missing; the sign-in fails if `email` is
+ * missing.
+ */
 export const identityClaims = z
   .object({
     email: emailField.optional().catch(undefined),

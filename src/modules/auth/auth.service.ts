@@ -51,8 +51,8 @@ export function createAuthService(deps: {
       if (await users.renewHash(userId, stored, renewed)) passwordHash = renewed;
     }
     const signedIn = await db.transaction(async (trx) => {
-      // Locks the password. A later change of it waits for this transaction and then ends the new session with the
-      // others. If the password was changed before the lock, the sign-in starts again.
+      // Locks the user's row, so that a concurrent password change waits and then ends the session opened here too. If
+      // the password has already changed, the sign-in starts again.
       if (!(await createAccountsRepository(trx).lockPassword(userId, passwordHash))) return undefined;
       return openSession(trx, account, origin);
     });

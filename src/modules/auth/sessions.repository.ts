@@ -63,7 +63,7 @@ type SpentToken = SqlRow<typeof spentToken>;
 const lastToken = `lateral (select created_at as used_at, expires_at from refresh_tokens
   where family_id = f.id order by generation desc limit 1) as t`;
 
-/** The network's hash contains the user id, so that two users of the same network have different hashes. */
+/** Hashes a network together with the user id, so that the stored hashes do not reveal which users share a network. */
 export function hashNetwork(userId: string, network: string): Buffer {
   return createHash('sha256').update(`${userId} ${network}`).digest();
 }
@@ -118,7 +118,10 @@ export function createSessionsRepository(db: Knex) {
       return queryFirstRow(db, session, locked.toKnexQuery().forUpdate('f'));
     },
 
-    /** Marks a refresh token as used and returns its generation; undefined if it was used before or has expired. */
+    /**
+     * Marks a refresh token as used. Returns its position in the session's series of refresh tokens; undefined if the
+     * token was used before or has expired.
+     */
     async useToken(hash: Buffer): Promise<number | undefined> {
       const [used] = await RefreshTokenModel.table(db)
         .where('tokenHash', hash)

@@ -60,9 +60,8 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
     },
 
     /**
-     * Exchanges a refresh token for the next one of its session; `accept` runs in the same transaction and may throw. A
-     * token that is sent a second time revokes the session, unless it is the last one used and comes within ten
-     * seconds.
+     * Exchanges a refresh token for the next one of its session, and runs `accept` in the same transaction. A reused
+     * token revokes the session, unless it is the token that was used last and is sent again within ten seconds.
      */
     async rotate<Result>(
       refreshToken: string,
@@ -73,8 +72,8 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       const outcome = await db.transaction(async (trx) => {
         const sessions = createSessionsRepository(trx);
         const session = await sessions.lockByToken(hash);
-        // A disabled user has no open session. Reports `account_disabled` instead of `refresh_invalid`, because the
-        // client has proved by its token that it belongs to the user.
+        // Disabling a user has ended their sessions, so the refresh fails anyway. The client gets the more precise
+        // error `account_disabled`, because its token proves that it acts for the user.
         if (session?.isUserDisabled) return 'disabled';
         if (session === undefined || !session.isOpen) return 'invalid';
         const { sessionId, userId, orgId } = session;
@@ -90,7 +89,8 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
         await audit.record(trx, { ...entry, action: 'session.reuse_detected' });
         return 'reused';
       });
-      // Errors are thrown after the transaction has ended, because the revocation of the session has to be committed.
+      // Throws errors only after the transaction has committed, because throwing inside of it would roll back the
+      // revocation of the session.
       if (outcome === 'disabled') throw appError('account_disabled');
       if (outcome === 'invalid')
         throw appError('refresh_invalid', {

@@ -25,11 +25,13 @@ type SsoServiceDeps = {
 
 type Authenticated = { identity: VerifiedIdentity; claims: IdentityClaims; origin: SignInRequestOrigin };
 
-/** Accepted values of the request field `provider`; they all mean the one identity provider of the deployment. */
+/**
+ * Accepted values of the request field `provider`; a deployment has one identity provider, and both values select it.
+ */
 const providerNames = ['acme', 'acmeoauth'];
 /** Error codes of refused sign-ins that are recorded in the audit log although no account is known. */
 const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified'];
-/** A sign-in is tried again if another request has created, linked or deleted the account meanwhile. */
+/** Maximum attempts of a sign-in, which is repeated if another request has created, linked or deleted the account. */
 const maxAttempts = 3;
 
 export function createSsoService(deps: SsoServiceDeps) {
@@ -112,8 +114,8 @@ export function createSsoService(deps: SsoServiceDeps) {
       const founder = await accounts.prepare({ ...claims, email, password: null }, origin.client.network);
       return await db.transaction(async (trx) => {
         const signedIn = await auth.registerFounder(trx, founder, undefined, origin);
-        // Another request has linked the identity to an account with another email. The error rolls the transaction
-        // back.
+        // If another request has just linked the identity to an account with another email, the error rolls the new
+        // account back.
         if (!(await createIdentitiesRepository(trx).insert(identity, founder.userId))) throw appError('email_taken');
         await createAccountsRepository(trx).setAvatarUrl(founder.userId, claims.pictureUrl);
         return signedIn;

@@ -49,7 +49,10 @@ export type LeasedOpenRound = {
 
 export type ChatAnswerWriter = ReturnType<typeof createChatAnswerWriter>;
 
-/** Answers an open round: builds the prompt, calls model and tools, checks citations. Stores all or nothing. */
+/**
+ * Answers an open round: builds the prompt, calls the model and its tools, and checks citations. One transaction stores
+ * the whole answer; after a failure, nothing is stored.
+ */
 export function createChatAnswerWriter(deps: {
   db: Knex;
   askModel: ToolCallLoop;
@@ -215,7 +218,8 @@ export function createChatAnswerWriter(deps: {
       await scoringRequests.requestScoring(trx, chat, actor.requestId);
     });
     await stored.catch(async (error: unknown) => {
-      // The commit may have succeeded before the database connection broke, so the round is read again.
+      // If the database connection broke during the commit, the answer may be stored nevertheless, so the round is read
+      // again.
       const now = await createRoundsRepository(db).find(key);
       if (now?.status !== 'complete' || now.streamId !== leaseOwner) throw error;
     });
@@ -299,7 +303,8 @@ export function createChatAnswerPresenter(deps: { db: Knex; echoWaitMs: number; 
   }
 
   /**
-   * Uses the echo and the title in `chat` if newer ones cannot be read, because the answer itself is already stored.
+   * Builds the response for a stored answer. If the newest echo or title cannot be read, uses those in `chat` instead
+   * of failing.
    */
   async function present(
     chat: Chat,
@@ -343,7 +348,10 @@ function echoOf({ echoState, ewma, alignmentScore, echoRound }: Chat): Echo {
   return { state: echoState, ewma, alignmentScore, round: echoRound, events: [] };
 }
 
-/** Adds the alignment events of a new answer to the echo of an older round if the new round is not scored yet. */
+/**
+ * Returns the echo of an answer. If its round is not scored yet, `echo` belongs to an older round and gets the
+ * alignment events of the new answer appended.
+ */
 function withEventsOf({ round, answerEvents }: Pick<Round, 'round' | 'answerEvents'>, echo: Echo): Echo {
   return echo.round === round ? echo : { ...echo, events: [...echo.events, ...answerEvents] };
 }

@@ -37,7 +37,9 @@ export function createChatRepository(db: Knex) {
     );
 
   return {
-    /** Returns false if the chat id already exists. Waits for a transaction that is inserting the same id. */
+    /**
+     * Inserts a chat; returns false if its id already exists. Waits for a transaction that is inserting the same id.
+     */
     async insert(chat: NewChat): Promise<boolean> {
       return (await chats().insert(chat).onConflict('id').ignore().returning('id')).length > 0;
     },
@@ -78,8 +80,8 @@ export function createChatRepository(db: Knex) {
       const { round, ...settings } = change;
       await chats()
         .where({ id: chatId })
-        // The chat's version is incremented explicitly, because sending a failed message again leaves `round_count`
-        // unchanged.
+        // The database trigger increments the chat's version only if `round_count` changes, but sending a failed
+        // message again leaves it unchanged.
         .update({ ...settings, roundCount: round, updatedAt: db.fn.now(), version: db.raw('version + 1') });
     },
 
@@ -97,8 +99,7 @@ export function createChatRepository(db: Knex) {
       );
       await JobModel.table(db).where({ orgId, chatId: id }).delete();
       await chats().where({ orgId, id }).delete();
-      // Deletes the stored events only after the rounds, so that no process can store events of a deleted round
-      // afterwards.
+      // Deletes the stored events after the rounds, because no process can store events of a round that is gone.
       await RoundEventModel.table(db).where({ orgId, chatId: id }).delete();
     },
 

@@ -192,7 +192,8 @@ export function createChatService(deps: {
     };
     await close().catch((error: unknown) => {
       logger.warn({ err: error, chatId: chat.id, round }, 'marking a round as failed was not possible, retrying');
-      // If no retry can mark the round as failed, it ends as interrupted when its lease expires.
+      // Retries in the background. If no retry succeeds before the round's lease expires, the sweeper ends the round as
+      // interrupted.
       trackUntilDone(closeLater());
     });
   }
@@ -204,7 +205,7 @@ export function createChatService(deps: {
     return { code: known.code, detail: known.message };
   }
 
-  /** Makes the shutdown (`drain`) wait for background work, whose failures are handled elsewhere. */
+  /** Makes a shutdown wait until background work has ended, whether it succeeds or fails. */
   function trackUntilDone(work: Promise<unknown>): void {
     const settled: Promise<void> = Promise.allSettled([work]).then(() => {
       running.delete(settled);

@@ -35,7 +35,7 @@ export type ReplyCitations = {
 
 export type CitationTracker = ReturnType<typeof createCitationTracker>;
 
-/** In a chat without documents, a number in brackets is ordinary text. */
+/** Used for a chat without documents, where a number in brackets is ordinary text and no citation marker. */
 const noCitations: ReplyCitations = {
   add: (chunks) => chunks.map(() => 0),
   rewrite: (pieces) => pieces,

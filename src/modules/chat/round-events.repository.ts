@@ -12,9 +12,9 @@ const KEPT_SECONDS = 60;
 export function createRoundEventsRepository(db: Knex) {
   return {
     /**
-     * Stores batches of events, each of one stream and in order. A batch may be inserted again with more events after
-     * an insertion that seemed to fail. Skips batches whose round was deleted, reopened, or ended by a process other
-     * than the writer.
+     * Stores batches of events, each of one stream and in order. A batch whose insertion seemed to fail may be inserted
+     * again with more events. Skips batches of a round that was deleted, reopened, or ended by a process other than the
+     * writer.
      */
     async insert(batches: readonly RoundEventBatch[]): Promise<void> {
       await db.raw(
@@ -41,7 +41,8 @@ export function createRoundEventsRepository(db: Knex) {
     },
 
     /**
-     * Returns events by stream id, in order. The first ones may precede the cursor, because whole batches are read.
+     * Returns the events after each cursor, in order, by stream id. Some events before a cursor may be included,
+     * because whole batches are read.
      */
     async listAfter(cursors: readonly StreamCursor[]): Promise<Map<string, NumberedRoundEvent[]>> {
       const batches = await queryRows(

@@ -80,8 +80,8 @@ export function createChatRoundOpener(deps: {
         const first = await createRoundsRepository(trx).find({ chatId: existing.id, round: 1 });
         if (first?.userContent === message.text) return nextRound(trx, existing, agent, message);
       }
-      // If the Idempotency-Key already created another chat and its stored response has expired, the key may be used
-      // again, but the new chat needs another id.
+      // The chat id is derived from the Idempotency-Key. If a chat with this id exists although the stored response of
+      // the key has expired, the key may be used again, but the new chat gets another id.
       const chatId = idOfKey === null || existing !== undefined ? uuidV7() : idOfKey;
       const isNew = await chats.insert({
         id: chatId,
@@ -95,8 +95,8 @@ export function createChatRoundOpener(deps: {
       });
       const chat = await chats.lock(actor.orgId, chatId);
       if (chat === undefined) throw appError('chat_not_found');
-      // The same Idempotency-Key was sent to both message routes at once. Each route deduplicates only its own
-      // requests.
+      // A request with the same Idempotency-Key to the other message route has just created this chat. Each route
+      // detects repeated requests only among its own.
       if (!isNew) throw appError('idempotency_in_flight', { retryAfterSeconds: 1 });
       return openRound(trx, chat, agent, 1, message);
     });
@@ -127,7 +127,10 @@ export function createChatRoundOpener(deps: {
     requireFitsContextWindow({ persona, question, window, maxTokens }, tokenCounter);
   }
 
-  /** Reopens the newest round if it failed with the same message; else opens the next one, without number gaps. */
+  /**
+   * Reopens the newest round if it failed with the same message; otherwise opens the round with the next number. A
+   * completed round with the same Idempotency-Key and message is returned instead.
+   */
   async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: SendMessageInput): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
     await rounds.failExpired('interrupted', chat.id);
@@ -139,7 +142,8 @@ export function createChatRoundOpener(deps: {
     if (repeated?.status === 'complete' && repeated.userContent === message.text) {
       return { outcome: 'answered', chat, round: repeated };
     }
-    // If an older round with another message has the same Idempotency-Key, the new round is stored without the key.
+    // Idempotency-Keys are unique within a chat. If an older round with another message has the same key, the new round
+    // is stored without the key.
     const withKeyFor = (round: number): SendMessageInput =>
       repeated === undefined || repeated.round === round ? message : { ...message, idempotencyKey: null };
 
@@ -249,8 +253,8 @@ type ReplayedRound = {
 };
 
 /**
- * Replays the events of an answer that any process wrote; later than a minute after the end of the answer, only its
- * last event.
+ * Replays the events of an answer, whichever process wrote it. Later than a minute after the end of the answer, replays
+ * only its last event.
  */
 export function createRoundEventReplay(deps: {
   db: Knex;

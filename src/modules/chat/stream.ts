@@ -164,11 +164,16 @@ export function createRoundEventRecorder(deps: {
 }
 
 const pollEveryMs = 100;
-/** Number of polls after which a follower records that it is connected, or checks whether its answer has ended. */
+/**
+ * A follower reads stored events for one client. After this many polls, it records that the client is connected, or
+ * checks whether a silent answer has ended.
+ */
 const pollsPerCheck = 10;
-/** Number of polls that wait for the last events after an answer has ended. */
+/** Number of polls in which a follower waits for further events after the answer has ended. */
 const pollsAfterEnd = 5;
-/** Number of polls that wait after the end of an answer if `lastSeq` shows that an event is still missing. */
+/**
+ * Number of polls in which a follower waits after the end of an answer whose `lastSeq` shows that events are missing.
+ */
 const pollsForMissingEvent = 50;
 
 type Follower = {
@@ -191,7 +196,10 @@ export type RoundEventFollower = ReturnType<typeof createRoundEventFollower>;
 export function createRoundEventFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
   rounds: Pick<RoundsRepository, 'listActive' | 'recordFollowers'>;
-  /** Set if the deployment cancels answers without readers: followers then record in the database that they read. */
+  /**
+   * True if the deployment cancels answers that no client reads: followers then record that their clients are
+   * connected.
+   */
   recordsFollowers: boolean;
   logger: Pick<Logger, 'warn'>;
 }) {
@@ -271,7 +279,7 @@ export function createRoundEventFollower(deps: {
             yield event;
             if (isLastRoundEvent(event)) return;
           }
-          // More events may have arrived while a slow reader processed these.
+          // Ends only if no more events have arrived while the reader processed the previous ones.
           if (follower.inbox.length === 0 && isWaitOver(follower)) return;
         }
       } finally {
@@ -284,7 +292,10 @@ export function createRoundEventFollower(deps: {
 
 export type ClientDisconnectPolicy = 'continue' | 'cancel';
 
-/** Clients of Server-Sent Events reconnect after about three seconds, so the grace period is longer. */
+/**
+ * `graceSeconds` is longer than the three seconds after which clients of Server-Sent Events reconnect, so that a short
+ * disconnect does not cancel the answer.
+ */
 const defaultTiming = { graceSeconds: 5, checkEveryMs: 1_000 };
 
 /**
@@ -303,7 +314,7 @@ export function watchAnswerReaders(
   async function abortWhenUnread(): Promise<void> {
     await delay(graceSeconds * 1_000, undefined, { signal: stopped.signal });
     for (;;) {
-      // While the database is down, an answer is assumed to have readers.
+      // If the database is down, assumes that the answer has readers, so that an outage does not cancel answers.
       const isFollowed = await rounds.isFollowed(stream, graceSeconds).catch((error: unknown) => {
         logger.warn({ err: error }, 'looking up the connected clients of an answer failed');
         return true;
@@ -354,7 +365,7 @@ export function watchUserRights(
 
   const timer = setInterval(() => {
     check().catch((error: unknown) => {
-      // Does nothing for an expired session, because the HTTP layer closes the response itself.
+      // An `AppError` means that the session has expired; the HTTP layer then closes the response itself.
       if (error instanceof AppError) return;
       logger.warn({ err: error }, 'checking the rights of a user failed');
     });

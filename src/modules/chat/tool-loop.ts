@@ -52,7 +52,7 @@ const minTokensForCalls = 200;
 const minResultTokens = 150;
 const defaultTimeoutMs = 15_000;
 /**
- * Minimum length of the parts of an argument that are compared with untrusted texts; shorter parts are common words and
+ * Minimum length of a part of an argument for the comparison with untrusted texts: shorter parts are common words and
  * no sign of copied text.
  */
 const minCheckedCharacters = 8;
@@ -65,7 +65,10 @@ export type ToolCallLoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedB
 export type ToolCallLoop = ReturnType<typeof createToolCallLoop>;
 
 export type ToolCallLoopRound = {
-  /** Identifies the round; equal for all attempts to answer it. */
+  /**
+   * Identifies the round. It is equal for all attempts to answer the round, so that a repeated tool call gets the same
+   * `callKey`.
+   */
   id: string;
   tools: readonly RunnableTool[];
   context: Omit<ToolCallContext, 'signal' | 'callKey'>;
@@ -89,9 +92,9 @@ export function createToolCallLoop(deps: { chatModel: Pick<ChatModel, 'stream'> 
   const { chatModel, tokenCounter } = deps;
 
   /**
-   * After six tool calls, or when no further result would fit, the model may no longer call tools. If it does so, it is
-   * told once to answer, and after that this throws `model_response_invalid`. Text before a tool call is not part of
-   * the answer, unless it was so long that it has already been sent.
+   * Calls the model and runs the tools that it requests, until it answers. After six tool calls, or when no further
+   * result would fit, the model may no longer call tools; it is told once to answer, and after that this throws
+   * `model_response_invalid`. Text before a tool call is dropped, unless it was so long that it has already been sent.
    * @param round null if no tools are offered
    * @param toolTokens token budget for tool calls and their results
    * @returns the usage summed over all turns
@@ -206,14 +209,17 @@ function addUsage(sum: ModelUsage, more: ModelUsage): void {
 
 type NamedCall = ModelToolCall & { id: string };
 /**
- * Position of a tool call. `number` counts the tool calls of the round; `leftOut` is the number of calls of the turn
- * that were dropped after this one.
+ * Position of a tool call. `number` counts the tool calls of the round; `leftOut` is the number of later calls of the
+ * same model turn that were dropped.
  */
 type CallPosition = { number: number; hasRoom: boolean; leftOut: number };
 type AdmittedCall = { offered: RunnableTool; args: ToolArguments; key: string };
 type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPreview' | 'resultCharacters'> };
 
-/** Runs a round's tool calls. The model is told of a failed call; only the abort signal stops the round. */
+/**
+ * Runs a round's tool calls. A failed call is reported to the model and does not end the round; an abort of the round's
+ * signal does.
+ */
 export function createToolCaller(round: ToolCallLoopRound, deps: CallerDeps) {
   const { tokenCounter, logger, timeoutMs = defaultTimeoutMs } = deps;
   const formatResult = createToolResultFormatter({ tokenCounter, citations: round.citations });
@@ -286,7 +292,7 @@ export function createToolCaller(round: ToolCallLoopRound, deps: CallerDeps) {
       },
     );
     try {
-      // Does not wait for a tool that ignores its abort signal.
+      // At the timeout, throws without waiting for a tool that ignores its abort signal.
       return await Promise.race([running, aborted.promise]);
     } catch (error) {
       if (!timeout.aborted) throw error;
@@ -335,7 +341,8 @@ export function createToolCaller(round: ToolCallLoopRound, deps: CallerDeps) {
     readTexts.push(...texts.map(normalizeTextForComparison));
     if (tool === webSearchToolId) foundBySearch.push(...texts.flatMap(resultUrlsIn));
     if (!toolsReturningThirdPartyText.has(tool)) return;
-    // The model may have invented a URL that it sent to the tool, even if the tool's result repeats it.
+    // Does not allow a URL that the model sent to the tool and that the tool's result repeats: the model may have
+    // invented it.
     const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalizeTextForComparison(address)));
     const addresses = texts.flatMap((text) => extractUrls(removeInvisibleCharacters(text)));
     round.allowAddresses(addresses.filter((address) => !wasSent(address)));

@@ -34,7 +34,10 @@ export type RunnableTool = {
 
 export type RoundToolChooser = ReturnType<typeof createRoundToolChooser>;
 
-/** Chooses an agent's tools that the organization can use now; document tools only in chats with documents. */
+/**
+ * Chooses which tools the model may call in a round: those tools of the agent that the organization can use now.
+ * Document tools are offered only in chats with documents.
+ */
 export function createRoundToolChooser(deps: {
   toolCatalog: Pick<ToolCatalogService, 'usableToolIds'>;
   /** Executors by tool id, except for the document tools, which this file implements. */
@@ -170,7 +173,9 @@ const resultCharacters = 8_000;
 /** Maximum characters of all passages of one tool result: as much as one search returns. */
 const passageCharacters = 14_000;
 const minPassageCharacters = 200;
-/** Placeholder for citation numbers while a result is fitted to its token budget; no real number takes more tokens. */
+/**
+ * Stands for the real citation numbers while a result is fitted to its token budget; no real number takes more tokens.
+ */
 const widestNumber = 999;
 const noRoom = 'There is no room for what the tool gave: answer with what there is.';
 

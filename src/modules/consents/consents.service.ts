@@ -152,7 +152,10 @@ function consentInvalid(): AppError {
 
 const outcomes = ['consent_code', 'error'] as const;
 
-/** Adds `consent_code` or `error` to a `return_to` address, without earlier ones. Relative paths stay relative. */
+/**
+ * Adds `consent_code` or `error` to a `return_to` URL and removes those of an earlier consent. A relative path stays
+ * relative.
+ */
 function withOutcome(address: string, name: (typeof outcomes)[number], value: string): string {
   const url = new URL(address, 'http://path');
   for (const each of outcomes) url.searchParams.delete(each);

@@ -101,8 +101,8 @@ function statesTable<Facts extends object>(db: Knex, { tableName, columns }: Sta
     async take(stateHash: Buffer): Promise<TakenRow<Facts> | undefined> {
       const sql = 'delete from ?? where state_hash = ? returning *, expires_at > now() as is_fresh';
       const row: unknown = await queryFirstRow(db, taken, sql, [tableName, stateHash]);
-      // TypeScript cannot infer the row type from the columns of a type parameter; `StatesModel` guarantees that they
-      // match.
+      // Casts the row because TypeScript cannot infer its type from a generic table; the type `StatesModel` guarantees
+      // that the columns match.
       return row as TakenRow<Facts> | undefined;
     },
 

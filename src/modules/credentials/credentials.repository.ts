@@ -14,7 +14,10 @@ export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
   const inState = ({ orgId, id, generation }: CredentialsGenerationKey) => db(table).where({ orgId, id, generation });
 
   return {
-    /** Takes the lease to refresh OAuth tokens. Returns false if it is taken or the credentials have changed. */
+    /**
+     * Takes the lease to refresh OAuth tokens. Returns false if another process holds the lease or the credentials have
+     * changed.
+     */
     async claimRefresh(state: CredentialsGenerationKey, leaseSeconds: number): Promise<boolean> {
       const claimed = await inState(state)
         .whereRaw('(refresh_until is null or refresh_until < now())')

@@ -28,7 +28,10 @@ type Grant<Row> = { row: Row; credentials: OAuthGrant };
 type CredentialUse<Row> = {
   load: () => Promise<Row>;
   requestId: string;
-  /** For tests of a connection: uses credentials that the provider rejected before; refreshes OAuth tokens first. */
+  /**
+   * True when a connection is tested: credentials are used even if the provider rejected them before, and OAuth tokens
+   * are refreshed first.
+   */
   isTrial?: boolean;
 };
 
@@ -64,8 +67,8 @@ export function createCredentialsService<Row extends StoredCredentials, OwnKeys 
   }
 
   /**
-   * Refreshes OAuth tokens in one process while the others wait, because a refresh token may work only once. If
-   * `isUsable`, the others use the old access token instead of waiting.
+   * Refreshes OAuth tokens in one process while others wait, because a refresh token may work only once. If `isUsable`,
+   * the old access token is still valid, and other processes use it instead of waiting.
    */
   async function renew(use: CredentialUse<Row>, old: Grant<Row>, isUsable: boolean): Promise<Decrypted> {
     const endMs = performance.now() + TIMEOUT_MS;

@@ -57,7 +57,10 @@ export function createDeletionRepository(db: Knex) {
       );
     },
 
-    /** Deletes a document's row, its links, and rows that a late ingestion activity has written in the meantime. */
+    /**
+     * Deletes a document's row. Foreign keys delete its links and rows that a late ingestion activity has written
+     * meanwhile.
+     */
     async deleteDocument(of: DeleteDocumentInput): Promise<void> {
       await DocumentModel.table(db).where({ orgId: of.orgId, id: of.documentId }).whereNotNull('deletedAt').delete();
     },

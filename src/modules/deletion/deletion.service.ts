@@ -78,8 +78,8 @@ export function createDeletionService(deps: {
           await delay(POLL_INTERVAL_MS, undefined, { signal });
         }
       }
-      // Cancels remaining jobs: one that never started, or whose workflow run was terminated, does not record its own
-      // end.
+      // Marks jobs that are still open as cancelled: a job that never started, or whose workflow run was terminated,
+      // does not record its own end.
       for (const workflowId of await openRuns()) await jobs.advance(workflowId, { status: 'cancelled' });
     },
 

@@ -64,7 +64,10 @@ export class HiddenDraftModel extends tableModel(
   ['userId', 'draftId'],
 ) {}
 
-/** A draft; its versions store the content. The head version is null only in the inserting transaction. */
+/**
+ * A draft, whose content is stored in its versions. `headVersionId` is null only within the transaction that inserts
+ * the draft.
+ */
 export const draftRowShape = defineRowShape({ ...DraftModel.columns, headVersionId: uuidColumn() });
 
 export type Draft = SqlRow<typeof draftRowShape>;

@@ -75,7 +75,8 @@ export function createDraftsRepository(db: Knex) {
     },
 
     /**
-     * Inserts a draft; insert its head version afterwards in the same transaction, since the foreign key is deferred.
+     * Inserts a draft. Insert its head version afterwards in the same transaction: the deferred foreign key allows this
+     * order.
      */
     async insert(draft: Omit<Draft, 'createdAt' | 'updatedAt' | 'version'>): Promise<void> {
       await DraftModel.query(db).insert(draft);
@@ -118,7 +119,7 @@ export function createDraftsRepository(db: Knex) {
       else await HiddenDraftModel.query(db).where(row).delete();
     },
 
-    /** Lists versions from the root to the head; a child has a higher number than its parent. */
+    /** Lists the versions of a draft from the root to the head, which is the order of their numbers. */
     async listVersions(draft: DraftKey): Promise<DraftVersion[]> {
       return DraftVersionModel.query(db).where({ orgId: draft.orgId, draftId: draft.id }).orderBy('versionNumber');
     },

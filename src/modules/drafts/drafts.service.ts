@@ -130,8 +130,8 @@ export function createDraftsService(deps: {
       const repository = createDraftsRepository(trx);
       const quota = await limits.lock(trx, actor.orgId);
       const draft = await lockOwn(trx, actor, draftId);
-      // A repeated request returns the version that the first request committed, before `force` could delete that
-      // version.
+      // Runs before `force` deletes versions, so that a repeated request returns the version that the first request
+      // committed.
       const made = await repository.findVersion(draft, id);
       if (made !== undefined) return made;
       const chain = await repository.listLinks(draft);
@@ -221,7 +221,9 @@ export function createDraftsService(deps: {
       );
     },
 
-    /** `expected` has row versions of the draft for the If-Match check, not numbers of draft versions. */
+    /**
+     * `expected` holds the row versions of the draft that the If-Match header allows, not numbers of draft versions.
+     */
     async renameVersion(
       actor: Actor,
       draftId: string,
@@ -252,8 +254,8 @@ export function createDraftsService(deps: {
           });
         }
         const { childId, parentId, headId } = plan;
-        // A parent version may have only one child, so the deleted version's child is detached until the deletion is
-        // done.
+        // A version may have only one child, so the child of the deleted version gets its new parent only after the
+        // deletion.
         if (childId !== null) await repository.setParent(draft, childId, null);
         await repository.deleteVersions(draft, [versionId]);
         if (childId !== null) await repository.setParent(draft, childId, parentId);

@@ -41,8 +41,8 @@ import {
 
 /**
  * Common table expressions for `with recursive`. `reach` lists the sets of access keys whose chats the caller can read.
- * A row with `author` is a set of which the caller can read only their own chats, such as the set of a team that they
- * have left. The hash of a set only preselects chats; their access keys are checked one by one.
+ * If `author` is set, the caller can read only their own chats of the set, such as those of a team that they have left.
+ * Sets are compared by hash, so queries that return chats check each chat's access keys too.
  */
 const reach = `
   opened as materialized (
@@ -147,7 +147,8 @@ export function createLogsRepository(db: Knex) {
       select l.chat_id, l.started_at from chat_logs l where ${isWithin} ${where} ${orderNewestFirst} limit ${limit}
     ) newest ${orderNewestFirst} limit ${limit}`;
   /**
-   * `offset 0` prevents Postgres' planner from using the index of words, which it would search again for each chat.
+   * `offset 0` makes Postgres' planner read the words of each chat instead of searching the full-text index again for
+   * each chat.
    */
   const walkWithWords = (where: string) => `
     select w.* from (${walk(where, String(walkedChats))}) w
@@ -155,7 +156,7 @@ export function createLogsRepository(db: Knex) {
       select from (select words from log_texts t where t.chat_id = w.chat_id offset 0) t where t.words @@ ${asked} limit 1
     ) found
     ${orderNewestFirst} limit :limit`;
-  /** `offset 0` makes Postgres look up the log of each match instead of scanning all logs. */
+  /** `offset 0` makes Postgres look up the chat of each match instead of scanning the logs of all chats. */
   const allWithWords = (where: string) => `
     select l.chat_id, l.started_at
     from (select distinct chat_id from log_texts where org_id = :orgId and words @@ ${asked}) found
@@ -163,8 +164,8 @@ export function createLogsRepository(db: Knex) {
     where exists (select from reach r where ${isWithin})`;
 
   /**
-   * Skips the full-text index if `walk` has read all chats: otherwise the response time would tell that unreadable
-   * chats match.
+   * Searches the full-text index only if there are more readable chats than `walk` reads: otherwise the response time
+   * would reveal matches in unreadable chats.
    */
   const unlessWalked = (where: string) => `
     select * from (${allWithWords(where)}) found
@@ -188,8 +189,8 @@ export function createLogsRepository(db: Knex) {
       if (filter.words === undefined) return read(actor, filter, page, walk(where, ':limit'));
       const near = await read(actor, filter, page, walkWithWords(where));
       if (near.last !== null) return near;
-      // Rare words may not occur often enough among the newest chats to fill the page, so the index of words is
-      // searched too.
+      // The newest chats may contain too few matches of rare words to fill the page, so the full-text index is searched
+      // too.
       const all = await read(actor, filter, page, `${unlessWalked(where)} ${orderNewestFirst} limit :limit`);
       return all.items.length > 0 ? all : near;
     },
@@ -250,8 +251,8 @@ export function createLogsRepository(db: Knex) {
     },
 
     /**
-     * Computes totals over the readable chats. They are exact in every snapshot: triggers maintain totals per month and
-     * day, and only chats of the first and last day of the period are read individually.
+     * Computes exact totals over the readable chats: triggers maintain totals per month and day, and only chats of the
+     * first and last day of the period are read one by one.
      */
     async stats(actor: Actor, { agentId, period }: LogStatsFilter): Promise<LogStats> {
       const values: Record<string, unknown> = { ...reachValues(actor), ...(agentId !== undefined && { agentId }) };
@@ -263,7 +264,7 @@ export function createLogsRepository(db: Knex) {
       };
       const chats = (whose: string, { from, until }: ReportPeriod) =>
         [
-          // `offset 0` makes Postgres look up each set of access keys in `reach`, which may be empty, in the index.
+          // `offset 0` makes Postgres use an index to find the chats of each set of access keys in `reach`.
           `select one.* from (select * from reach where ${whose}) r cross join lateral (
              select ${ofOneChat} from chat_logs l where ${isWithin} ${ofAgent('l')}`,
           from && `and l.started_at >= ${name(from)}`,

@@ -175,7 +175,7 @@ export function logsRoutes(logs: LogsService, cursors: CursorCodec): HttpRoute[]
   ];
 }
 
-/** Returns the query parameters to which a cursor is bound: all except those of the page. */
+/** Returns the query parameters that must be the same on each page that a cursor reads: all except those of paging. */
 function filterOf({ limit, cursor, include_total, ...filter }: Record<string, unknown>): object {
   return filter;
 }

@@ -185,7 +185,7 @@ function momentOf(text: string): Date {
   return new Date(isWhole ? text : `${text}Z`);
 }
 
-/** Returns the exclusive end of a period from `date_to`, whose day or millisecond belongs to the period. */
+/** Returns the exclusive end of a period: the end of the day `date_to`, or a millisecond after it if it is a time. */
 function endOf(text: string): Date {
   const end = momentOf(text).getTime() + (text.length === '2026-01-01'.length ? 86_400_000 : 1);
   return new Date(Math.min(end, Date.parse('9999-12-31T23:59:59Z')));

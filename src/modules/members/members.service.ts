@@ -66,7 +66,10 @@ export function createMembersService(deps: {
     return user;
   }
 
-  /** Call `setDisabled` in a transaction of `accessChanges`. Disabling a user ends all their sessions. */
+  /**
+   * Disables or enables an account, and ends all sessions of a disabled user. Call it in a transaction of
+   * `accessChanges`.
+   */
   async function setDisabled(trx: Knex, userId: string, isDisabled: boolean): Promise<void> {
     await createMembersRepository(trx).setDisabled(userId, isDisabled);
     if (isDisabled) await sessions.endAll(trx, [userId]);
@@ -96,7 +99,10 @@ export function createMembersService(deps: {
       return { orgId, tier, memberLimit, items };
     },
 
-    /** Adds a member with id `userId`. Throws `member_not_found` if the user was created before and deleted since. */
+    /**
+     * Adds a member with id `userId`. Throws `member_not_found` if an earlier attempt of the same request created the
+     * user and the user was deleted since.
+     */
     async add(actor: RequestActor, userId: string, { team, isOrgAdmin, ...person }: NewMember): Promise<Member> {
       const { orgId, userId: actorId } = actor;
       if (team !== undefined) await teams.get(db, orgId, team.teamId);

@@ -164,7 +164,10 @@ export function createModelsService(deps: {
       if (refusal !== null) throw refusal;
     },
 
-    /** Selects the judge of evaluations: the request's or the settings' model, or the first that can write JSON. */
+    /**
+     * Selects the judge of evaluations: the model of the request, else of the settings, else the first that can write
+     * JSON.
+     */
     async evaluator(named?: { id: string; path: string }): Promise<string> {
       const chatModels = (await listed()).filter(({ kind }) => kind === 'chat');
       const canJudge = (id: string) => chatModels.find((model) => model.id === id)?.writesJson ?? true;
@@ -188,7 +191,9 @@ export function createModelsService(deps: {
      */
     refusalOf,
 
-    /** Returns the reranker of a type; null if there is none. Its `model` is null if it needs no name. */
+    /**
+     * Returns the reranker of a type; null if there is none. `model` is null for a reranker that needs no model name.
+     */
     async reranker(type: RerankerType): Promise<{ model: string | null; isLocal: boolean } | null> {
       if (type === 'cross_encoder' && settings.reranker.isConfigured) {
         return { model: settings.reranker.model, isLocal: false };
@@ -207,7 +212,10 @@ export function createModelsService(deps: {
       return (await listed()).find((model) => model.id === id)?.contextWindow ?? null;
     },
 
-    /** Timeout of an answer in background work; null for a local model, which sends keep-alives to queued calls. */
+    /**
+     * Timeout of an answer in background work. A local model has none (null), because it sends keep-alives while calls
+     * wait.
+     */
     async answerTimeoutMs(id: string): Promise<number | null> {
       const isLocal = (await listed()).find((model) => model.id === id)?.isLocal ?? false;
       return isLocal ? null : backgroundTimeoutMs;

@@ -97,7 +97,10 @@ export function createAccessRightsChangesService(deps: {
       });
     },
 
-    /** Calls `listener` after each change of access rights by this process, but not by other processes. */
+    /**
+     * Registers a listener for changes of access rights by this process; it is not called for changes by other
+     * processes.
+     */
     listen(listener: (orgId: string) => void): void {
       listeners.push(listener);
     },

@@ -35,8 +35,8 @@ export function createTierLimitsService(deps: {
     },
 
     /**
-     * Runs a transaction that will {@link lock} the organization. Transactions of one organization are queued before
-     * they take a database connection: they would only wait for the lock, and so exhaust the connection pool.
+     * Runs a transaction that will {@link lock} the organization. Transactions of one organization queue before they
+     * take a database connection, because connections that only wait for the lock would exhaust the connection pool.
      */
     transaction<Result>(orgId: string, work: (trx: Knex) => Promise<Result>): Promise<Result> {
       return deps.inTurn(orgId, () => deps.db.transaction(work));

@@ -113,7 +113,7 @@ export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar:
       const content = await makeAvatar(upload.content, signal).finally(() => free(upload.content.buffer));
       await db.transaction(async (trx) => {
         const repository = createAvatarsRepository(trx);
-        // Fails for a deleted account, because an avatar that is stored later would survive the erasure.
+        // Refuses an account that was deleted meanwhile, because the erasure would miss an avatar that is stored later.
         if (!(await repository.touchUser(actor.userId))) throw appError('invalid_token');
         await repository.put(actor, { content, sha256: sha256Of(content) });
       });

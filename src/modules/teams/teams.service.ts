@@ -14,7 +14,7 @@ import { createTeamMembersRepository, createTeamsRepository } from './teams.repo
 /** Access to a new row: its visibility, its teams, and the access keys (`acl`) computed from both. */
 type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };
 
-/** Disabled teams are hidden; their rows stay, because shared content refers to them. */
+/** Manages teams. A disabled team is hidden, but its row stays because shared content refers to it. */
 export function createTeamsService(deps: {
   db: Knex;
   organizations: Pick<OrganizationService, 'get'>;

@@ -75,7 +75,10 @@ export function createToolConnectionsService(deps: {
     });
   }
 
-  /** Revokes a grant; never throws. A failure leaves it to its expiry or to the user at the provider. */
+  /**
+   * Revokes an OAuth grant; never throws. If revoking fails, the grant works until it expires or the user revokes it at
+   * the provider.
+   */
   async function revoke(provider: string, credentials: ToolProviderCredentials): Promise<void> {
     const how = access[provider];
     if (credentials.kind !== 'oauth' || how?.kind !== 'oauth' || how.settings === null) return;
@@ -209,7 +212,10 @@ export function createToolCredentialCallbacks(deps: {
       await audit.record(trx, { ...entry, detail: { provider } });
     },
 
-    /** Revokes a deleted connection's grant, unless the organization connected again: both may share it. */
+    /**
+     * Revokes the refreshed grant of a connection that was deleted meanwhile. Keeps the grant if the organization has
+     * connected again, because the new connection may share it.
+     */
     async onUnwanted({ orgId, provider }: ToolConnection, grant: OAuthGrant): Promise<void> {
       if ((await createToolConnectionsRepository(db).find(orgId, provider)) !== undefined) return;
       await revokeOrWarn({ oauth, logger }, provider, settingsOf({ provider }), grant);
