@@ -34,7 +34,7 @@ export class ConnectionModel extends tableModel('connections', {
 
 type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
 
-/** Settings of a connection; field names as in the API, because they are returned unchanged. */
+/** Settings of a connection. Their names are those of the API, because responses contain them unchanged. */
 export type ConnectionConfig = {
   site_id?: string | undefined;
   bucket?: string | undefined;

@@ -58,8 +58,8 @@ export function createConnectionsRepository(db: Knex) {
     },
 
     /**
-     * Increments the version of a connection, so that its ETag changes, before a provider call or when no other column
-     * changes.
+     * Increments a connection's version, and so its ETag: before its credentials are checked at the provider, or when
+     * an update changes no other column.
      */
     async incrementVersion({ orgId, id }: Key): Promise<void> {
       await connections().where({ orgId, id }).increment('version');

@@ -17,7 +17,7 @@ const word = (maxLength: number) =>
     .max(maxLength)
     .regex(/^[\x21-\x7e]*$/, 'must be one word of visible ASCII characters');
 
-// Control characters as ranges: some JSON Schema validators do not support \p{Cc}.
+// Control characters, as ranges because some JSON Schema validators do not support \p{Cc}.
 const controls = '\\u0000-\\u001f\\u007f-\\u009f';
 const noControls = new RegExp(`^[^${controls}]*$`);
 

@@ -38,7 +38,7 @@ import {
   toConnectorAccess,
 } from './connector-credentials.service.ts';
 
-/** Error codes that make a connection unusable although the provider accepts its credentials. */
+/** Provider errors after which a check sets a connection's status to `error`; `needs_reauth` has its own status. */
 const unusable: readonly string[] = ['not_granted', 'provider_rejected', 'remote_file_not_found', 'url_not_allowed'];
 
 const purpose = 'connectors';
@@ -187,7 +187,10 @@ export function createConnectionsService(deps: {
     returnFromConsent: (callback: OAuthConsentCallback): Promise<OAuthConsentCallbackResult> =>
       consents.comeBack(callback, purpose),
 
-    /** Stores a consent's grant: creates a connection, or renews the caller's one to the same provider account. */
+    /**
+     * Stores the OAuth grant of a completed consent: in a new connection, or in the caller's existing connection to the
+     * same provider account.
+     */
     async finishConsent(
       actor: RequestActor,
       { provider, consentCode }: { provider: ConnectorProvider; consentCode: string },
@@ -320,7 +323,10 @@ export function createConnectionsService(deps: {
       await revoke(connection);
     },
 
-    /** Deletes a connection in an erasure. Revokes the grant first, so that a retry can still find it. */
+    /**
+     * Deletes a connection as part of a data erasure. Revokes the grant first, because a retry finds the grant only
+     * while the connection exists.
+     */
     async forget(of: { orgId: string; connectionId: string }): Promise<void> {
       const repository = createConnectionsRepository(db);
       const connection = await repository.find(of.orgId, of.connectionId);
@@ -335,9 +341,7 @@ export function createConnectionsService(deps: {
 
 const refusals = [...unusable, 'needs_reauth'];
 
-/**
- * Converts an error by which the provider refused the connection into `connection_check_failed`; rethrows other errors.
- */
+/** Throws `connection_check_failed` if the provider refused the connection; rethrows any other error. */
 function throwCheckFailed(error: unknown): never {
   if (!(error instanceof AppError) || !refusals.includes(error.code)) throw error;
   throw appError('connection_check_failed', { detail: error.message });

@@ -20,10 +20,7 @@ import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 
-/**
- * Number of files at which browsing a folder requests no further page of the provider; MAX_BROWSE_PAGES limits the
- * pages.
- */
+/** Browsing a folder requests no further page once it found this many files or read MAX_BROWSE_PAGES pages. */
 const MAX_BROWSE_FILES = 1_000;
 const MAX_BROWSE_PAGES = 20;
 /**
@@ -34,8 +31,8 @@ const MIN_SPARSE_PAGES = 3;
 /** Time after which browsing a folder requests no further page of the provider. */
 const BROWSE_MS = 10_000;
 /**
- * The provider's pages are parsed on the main thread. After a browse request, the queue pauses for this multiple of the
- * time that the request kept the event loop busy, at most MAX_PAUSE_MS.
+ * Parsing the provider's pages blocks the event loop. After each browse request, the queue therefore pauses for this
+ * multiple of the blocked time, at most MAX_PAUSE_MS.
  */
 const PAUSE_FACTOR = 3;
 const MAX_PAUSE_MS = 1_000;
@@ -86,7 +83,10 @@ export function createConnectorCredentials(deps: {
       await use(of, (opened, connector) => connector.check(opened), { isTrial: true });
     },
 
-    /** Lists a remote folder from the provider's page `page` on; reads several pages at once. Throws as `use` does. */
+    /**
+     * Lists a remote folder from the page cursor `page` on; reads several of the provider's pages per call. Throws as
+     * `use` does.
+     */
     browse(of: ConnectorCallContext, path: string, page: string | null): Promise<RemoteFilePage> {
       return queued(of.orgId, () =>
         use(of, async (opened, connector) => {
@@ -172,7 +172,8 @@ export function createOAuthGrantRevoker(deps: {
     const consent = provider === 'acme_s3' ? null : access.consents[provider];
     if (consent === null) return;
     try {
-      // At Google and similar providers, revoking one grant of an account revokes all of its grants.
+      // Keeps a grant whose account another connection uses: at Google and similar providers, revoking one grant of an
+      // account revokes all of its grants.
       if (await createConnectionsRepository(db).isAccountUsed(provider, accountId, connectionId)) return;
       const { revoke } = access.connectors[provider];
       if (revoke === null) await oauth.revoke(consent.settings, grant.refreshToken ?? grant.accessToken);

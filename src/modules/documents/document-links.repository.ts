@@ -57,8 +57,8 @@ export function createDocumentLinksRepository(db: Knex) {
     },
 
     /**
-     * Recomputes a document's access keys; call it after every change of the document's folder links. Increments the
-     * document's version even if the keys stay the same.
+     * Recomputes a document's access keys; call it after every change of the document's folder links. Always increments
+     * the document's version, because the version covers the folders too.
      * @returns the document's new access keys
      */
     async renewKeys(documentId: string): Promise<string[]> {
@@ -105,7 +105,10 @@ export function createDocumentsInFoldersRepository(db: Knex) {
 
     renewKeys: (documentIds: readonly string[]) => recomputeDocumentAccessKeys(db, documentIds),
 
-    /** A document's version covers its folders too, even if a change of them leaves its access keys the same. */
+    /**
+     * Increments the versions of documents whose folders changed, even if their access keys stay the same: a document's
+     * version covers its folders.
+     */
     async incrementVersions(documentIds: readonly string[]): Promise<void> {
       await DocumentModel.query(db)
         .whereIn('id', [...documentIds])

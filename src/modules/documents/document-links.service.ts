@@ -18,7 +18,7 @@ const MAX_DOCUMENTS_PER_FOLDER_CHANGE = 50_000;
 
 export type DocumentLinksService = ReturnType<typeof createDocumentLinksService>;
 
-/** Manages the folders (at least one) that contain a document, which has the access keys of all of them. */
+/** Manages the folders (at least one) of a document; the document has the access keys of all its folders. */
 export function createDocumentLinksService(deps: {
   db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
@@ -96,8 +96,8 @@ export function createDocumentLinksService(deps: {
 }
 
 /**
- * Changes the documents of folders in the transaction that shares or deletes the folders. The caller has locked the
- * folders against new links. Throws `folder_too_large`.
+ * Updates or deletes the documents in folders, within the transaction that shares or deletes these folders. The caller
+ * has locked the folders, so that no documents are added. Throws `folder_too_large`.
  */
 export function createDocumentsInFoldersService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
   async function lockDocuments(trx: Knex, of: SelectedFolders): Promise<string[]> {
@@ -112,7 +112,10 @@ export function createDocumentsInFoldersService({ deletion }: { deletion: Pick<D
   return {
     isEmpty: (trx: Knex, of: SelectedFolders): Promise<boolean> => createDocumentsInFoldersRepository(trx).isEmpty(of),
 
-    /** Gives documents in the folders and their jobs the current access keys. The sweeper updates the vector store. */
+    /**
+     * Recomputes the access keys of the folders' documents and of these documents' jobs. The sweeper later writes them
+     * to the vector store.
+     */
     async share(trx: Knex, of: SelectedFolders): Promise<void> {
       const documentIds = await lockDocuments(trx, of);
       await createDocumentsInFoldersRepository(trx).renewKeys(documentIds);

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 
-/** Estimated cost, in rows that Postgres reads, of finding the newest document of one set of access keys. */
+/** Estimated number of rows that Postgres reads to find the newest document with one given set of access keys. */
 const ROWS_PER_KEY_SEARCH = 10;
 
 /**

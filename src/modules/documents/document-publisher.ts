@@ -7,7 +7,7 @@ import { createDocumentsRepository } from './documents.repository.ts';
 const SWEEP_BATCH_SIZE = 100;
 /** Time limit for publishing documents in one sweep, so that the sweeper's other tasks are not delayed. */
 const SWEEP_LIMIT_MS = 1_000;
-/** Maximum wait for new access keys in the vector store. Postgres checks every search hit anyway. */
+/** Maximum wait for new access keys in the vector store: Postgres checks access to every search hit anyway. */
 const PUBLISH_TIMEOUT_MS = 1_000;
 
 export type DocumentPublisherDeps = {
@@ -19,7 +19,10 @@ export type DocumentPublisherDeps = {
 export function createDocumentPublisher({ db, vectors, logger }: DocumentPublisherDeps) {
   const documents = createDocumentsRepository(db);
 
-  /** Writes access keys and retrieval settings to the vector store, under a lease: the newest state comes last. */
+  /**
+   * Writes a document's access keys and retrieval settings to the vector store, under a lease, so that no concurrent
+   * process overwrites them with an older state.
+   */
   async function publish(documentId: string): Promise<void> {
     const publication = await documents.leasePublication(documentId);
     if (publication === undefined) return;

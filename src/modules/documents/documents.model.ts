@@ -130,9 +130,7 @@ export const documentViewRowShape = defineRowShape({
 });
 export type DocumentView = SqlRow<typeof documentViewRowShape>;
 
-/**
- * The field `createdBy` holds the owner of the linked folder, as access checks expect it; null for a shared folder.
- */
+/** `createdBy` holds the linked folder's owner, because access checks read it there; null for a shared folder. */
 export const documentLinkRowShape = defineRowShape({
   folderId: uuidColumn(),
   folderName: textColumn(),

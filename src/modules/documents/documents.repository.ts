@@ -29,7 +29,7 @@ import {
 } from './documents.model.ts';
 
 const PREVIEW_LENGTH = 280;
-/** Lease for publishing a document, longer than the vector store's timeout: no write can come too late. */
+/** Lease for publishing to the vector store: longer than its timeout, so that no write outlasts the lease. */
 const LEASE_SECONDS = 15;
 
 const documentCount = defineRowShape({ total: numericColumn() });
@@ -49,7 +49,10 @@ const orderNewestFirst = (time: string, id: string) => [
 ];
 
 export function createDocumentsRepository(db: Knex) {
-  /** Malware finding of another document with the same original, which blocks downloads of a new one at once. */
+  /**
+   * Selects the malware finding of another document with the same original, so that downloads are blocked before this
+   * document's own scan.
+   */
   const knownMalware = ({ orgId, blobKey, contentSha256 }: Pick<DocumentRow, 'orgId' | 'blobKey' | 'contentSha256'>) =>
     DocumentModel.query(db)
       .alias('twins')
@@ -58,7 +61,10 @@ export function createDocumentsRepository(db: Knex) {
       .select('malware')
       .limit(1);
 
-  /** Selects document views. `page` selects their ids, so that joins and previews are computed for these only. */
+  /**
+   * Selects document views. The subquery `page` selects the document ids, so that joins and text previews are computed
+   * for these documents only.
+   */
   const views = (actor: Actor, page: Knex.QueryBuilder) => {
     const readableFolders = whereReadableByActor(FolderLinkModel.table(db), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
@@ -108,7 +114,10 @@ export function createDocumentsRepository(db: Knex) {
   const readableIds = (actor: Actor) =>
     whereReadableByActor(DocumentModel.table(db), actor, 'documents').select('documents.id');
 
-  /** Selects a page of document ids by an index. Read access to a folder includes all of its documents. */
+  /**
+   * Selects the ids of one page of documents through an index. Does not check each document of a folder, because read
+   * access to a folder includes its documents.
+   */
   const pageOfIds = (actor: Actor, { folderId, createdBy, limit, offset }: DocumentPage) => {
     if (folderId !== undefined) {
       return FolderLinkModel.table(db)
@@ -192,8 +201,8 @@ export function createDocumentsRepository(db: Knex) {
     },
 
     /**
-     * Writes the document columns that a request may change, not those of the ingestion. Marks the document for
-     * `createDocumentPublisher` if the vector store has an older state of these columns.
+     * Writes the document columns that a request may change; the ingestion writes the others. If the vector store then
+     * has an older state, marks the document for `createDocumentPublisher`.
      */
     async update(document: DocumentRow): Promise<void> {
       const { name, fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey } = document;
@@ -204,8 +213,8 @@ export function createDocumentsRepository(db: Knex) {
         .patch({
           ...{ name, ...original, ragConfig, acl, updatedBy },
           malware: knownMalware(document),
-          // `updatedAt` gets the current time and not `now()`, the start of the transaction, because a search asks
-          // afterwards which documents changed while it ran.
+          // Sets the current time and not `now()`, the start of the transaction: a search lists the documents that
+          // changed while it ran, and would miss this change.
           updatedAt: db.raw('clock_timestamp()'),
           pointsOutdatedAt: db.raw(
             `case when active_generation is not null
@@ -288,7 +297,7 @@ export function createDocumentsRepository(db: Knex) {
       );
     },
 
-    /** Ends the lease to publish a document, which stays outdated if it changed after the published state. */
+    /** Ends the lease to publish a document. A document that changed after the published state stays outdated. */
     async settlePublication({ documentId, outdatedAt, leasedUntil }: VectorStorePublication): Promise<void> {
       await db.raw(
         `update documents set

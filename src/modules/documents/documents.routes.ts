@@ -46,7 +46,7 @@ const fileErrors = [
   'blob_store_refused',
 ] as const;
 
-/** Maximum size of a request with a pasted text: a book, times three for JSON escapes. */
+/** Maximum size of a request with a pasted text: enough for a book, whose size JSON escapes may triple. */
 const pasteLimitBytes = 8 * 1024 ** 2;
 
 export function documentsRoutes(documents: DocumentsService, uploads: UploadsService): HttpRoute[] {

@@ -63,9 +63,7 @@ type DocumentChange = {
   ingest: boolean;
   isBulk?: boolean;
   expected?: VersionsOfIfMatch;
-  /**
-   * Runs in the transaction that changes the document, after its row is locked. An error of it rolls the change back.
-   */
+  /** Runs after the document's row is locked, in the same transaction. If it throws, the change is rolled back. */
   alongside?: (trx: Knex) => Promise<void>;
 };
 
@@ -97,7 +95,10 @@ export function createDocumentsService(deps: DocumentsDeps) {
   const chunks = createChunksRepository(db);
   const publisher = createDocumentPublisher(deps);
 
-  /** Creates document, configuration, link and job. If it throws, the caller discards the file. Returns the id. */
+  /**
+   * Creates a document with its configuration, folder link and ingestion job, and returns its id. If it throws, the
+   * caller must discard the uploaded file.
+   */
   async function add(actor: RequestActor, input: NewDocument): Promise<string> {
     const ragConfig = applyChunkingOptions(await deps.defaultConfig(), input.chunking);
     requireOverlapBelowTarget(ragConfig);
@@ -105,7 +106,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       const { id, exists } = await claimId(trx, actor, input.id);
       return { id, exists, plan: exists ? undefined : await insert(trx, actor, id, input, ragConfig) };
     });
-    // A repeated request has uploaded the file again; the existing document does not need the second copy.
+    // Discards the second upload of a repeated request, because the document already has its file.
     if (exists) await uploads.discard(input.file);
     if (plan !== undefined) await generations.carryOut(plan);
     return id;

@@ -7,10 +7,13 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
-/** Lifetime of a storage reservation: as long as the claim without which no document can use the file. */
+/**
+ * Lifetime of a storage reservation: that of the claim which keeps the uploaded file from deletion. After it, no
+ * document can use the file.
+ */
 const UNSETTLED_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 5;
-/** Limit of stored bytes as a multiple of the quota, counting deleted documents that still occupy space. */
+/** Multiple of the quota that an organization may occupy, because deleted documents' files take time to remove. */
 const DISK_QUOTAS = 2;
 
 /** The part of the storage quota that an upload reserves from its start until its document is counted. */
@@ -127,7 +130,10 @@ export function createUploadsService(deps: {
       }
     },
 
-    /** Hands the file over to its document; call it in the transaction that creates it, after the quota check. */
+    /**
+     * Ends the claim on an uploaded file, which now belongs to a document; call it in the transaction that creates the
+     * document, after the quota check.
+     */
     async settle(trx: Knex, file: StoredUpload): Promise<void> {
       await originals.settle(trx, file);
       unsettled.get(file.claimId)?.('settled');

@@ -123,7 +123,7 @@ export function createEmbeddingsRepository(db: Knex) {
   };
 }
 
-/** Vectors are stored in native byte order: every platform that Node runs on is little-endian. */
+/** No conversion is needed: stored vectors are little-endian, as are all platforms that this service runs on. */
 function toBytes(vector: Float32Array): Buffer {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
 }

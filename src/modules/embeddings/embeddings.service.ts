@@ -6,7 +6,7 @@ import { type CachedEmbeddingKey, createEmbeddingsRepository } from './embedding
 
 /** Number of text hashes per SQL statement, which keeps the statement at a few megabytes. */
 const HASHES_PER_QUERY = 10_000;
-/** Cached vectors that the sweeper checks at a time, in at most a second, because its other tasks wait. */
+/** Number of cached vectors that the sweeper checks in at most a second, so as not to delay its other tasks. */
 const ROWS_PER_SWEEP = 5_000;
 
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;

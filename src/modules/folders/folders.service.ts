@@ -174,9 +174,9 @@ export function createFolderTreeChangesService(deps: {
   }
 
   /**
-   * Moves a folder with its contents into the tree of another root. Must run before any other update of the folder: the
-   * `for update` lock waits for transactions that link documents (`for key share`) and would give them the access keys
-   * of the old root; a plain update does not wait for them.
+   * Moves a folder with its contents into the tree of another root. Must run before any other update of the folder: its
+   * `for update` lock waits for transactions that are linking documents (`for key share`), which would otherwise use
+   * the access keys of the old root. A plain update does not wait for them.
    */
   async function moveToRoot(trx: Knex, folder: FolderView, parent: FolderView): Promise<void> {
     const repository = createFoldersRepository(trx);

@@ -130,7 +130,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     return status;
   }
 
-  /** Folder of an updated document: a sync follows the remote file; an import keeps that of the first import. */
+  /** Chooses the folder of an updated document. A sync follows the remote file; a repeated import keeps the folder. */
   async function folderOf({ run, file, owner, known }: FileUpdate) {
     if (run.kind === 'import') return known;
     const { id } = await ensureFolder(owner, run.targetFolderId, file.localPath);
@@ -177,7 +177,7 @@ export function createFileImporter(deps: FileImporterDeps) {
     return folder;
   }
 
-  /** Stores the remote file's state and outcome; call it in the transaction that changes the document. */
+  /** Stores the remote file's state and its import's result; call it in the transaction that changes the document. */
   async function storeOutcome(
     trx: Knex,
     work: FileImport,

@@ -55,7 +55,7 @@ const within = ({ orgId, runId }: RunKey) => ({ orgId, runId });
 /** Number of import runs that one SQL statement deletes, small because each may have many thousands of files. */
 const OLD_RUNS_AT_ONCE = 20;
 
-/** The result of listing one page of an import place. `nextPage` is the cursor of its next page; null at the end. */
+/** Result of listing one page of an `ImportPlace`. `nextPage` is the cursor of the next page; null at the end. */
 export type ImportPlaceListingProgress = {
   nextPage: string | null;
   remoteId?: string;
@@ -172,7 +172,8 @@ export function createImportRunsRepository(db: Knex) {
     },
 
     /**
-     * Replaces all places that the import run lists, and recounts its `total` and `unchanged` from the stored files.
+     * Restarts the listing of an import run from one import place, and recounts its `total` and `unchanged` from the
+     * files stored so far.
      */
     async restartListing(
       of: ImportRun,
@@ -195,7 +196,10 @@ export function createImportRunsRepository(db: Knex) {
       return places().where(within(of)).whereNull('doneAt').orderBy('id').first();
     },
 
-    /** Stores the next page's cursor of an import place; null when listed. False if another worker did so first. */
+    /**
+     * Stores the cursor of an import place's next page, or marks the place as listed if there is none. Returns false if
+     * another worker has done so before.
+     */
     async advancePlace({ id, nextPage }: ImportPlace, to: ImportPlaceListingProgress): Promise<boolean> {
       const { code = null, message = null } = to.error ?? {};
       const { remoteId } = to;
@@ -214,7 +218,10 @@ export function createImportRunsRepository(db: Knex) {
       return places().where(within(of)).whereRaw(`(kind = 'wish' or error_code is not null)`).orderBy(['item', 'id']);
     },
 
-    /** Adds files; returns those that are new. A file with `unchangedAs`, its document's id, is not imported again. */
+    /**
+     * Adds listed files to an import run, and returns those that are new to it. An unchanged file has its document's id
+     * as `unchangedAs` and is not imported again.
+     */
     async addFiles(
       of: ImportRun,
       found: readonly (ListedRemoteFile & { unchangedAs: string | null })[],
@@ -243,8 +250,8 @@ export function createImportRunsRepository(db: Knex) {
     },
 
     /**
-     * Adds the files that failed in the last successful sync, because the change feed does not repeat them. Skips files
-     * that were missing or had an unsupported format. Returns the number of added files.
+     * Adds to a sync the files that failed in the last successful one, because the change feed does not repeat them.
+     * Leaves out files that were missing or had an unsupported format. Returns the number of added files.
      */
     async addFailedBefore({ orgId, connectionId, runId }: ImportRun): Promise<number> {
       const added = await queryRows(

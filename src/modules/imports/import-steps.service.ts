@@ -25,12 +25,12 @@ import { createConnectionSchedulesRepository, createConnectorDocumentsRepository
 
 const SLICE_MS = 20_000;
 const FILES_AT_ONCE = 500;
-/** Attempts to import a file: four minutes of retries. Then it fails, unless the provider answers no call at all. */
+/** After this many attempts (four minutes) a file's import fails, unless the provider answers no call at all. */
 const ATTEMPTS_OF_FILE = 10;
-/** Concurrent downloads per organization and process: half of a worker's capacity, as providers may be slow. */
+/** Concurrent downloads per organization and process: half of a worker's capacity, as a provider may be slow. */
 const DOWNLOADS_AT_ONCE = 16;
 const DOWNLOAD_RETRY_SECONDS = 5;
-/** A sync that would delete more documents, and a larger share than `UNCONFIRMED_SHARE`, needs a confirmation. */
+/** A sync that would delete more documents than this, and more than `UNCONFIRMED_SHARE`, needs confirmation. */
 const UNCONFIRMED_DELETIONS = 20;
 const UNCONFIRMED_SHARE = 0.3;
 const RUNS_KEPT_DAYS = 90;
@@ -95,8 +95,8 @@ export function createImportStepsService(
   }
 
   /**
-   * Records the end of a run's job. If the run was deleted with its connection, tries the job ids of an import and of a
-   * sync; only one of these jobs has this `attempt`.
+   * Records the end of an import run's job. A run that was deleted with its connection no longer tells its kind, so the
+   * job ids of an import and of a sync are tried; only one of these jobs has this `attempt`.
    */
   async function closeJob(of: ImportRun, change: JobUpdate, attempt: JobAttempt): Promise<void> {
     const run = await runs.findRun(of);
@@ -131,7 +131,8 @@ export function createImportStepsService(
         });
       } catch (error) {
         if (!(error instanceof AppError) || !isFileError(error)) throw error;
-        // Keeps a document that the owner of the connection may no longer delete.
+        // Keeps a document that the connection's owner may no longer delete, and excludes it from deletion by later
+        // syncs.
         await createConnectorDocumentsRepository(db).detach(of, remoteId);
         await runs.addCounts(of, { failed: 1, total: 1 });
       }
@@ -192,7 +193,9 @@ export function createImportStepsService(
       return result;
     },
 
-    /** Deletes documents of files that a sync did not find. After a confirmed `mass_deletion`, lists again first. */
+    /**
+     * Deletes documents of files that a sync did not find. If `mass_deletion` was confirmed, first lists all again.
+     */
     async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DocumentDeletionSliceResult> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'delete' });
@@ -232,8 +235,8 @@ export function createImportStepsService(
 
     async recordParked({ error, ...of }: RecordImportFailureInput): Promise<void> {
       await jobs.advance((await requireRun(of)).jobId, { status: 'parked', error });
-      // If the user renewed the consent before the run was parked, no parked run was retried then. The sweeper retries
-      // connections that are marked as outdated.
+      // If the user renewed the consent before the run was parked, nothing has resumed the run. The sweeper resumes the
+      // runs of connections that are marked as outdated.
       if (error.code === 'needs_reauth') await createConnectionSchedulesRepository(db).markOutdated(of);
     },
 

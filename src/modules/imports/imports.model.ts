@@ -52,7 +52,7 @@ export class ImportPlaceModel extends tableModel('import_places', {
   path: textColumn().nullable(),
   name: textColumn().nullable(),
   folder: textColumn().nullable(),
-  /** Remote path whose subfolders the import creates below the target folder. */
+  /** Remote path below which the import recreates the remote folders, in its target folder. */
   base: textColumn(),
   nextPage: textColumn().nullable(),
   doneAt: timestampColumn().nullable(),
@@ -172,7 +172,10 @@ export const syncCursorRowShape = defineRowShape({
 });
 export type SyncCursor = SqlRow<typeof syncCursorRowShape>;
 
-/** What an import run lists: a requested file (kind `wish`), a folder, or the changes after a cursor. */
+/**
+ * Something that an import run lists page by page: a requested file (kind `wish`), a folder, or the provider's changes
+ * after a cursor.
+ */
 export type ImportPlace = SqlRow<typeof ImportPlaceModel>;
 
 export type ListedRemoteFile = { item: number; remote: RemoteFile; localPath: string[] };

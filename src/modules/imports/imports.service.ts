@@ -84,7 +84,7 @@ export function createImportsService(deps: {
   }
 
   return {
-    /** Starts an import and waits for its end, or for `wait.disconnected`, after which the import continues. */
+    /** Starts an import and waits `wait.seconds` for its end. A client that disconnects ends only the wait. */
     async start(
       actor: RequestActor,
       request: ImportRequest,

@@ -29,7 +29,7 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
     });
   }
 
-  /** Stores listed files to import, and counts unchanged ones, which would be too many rows for a sync. */
+  /** Stores listed files for import. A sync only counts unchanged files, which would be too many rows. */
   async function storeFiles(
     trx: Knex,
     of: ImportRun,
@@ -176,7 +176,10 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
       });
     },
 
-    /** Lists the next page. Skips a folder that may be skipped, storing its error. False once all is listed. */
+    /**
+     * Lists the next page of an import run. If a folder fails that may be skipped, stores its error and goes on.
+     * Returns false once everything is listed.
+     */
     async next(of: ImportRun, run: ImportRunRow): Promise<boolean> {
       const place = await createImportRunsRepository(db).nextPlace(of);
       if (place === undefined) return false;
@@ -195,7 +198,7 @@ export function createRemoteFileListing(deps: { db: Knex; credentials: Connector
   };
 }
 
-/** Returns false if the sync's settings changed so that it must also process unchanged files. */
+/** Returns false if the sync's folders changed or it now deletes documents: it must process unchanged files too. */
 function coversSettings(last: SyncCursor, run: ImportRunRow): boolean {
   const isSameFolder = last.folder === run.folder && last.targetFolderId === run.targetFolderId;
   return isSameFolder && (last.deletesMissing || !run.deletesMissing);

@@ -57,7 +57,7 @@ const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
     select remote_id from levels where lower(path) in (select lower(path) from told)
   )`;
 
-/** What a connection's earlier syncs know of its files: documents, folders and the change cursor. */
+/** Stores what syncs know of a connection: its imported documents, its remote folders and its change cursor. */
 export function createConnectorDocumentsRepository(db: Knex) {
   const documents = () => ConnectorDocumentModel.table(db);
 
@@ -147,7 +147,10 @@ export function createConnectorDocumentsRepository(db: Knex) {
       await ConnectorFolderModel.table(db).insert(found).onConflict(['connectionId', 'remoteId']).merge(['path']);
     },
 
-    /** True if another remote folder has one of these paths, so that a file's path does not identify its folder. */
+    /**
+     * Returns true if another remote folder has the path of one of these folders, so that a file's path does not tell
+     * which folder it is in.
+     */
     async sharesPath({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<boolean> {
       const sharing = await queryRows(
         db,
@@ -252,7 +255,10 @@ const outdatedAt = defineRowShape({ outdatedAt: textColumn() });
  */
 export function createConnectionSchedulesRepository(db: Knex) {
   return {
-    /** Takes the lease to update a schedule. Returns the connection's last change; undefined if current or leased. */
+    /**
+     * Takes the lease to update a connection's Temporal schedule. Returns the time of the connection's last change;
+     * undefined if the schedule is up to date or another process holds the lease.
+     */
     async claim(connectionId: string): Promise<string | undefined> {
       const claiming = ConnectionScheduleModel.table(db)
         .where({ connectionId })

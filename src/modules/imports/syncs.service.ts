@@ -20,7 +20,7 @@ import type { ImportConnection, ImportRunRow } from './imports.model.ts';
 import { createConnectionSchedulesRepository } from './sync-state.repository.ts';
 
 const CONNECTIONS_PER_SWEEP = 20;
-/** The sweeper skips connections changed within this time: the request itself updates their schedule. */
+/** The sweeper skips connections changed within this time: the request itself updates their Temporal schedule. */
 const GRACE_SECONDS = 5;
 const DEFAULT_INTERVAL_MINUTES = 60;
 /** Minimum time between two syncs; must equal the minimum of `interval_minutes` in the API. */

@@ -20,7 +20,10 @@ import { type ChunkContextKey, type ChunkContextSource, createChunkContextsRepos
 
 /** Number of text windows of semantic chunking that are embedded between two progress reports. */
 const BATCH_SIZE = 256;
-/** Windows that one activity embeds in half a minute. Smaller slices cost more: each computes all windows again. */
+/**
+ * Number of windows that one activity embeds, in about half a minute. Fewer would cost more, because each activity
+ * computes all windows of the document again.
+ */
 const SLICE_SIZE = 8 * BATCH_SIZE;
 
 type ChunkingSource = Pick<ChunkingInput, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
@@ -46,7 +49,7 @@ export function createDocumentChunkerService(deps: {
       return chunker.chunk(source, await measureDistances(source, step), step);
     },
 
-    /** Chunks a document, with the contexts that the chat model has written so far in the contextual prefixes. */
+    /** Chunks a document. The contextual prefixes contain the contexts that the chat model has written so far. */
     async chunkWithContexts(
       source: ChunkingSource & ConvertedBody,
       step: DocumentChunkingOptions,
@@ -114,12 +117,12 @@ const SLICE_MS = 30_000;
 const PARALLEL_CALLS = 4;
 /** Context window, in tokens, that is assumed for models whose provider does not state it. */
 const ASSUMED_WINDOW = 8_192;
-/** Share of the context window that a prompt may use: the model's tokenizer may count more tokens than ours. */
+/** Share of a context window that a prompt may fill by our token count: the model's tokenizer may count more. */
 const SAFE_SHARE = 0.75;
-/** Maximum document tokens in a context prompt: each call pays for them, and distant text says little. */
+/** Maximum document tokens in a context prompt: each call pays for them, and text far from a chunk adds little. */
 const MAX_DOCUMENT_TOKENS = 32_000;
 const MIN_DOCUMENT_TOKENS = 200;
-/** Number of chunk contexts that the sweeper checks in about a second; it hashes the chunks of their documents. */
+/** Number of chunk contexts that the sweeper checks in about a second, as it hashes their documents' chunks. */
 const ROWS_PER_SWEEP = 1_000;
 
 export type ChunkContextsService = ReturnType<typeof createChunkContextsService>;
@@ -166,7 +169,7 @@ export function createChunkContextsService(deps: {
     ): Promise<{ total: number; left: number }> {
       if (model === null) return { total: 0, left: 0 };
       const source = sourceOf(of, model);
-      // Chunks with equal text share the context of the first of them.
+      // Chunks with equal text share one context, written for the first of them.
       const passages = new Map<string, Passage>();
       for (const chunk of chunks) {
         const hash = sha256(chunk.content).toString('hex');

@@ -43,7 +43,10 @@ export function createChunksRepository(db: Knex) {
     ChunkModel.table(db).where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
 
   return {
-    /** Inserts chunks and indexes their words. Call it in a transaction, as late as possible. */
+    /**
+     * Inserts chunks and indexes their words. Call it last in a transaction, because it locks the organization's
+     * keyword index until the end of the transaction.
+     */
     async insert(of: IngestDocumentInput, all: readonly NewChunk[]): Promise<void> {
       for (let start = 0; start < all.length; start += CHUNKS_PER_INSERT) {
         const batch = all.slice(start, start + CHUNKS_PER_INSERT);

@@ -10,7 +10,7 @@ import type { DocumentConverter, MalwareScanner, OcrOptions } from '#src/ports/d
 import { createConversionsRepository, createGenerationsRepository } from './generations.repository.ts';
 import type { IngestionTarget } from './ingestion.model.ts';
 
-/** Time that one activity spends on OCR; then other documents can run. */
+/** Time that one activity spends on OCR before it ends, so that other documents can be processed in between. */
 const OCR_SLICE_MS = 20_000;
 
 export function createDocumentConversion(deps: {
@@ -109,7 +109,10 @@ export function createDocumentConversion(deps: {
     },
   };
 
-  /** Pages read by OCR so far, and a callback that stores each page: a killed worker repeats at most one. */
+  /**
+   * Returns the pages that OCR has read so far, and a callback that stores each further page, so that a killed worker
+   * repeats at most one.
+   */
   async function recognitionOf(
     of: IngestDocumentInput,
     converterVersion: string,

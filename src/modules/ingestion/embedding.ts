@@ -9,11 +9,11 @@ import { createGenerationsRepository } from './generations.repository.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 
 /**
- * Number of texts per batch: enough for several calls of the embedding model, which sorts them by length. A killed run
- * does not embed them again, because it finds their vectors in the embedding cache.
+ * Number of texts per batch: enough for several calls of the embedding model, each with texts of similar length. A run
+ * that was killed finds the vectors in the embedding cache when it is repeated.
  */
 const BATCH_SIZE = 256;
-/** Number of chunks that one activity embeds in about half a minute; then other documents can run. */
+/** Number of chunks that one activity embeds, in about half a minute, so that other documents can run afterwards. */
 const SLICE_SIZE = 4 * BATCH_SIZE;
 
 export function createChunkEmbedding(deps: {
@@ -116,8 +116,8 @@ export function createChunkEmbedding(deps: {
     const ids = texts.map((text) => text.id);
     const chunksEmbedded = await chunks.markEmbedded(of, ids, model);
     if (chunksEmbedded === undefined) {
-      // Another worker may have deleted the generation's points before this call wrote new ones, so these are deleted
-      // too.
+      // Another worker may have deleted the superseded generation's points before this call wrote further ones; deletes
+      // these too.
       const isActive = (await generations.findDocumentState(of))?.activeGeneration === generation;
       if (!isActive) await vectors.deleteGenerations({ orgId, documentId, from: generation, before: generation + 1 });
       throw appError('superseded');

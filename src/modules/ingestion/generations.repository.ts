@@ -51,8 +51,8 @@ export function createGenerationsRepository(db: Knex) {
 
   return {
     /**
-     * Creates a generation from the document's current original and settings, and makes it the newest. A redo
-     * deactivates the active generation, so readers find nothing until the new one is active.
+     * Creates a generation from the document's current original and settings, and makes it the newest. `isRedo`
+     * deactivates the active generation, so that readers find nothing until the new one is active.
      */
     async open(
       of: DocumentReference & { generation: number; jobId: string },
@@ -126,7 +126,7 @@ export function createGenerationsRepository(db: Knex) {
       return (await queryRows(db, jobId, open)).map(({ id }) => id);
     },
 
-    /** Sets a generation's detected format, and its document's unless that has another original by now. */
+    /** Stores the detected format of a generation, and of its document unless its original was replaced meanwhile. */
     async setSourceFormat(of: IngestDocumentInput, sourceFormat: SourceFormat): Promise<void> {
       await generation(of).update({ sourceFormat });
       await document(of).whereIn('blobKey', generation(of).select('blobKey')).update({ sourceFormat });
@@ -170,7 +170,10 @@ export function createGenerationsRepository(db: Knex) {
       await generation(of).update({ chunksTotal, chunkedAt: db.fn.now() });
     },
 
-    /** Finds what the vector store needs. Undefined once the document is deleted or a newer generation requested. */
+    /**
+     * Finds the model, access keys and retrieval settings for the vector store. Undefined once the document is deleted
+     * or a newer generation was requested.
+     */
     async findPublication(of: IngestDocumentInput): Promise<GenerationPublication | undefined> {
       const published = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.generation' })
@@ -226,7 +229,10 @@ export function createGenerationsRepository(db: Knex) {
       return originals.map(({ blobKey }) => blobKey);
     },
 
-    /** Deletes generations and unused conversions; first their chunks and postings, maybe a million, in batches. */
+    /**
+     * Deletes generations, and conversions that become unused. Deletes chunks and postings first, in batches, because
+     * there may be a million.
+     */
     async delete(range: DocumentGenerationRange, signal: AbortSignal): Promise<void> {
       const deleteRows = (trx: Knex) =>
         trx.raw(
@@ -251,7 +257,10 @@ export function createGenerationsRepository(db: Knex) {
 
 type RecognitionKey = IngestDocumentInput & { converterVersion: string };
 
-/** Markdown conversions and OCR pages of originals, cached by content within an organization. */
+/**
+ * Stores Markdown conversions and OCR pages of originals. Documents of an organization with the same content share
+ * them.
+ */
 export function createConversionsRepository(db: Knex) {
   return {
     async find(key: ConversionKey): Promise<ConversionSummary | undefined> {
@@ -273,11 +282,12 @@ export function createConversionsRepository(db: Knex) {
     },
 
     /**
-     * Sets the page numbers of new chunks if a preview found the document's pages while the chunks were cut without
-     * them.
+     * Sets the page numbers of new chunks, in case a preview stored the document's page map while the chunks were being
+     * computed.
      */
     async assignPageNumbers(orgId: string, conversionId: string): Promise<void> {
-      // Waits for a preview that is writing the page map. A preview that starts later numbers these chunks itself.
+      // Waits for a preview that is storing the page map. A preview that starts later sets the page numbers of these
+      // chunks itself.
       await ConversionModel.table(db).where({ orgId, id: conversionId }).forShare().first('id');
       await assignPageNumbers(db, { orgId, conversionId });
     },

@@ -32,7 +32,7 @@ type OpenOptions = {
   /** Deactivates the active generation at once: readers find nothing until the new generation is active. */
   isRedo?: boolean;
   isBulk?: boolean;
-  /** Request that opens the generation; a repeated request finds it by this id and `findReserved`. */
+  /** Id of the request that opens the generation, by which `findReserved` finds it if the request is repeated. */
   reservedId?: string | null;
 };
 
@@ -98,8 +98,8 @@ export function createGenerationsService(deps: {
     },
 
     /**
-     * Opens a generation unless the newest one matches the document and is active or running. Resumes a parked
-     * generation; opens another if the newest failed, was cancelled or is being cancelled.
+     * Opens a generation unless the newest one has the document's current state and is active or running. Resumes a
+     * parked generation; opens another if the newest failed, was cancelled or is being cancelled.
      */
     async openIfNeeded(
       trx: Knex,
@@ -121,8 +121,8 @@ export function createGenerationsService(deps: {
     },
 
     /**
-     * Starts the planned job; call it after the commit. Never throws: the sweeper dispatches the job later, and the
-     * first step of the new run cancels the older runs again.
+     * Starts the planned job and cancels the superseded ones; call it after the commit. Never throws: the sweeper
+     * starts the job later, and the job's first step cancels older runs that are still running.
      */
     async carryOut({ jobId, isQueued, superseded }: IngestionPlan): Promise<void> {
       if (!isQueued) return;

@@ -69,7 +69,7 @@ export function createIngestionService(deps: {
 
   const steps = {
     /**
-     * Cancels runs of older generations and deletes those parts of them that readers no longer see. Then scans the
+     * Cancels runs of older generations, and deletes the older generations that readers do not see. Then scans the
      * original for malware and detects its format by content.
      */
     async parse(of: IngestDocumentInput, { signal }: Cancellable): Promise<ParseResult> {
@@ -176,9 +176,12 @@ export function createIngestionService(deps: {
   return {
     ...steps,
 
-    /** Runs all steps of a small document. Stops if it turns out not to be small; the workflow then continues. */
+    /**
+     * Runs all steps of a small document in one activity. Stops early if the document needs a slow step; the workflow
+     * then runs the remaining steps one by one.
+     */
     async atOnce(of: IngestDocumentInput, { signal }: Cancellable): Promise<IngestAtOnceResult> {
-      // Disables progress reports, which cost Temporal more than some of these steps. Timed heartbeats continue.
+      // Reports no progress: a report costs Temporal more than some of these steps. Timed heartbeats continue.
       const step: Step = { signal, report: () => undefined };
       const { sourceFormat } = await steps.parse(of, step);
       if (!isPlainTextFormat(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };

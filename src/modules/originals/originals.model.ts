@@ -38,7 +38,7 @@ export function createOriginalFilesRepository(db: Knex) {
       );
     },
 
-    /** Returns false if the claim had expired and the sweeper has deleted it. */
+    /** Deletes a claim. Returns false if the claim had expired and the sweeper has deleted it before. */
     async deleteClaim(id: string): Promise<boolean> {
       return (await BlobClaimModel.query(db).deleteById(id)) > 0;
     },

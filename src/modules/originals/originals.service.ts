@@ -8,7 +8,10 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { createOriginalFilesRepository, type OriginalFileKey } from './originals.model.ts';
 
-/** Lifetime of a claim: enough for the rest of the form and the transaction that creates the document. */
+/**
+ * Lifetime of the claim that keeps an uploaded file from deletion: enough to receive the rest of the form and to create
+ * the document.
+ */
 const CLAIM_SECONDS = 3_600;
 const KEYS_AT_ONCE = 100;
 /**
@@ -29,7 +32,7 @@ export function createOriginalFilesService(deps: {
   db: Knex;
   blobs: Pick<BlobStore, 'stage' | 'promote' | 'unstage' | 'delete'>;
   logger: Pick<Logger, 'warn'>;
-  /** Concurrency limit of transactions that hold a database connection while they wait for the blob store. */
+  /** Limits how many transactions hold a database connection while they wait for the blob store. */
   limit: <Result>(task: () => Promise<Result>) => Promise<Result>;
   deleteTimeoutMs?: number;
 }) {
@@ -77,7 +80,7 @@ export function createOriginalFilesService(deps: {
     for (const key of previews) await release({ orgId, blobKey: key });
   }
 
-  /** Runs `work` for at most `RELEASE_TIMEOUT_MS`. Never throws: the sweeper retries expired claims. */
+  /** Runs a blob's release; waits at most `RELEASE_TIMEOUT_MS`. Never throws: the sweeper retries the release. */
   async function attempt(blobKey: string, work: () => Promise<void>): Promise<void> {
     const done = work().catch((error: unknown) => {
       logger.warn({ err: error, blobKey }, 'blob release failed');

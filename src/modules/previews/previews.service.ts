@@ -67,7 +67,10 @@ export function createPreviewsService(deps: {
     }
   }
 
-  /** Checks the quota of previews, as large as that of documents but separate: a small file may give a large PDF. */
+  /**
+   * Checks the storage quota of previews. It is as large as that of documents but separate, because a small file may
+   * have a large PDF.
+   */
   async function requireQuota(of: { orgId: string; originalKey: string }, sizeBytes: number): Promise<void> {
     const { storageBytes } = await limits.of(of.orgId);
     if ((await repository.bytesOfOthers(of)) + sizeBytes <= storageBytes) return;
@@ -100,7 +103,8 @@ export function createPreviewsService(deps: {
 
   return {
     /**
-     * Inserts the preview job of an office file. Returns its id, to dispatch after the commit; null if none is due.
+     * Inserts the job that renders the preview of an office file. Returns the job's id, to dispatch after the commit;
+     * null if the document gets no preview.
      */
     async enqueue(trx: Knex, of: PreviewDocumentInput, sourceFormat: string): Promise<string | null> {
       if (renderer === null || !isOfficeFormat(sourceFormat)) return null;
@@ -169,7 +173,8 @@ export function createPreviewsService(deps: {
       if (!isOfficeFormat(sourceFormat)) throw missing('Only office files have previews.');
       const original = { orgId, documentId: document.id, originalKey };
       const job = await repository.findJob(original);
-      // Only workers render, so a missing renderer in this process explains a missing preview only if there is no job.
+      // Previews are rendered only by workers, so a missing renderer in this process explains a missing preview only if
+      // there is no preview job.
       if (job === undefined && renderer === null) {
         throw missing('This deployment has no office program to make previews with.');
       }

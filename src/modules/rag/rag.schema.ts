@@ -12,7 +12,7 @@ import type { ChunkPreview, ChunkPreviewText, IngestRequestResult } from './rag.
 /** Maximum number of hits of one search (BM25 or vector). The fusion uses fewer, so more hits would only cost time. */
 const maxLegLimit = 1_000;
 export const maxPreviewCharacters = 1_000_000;
-/** Retrieval loads at most this many passages, so reranking cannot keep more. */
+/** Maximum number of passages that reranking keeps: retrieval loads no more. */
 const maxTopK = 50;
 
 const chunkingFields = {
@@ -168,7 +168,7 @@ export function toIngestRequestResultDto(answer: IngestRequestResult): z.infer<t
     converter_job_id: part('convert'),
     chunking_job_id: part('chunk'),
     embedding_job_id: part('embed'),
-    // Always true, because a document exists only after its upload is complete.
+    // `upload_complete` is always true, because a document exists only after its upload is complete.
     upload_complete: true,
     chunking_complete: answer.chunkingComplete,
     embedding_complete: answer.embeddingComplete,

@@ -22,7 +22,7 @@ import type { EmbedderFactory } from '#src/ports/models.ts';
 /** Maximum number of sentences that a preview embeds: some seconds on two cores, while the user waits. */
 const maxPreviewWindows = 1_000;
 
-/** Maximum previewed chunks, two seconds of work; compared with an estimate of four characters per token. */
+/** Maximum number of chunks in a preview (two seconds of work), estimated at four characters per token. */
 const maxPreviewChunks = 20_000;
 const charactersPerToken = 4;
 
@@ -103,7 +103,7 @@ export function createRagService(deps: {
       expected: VersionsOfIfMatch,
     ): Promise<RagConfig> {
       const { model } = config.embedding;
-      // Checks the model before the document is locked, because this may call the provider.
+      // Checks the embedding model before the document is locked, because the check may call the provider.
       const refusal = await models.refusalOf('embedding', model, 'embedding.model');
       await db.transaction(async (trx) => {
         const document = await documents.lockWritable(trx, actor, documentId);
@@ -117,14 +117,16 @@ export function createRagService(deps: {
 
     async ingest(actor: RequestActor, documentId: string, request: IngestRequest): Promise<IngestRequestResult> {
       const plan = await openGeneration(actor, documentId, request);
-      // Reads the state before the job starts, so that a new ingestion is always reported as incomplete.
+      // Reads the document's state before the job starts, so that the response reports a new ingestion as incomplete
+      // even if it ends at once.
       const { chunkingComplete, embeddingComplete } = await documents.getView(actor, documentId);
       await generations.carryOut(plan);
       return { documentId, jobId: plan.jobId, queued: plan.isQueued, chunkingComplete, embeddingComplete };
     },
 
     /**
-     * Chunks a text without storing it. The contextual texts are null, because they would begin with a document's name.
+     * Chunks a text without storing it. Contextual texts are null, because they begin with the name of a document, and
+     * the text has none.
      */
     async previewText(
       { orgId }: Actor,

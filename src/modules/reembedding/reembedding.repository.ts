@@ -7,7 +7,7 @@ import { OrganizationModel } from '#src/modules/organization/organization.model.
 const counted = defineRowShape({ count: bigintColumn() });
 
 export function createReembeddingRepository(db: Knex) {
-  /** Selects documents whose vectors, or whose next ingestion, use another embedding model. */
+  /** Selects documents whose vectors, or whose next ingestion, use another embedding model than `model`. */
   const outdated = ({ orgId, model }: { orgId: string; model: string }) =>
     DocumentModel.table(db)
       .where({ orgId })

@@ -21,10 +21,13 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createReembeddingRepository } from './reembedding.repository.ts';
 
 const POLL_INTERVAL_MS = 500;
-/** Number of ended ingestions at which one call of `awaitSome` returns; after `GATHER_MS` it returns with fewer. */
+/** One call of `awaitSome` returns when this many ingestions have ended; after `GATHER_MS`, one is enough. */
 const MIN_ENDED = 5;
 const GATHER_MS = 5_000;
-/** Longest wait for ingestions in one activity. Between two waits the workflow can handle an operator's resume. */
+/**
+ * Longest time that one activity waits for ingestions. Before the next one, the workflow can handle an operator's
+ * request to resume.
+ */
 const MAX_WAIT_MS = 30_000;
 
 type Target = { orgId: string; model: string };
@@ -57,7 +60,7 @@ export function createReembeddingService(deps: {
       const document = await createReembeddingRepository(trx).lockOutdated(target, documentId);
       if (document === undefined) return null;
       await documents.setEmbeddingModel(trx, document.id, target.model);
-      // Starts no ingestion of a document that was never ingested: its owner decides about that.
+      // Only sets the model of a document that was never ingested: its owner decides when to ingest it.
       const isUnderWay = (await jobs.openRunsOf(trx, { documentId, kind: 'ingest' })).length > 0;
       if (document.activeGeneration === null && !isUnderWay) return null;
       const actor = {
@@ -119,7 +122,10 @@ export function createReembeddingService(deps: {
       return jobs.find(jobIdOf(of));
     },
 
-    /** Pauses or resumes; running ingestions continue. Throws `service_unavailable` without Temporal or workers. */
+    /**
+     * Pauses or resumes a re-embedding; running ingestions continue. Throws `service_unavailable` without Temporal or
+     * workers.
+     */
     setPaused(of: { orgId: string }, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'> {
       return orchestrator.setPaused(jobIdOf(of), isPaused);
     },
@@ -181,7 +187,7 @@ export function createReembeddingService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    /** Records success. Throws `reembedding_incomplete` if documents got another model meanwhile. */
+    /** Records success. Throws `reembedding_incomplete` if documents were set to another model during the run. */
     async recordSuccess({ attempt, startId, counts, ...of }: RecordReembeddingInput): Promise<void> {
       await recordProgress(of, counts);
       const others = await countOfAnotherModel(of);
@@ -202,7 +208,7 @@ export function createReembeddingService(deps: {
   };
 }
 
-/** Returns whether an ingestion failed. One that was superseded, or whose document was deleted, counts as done. */
+/** Returns whether an ingestion failed. A superseded ingestion, or one of a deleted document, counts as done. */
 function hasFailed({ status, errorCode }: EndedJob): boolean {
   if (status === 'succeeded') return false;
   return errorCode !== 'superseded' && errorCode !== 'document_not_found';

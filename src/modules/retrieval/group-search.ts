@@ -20,10 +20,13 @@ import type { RetrievalRepository } from './retrieval.repository.ts';
 
 /** Number of merged hits that are loaded for reranking and for the final selection. */
 const candidateCount = 50;
-/** Factors by which the limit of a vector search is multiplied, tried in order while too many hits are outdated. */
+/** Factors of a vector search's limit. The search is repeated with the next one if too many hits are outdated. */
 const depths = [1, 8, 64];
 const deepestSearch = 4_000;
-/** Margin in seconds for listing changed documents: longer than a transaction that moves one between groups. */
+/**
+ * Seconds added to a search's duration when the documents that changed meanwhile are listed: longer than a transaction
+ * that moves a document between groups.
+ */
 const changeSeconds = 1;
 
 /**
@@ -181,8 +184,8 @@ function groupsOf(answers: readonly Answer[]): RetrievalHitsOfGroup[] {
 }
 
 /**
- * Key under which hits of several groups are merged: one BM25 list, since all share an index, and one list per
- * embedding model, since scores are comparable only within a model.
+ * Returns the name of the list into which hits are merged: one list for BM25, because all groups share an index, and
+ * one per embedding model, because scores are comparable only within a model.
  */
 function nameOf({ search, kind }: ChunkSearch): string {
   return kind === 'words' ? kind : `${kind} of ${search.embeddingModel}`;

@@ -23,8 +23,8 @@ export type PlannedGroupSearch = {
 };
 
 /**
- * Maximum number of document groups that a question is searched for by their own settings, to bound its cost; three or
- * four are usual.
+ * Maximum number of document groups that are searched by their own settings, to limit the cost of a question; three or
+ * four groups are usual.
  */
 export const maxGroupsSearchedByOwnSettings = 16;
 
@@ -51,8 +51,8 @@ export async function chooseGroupsSearchedByOwnSettings(
 }
 
 /**
- * Plans one search for each distinct search setting. Groups that are not in `own` share default settings for each
- * embedding model.
+ * Plans one search for each distinct search setting. Groups that are not in `own` are searched together by the default
+ * settings, once per embedding model.
  */
 export function planGroupSearches(groups: readonly DocumentGroup[], own: ReadonlySet<string>): PlannedGroupSearch[] {
   const planned = groups.map((group) => {
@@ -101,7 +101,7 @@ export type ChunkSearchDeps = {
    * database connections. BM25 and vector searches have separate queues, because the vector store may not answer.
    */
   inTurn: Record<ChunkSearch['kind'], FairWorkQueue>;
-  /** Timeout of each BM25 or vector search: a waiting user prefers a result without a slow search. */
+  /** Timeout of each BM25 or vector search; after it, the user gets the hits of the other searches only. */
   timeoutMs?: number;
 };
 
@@ -151,7 +151,7 @@ export function createChunkSearchRunner(deps: ChunkSearchDeps) {
     async function byWords(leg: ChunkSearch): Promise<RetrievalHit[] | null> {
       const { search, asked: limit } = leg;
       signal.throwIfAborted();
-      // After a BM25 search has timed out, another one would time out too.
+      // Runs no further BM25 search after one has timed out, because it would time out too.
       if (degradations.has('word_search_unavailable')) return null;
       const readable = readableOf(leg);
       try {

@@ -8,15 +8,18 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, Reranker } from '#src/ports/models.ts';
 
 const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;
-/** Context window, in tokens, that is large enough for fifty passages and the answer. */
+/** A chat model ranks fifty passages in one prompt if its context window has at least this many tokens. */
 const listwiseWindow = 32_000;
 /**
  * Number of passages for slow rerankers (about a second per passage) and for chat models with a small context window.
  */
 const fewPassages = 10;
-/** Passages for the packaged reranker (25 to 50 ms of CPU each); prompts rarely use more. */
+/** Number of passages for the packaged reranker (25 to 50 ms of CPU per passage); prompts rarely use more. */
 const localPassages = 24;
-/** Maximum length of a passage. Cross-encoders read up to 512 tokens; a chat model gets less text, to be faster. */
+/**
+ * Maximum length of a passage in characters. Cross-encoders read up to 512 tokens; a chat model gets less text, so that
+ * it answers faster.
+ */
 const passageCharacters = { cross_encoder: 2_000, llm: 1_000 } as const;
 
 const rankingSchema = z.strictObject({ ranking: z.array(z.int()) });
@@ -43,7 +46,7 @@ export function createPassageRanker(deps: {
     const judged = isLocal ? passages.slice(0, localPassages) : passages;
     const documents = judged.map((passage) => rankedText(passage, passageCharacters.cross_encoder));
     const scores = await rerankers.crossEncoder.rerank({ model, query, documents, signal });
-    // Combines scores and original ranks for the packaged model, which was not trained for reranking.
+    // The packaged model was not trained for reranking, so its scores are combined with the original ranks.
     return isLocal ? orderByScoreAndRank(passages, scores) : orderByScore(passages, scores);
   }
 
@@ -80,7 +83,7 @@ export function createPassageRanker(deps: {
         { role: 'user', content: query },
       ],
       temperature: 0,
-      // Four tokens for each number in the answer, plus a reserve.
+      // The answer has about four tokens per passage number; the limit allows twice as many, plus 32.
       maxTokens: 32 + 8 * passages.length,
       responseSchema: { name: 'ranking', schema: z.toJSONSchema(rankingSchema) },
       signal,

@@ -17,13 +17,16 @@ import {
   retrievalCandidateRowShape,
 } from './retrieval.model.ts';
 
-/** SQL for a document group's signature: settings (JSON, so the end is unambiguous), then model. */
+/**
+ * SQL for the signature that identifies a document group: its settings, then its embedding model. The settings are
+ * JSON, so it is unambiguous where they end.
+ */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
 
 const maxChanged = 1_000;
 
 /**
- * Number of documents of a group that are checked for one that the caller can read, before all documents of the group
+ * Number of a group's documents that are checked first. If the caller can read none of them, all documents of the group
  * are checked.
  */
 const documentsSampled = 500;

@@ -22,12 +22,18 @@ import type {
 import { createRetrievalRepository } from './retrieval.repository.ts';
 import { createWordSearchRepository, type WordSearchLimits } from './word-search.repository.ts';
 
-/** Limits of the word search while a user types: reads fewer postings than for a question, newer documents first. */
+/**
+ * Limits of the word search while a user types. It reads fewer postings than a search for a question, those of newer
+ * documents first.
+ */
 const effort: Partial<WordSearchLimits> = { postings: 500, furthest: 1_000, candidatesPerHit: 1, documents: 100 };
 const chunks = 1_000;
 /** Once rare words give this many hits, the search ignores documents that contain only frequent words. */
 const enough = 50;
-/** Maximum passages of a word search: one for each of five hundred documents, then more of the best. */
+/**
+ * Maximum number of passages that a word search returns: one for each of up to five hundred documents, then further
+ * ones of the best documents.
+ */
 const passages = 600;
 
 export function createPassageSearch(deps: Pick<ChunkSearchDeps, 'db' | 'inTurn'> & { analyze: TextAnalyzer }) {

@@ -34,15 +34,21 @@ const readableTerm = defineRowShape({ term: textColumn(), postings: bigintColumn
 
 type WeightedTerm = { term: string; chunkCount: number; weight: number };
 
-/** Limits of a BM25 search, counting readable rows only; docs/benchmarks.md shows their effects. */
+/**
+ * Limits of a BM25 search. Rows that the caller cannot read do not count; docs/benchmarks.md shows the effect of each
+ * limit.
+ */
 export type WordSearchLimits = {
   terms: number;
   postings: number;
-  /** Maximum postings of one term. A search with no more in all scores every readable passage. */
+  /**
+   * Maximum postings read per term. If the readable chunks times the query's terms are no more than this, every
+   * readable chunk is scored.
+   */
   furthest: number;
-  /** Number of candidate chunks, for each requested hit, whose score on common terms is computed as well. */
+  /** For each requested hit, this many candidate chunks also get their scores on common terms computed. */
   candidatesPerHit: number;
-  /** Number of readable documents up to which the search reads only these instead of the whole index. */
+  /** If the caller can read at most this many documents, only these are searched and not the whole index. */
   documents: number;
 };
 
@@ -59,7 +65,7 @@ type WordQuery = {
   model?: string;
   terms: readonly string[];
   limit: number;
-  /** Number of hits at which the search adds no further rare terms; equals `limit` by default. */
+  /** Number of hits from which further rare terms must fit the limit of postings; equals `limit` by default. */
   enough?: number;
   timeoutMs?: number;
 };
@@ -70,7 +76,7 @@ type WordQuery = {
  */
 type Search = WordQuery & { endsAtMs: number; isNarrow: boolean };
 
-/** Result columns, and the SQL that selects them from `ranked` (`total` score, matched terms). */
+/** The result's columns, and the SQL that selects them from the ranked hits `ranked`. */
 type Output<S extends RowShape> = { hit: S; select: string };
 
 type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
@@ -79,7 +85,7 @@ type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; av
 const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
   / (p.frequency + :k1::float8 * (1 - :b::float8 + :b::float8 * p.length / :averageLength::float8))`;
 
-/** SQL that unpacks postings; src/domain/retrieval/bm25.ts packs them. */
+/** SQL that unpacks the postings that src/domain/retrieval/bm25.ts packs. */
 const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
 
 const isSearchable = `${readableDocumentConditionSql} and d.active_generation is not null
@@ -90,7 +96,7 @@ const searchableDocument = `
     select from documents d where d.id = t.document_id and d.active_generation = t.generation and ${isSearchable} limit 1
   ) searchable`;
 
-/** SQL for a term's postings in readable documents, one per row. Unreadable ones do not count for limits. */
+/** SQL for a term's postings in readable documents, one per row; others do not use up the limit of postings. */
 const readablePostings = (term: string, { isNarrow, readable, model }: Search) => `
   select t.document_id, t.generation, t.block, unnest(t.postings) as posting
   from document_terms t
@@ -211,7 +217,7 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
   }
 
   /**
-   * Selects the terms that are rare in the readable documents, up to the limit of postings; further terms if these give
+   * Selects the rarest terms in the readable documents, up to the limit of postings, and further terms if these give
    * too few hits. Equally rare terms are sorted by their frequency in the organization.
    */
   async function takeRare(query: Search, weighted: readonly WeightedTerm[]): Promise<WeightedTerm[]> {
@@ -231,8 +237,8 @@ export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSe
       if (hits >= (query.enough ?? query.limit) && read + postings > effort.postings) break;
       rare.push(term);
       read += postings;
-      // The number of hits is at least the number of the term's postings, because each chunk has at most one posting
-      // per term.
+      // A chunk has at most one posting per term. So there are at least as many hits as postings of this term, the most
+      // frequent so far.
       hits = postings;
     }
     return rare;

@@ -30,13 +30,13 @@ import {
 } from './search.model.ts';
 
 /**
- * Number of readable documents up to which all names are compared: the index would mostly find documents that the
- * caller cannot read.
+ * If the caller can read at most this many documents, all their names are compared, because the index would mostly find
+ * documents that the caller cannot read.
  */
 const maxComparedNames = 300;
-/** Maximum number of name candidates found by prefix, and of those found by typo. */
+/** Maximum number of documents found by a name prefix; the same number may be found by a name with a typo. */
 const maxOtherCandidates = 250;
-/** Maximum number of name candidates with the rarest word of a query; some of them also contain its other words. */
+/** Maximum number of documents found by the query's rarest word; some of their names have the other words too. */
 const maxWithRarest = 1_000;
 
 const timeoutMs = 10_000;
@@ -50,7 +50,7 @@ const endOf = (text: string) => `${text}\u{10ffff}`;
 
 /**
  * SQL that selects the documents whose names have the words, newest first. Documents that the caller cannot read do not
- * use up its limit.
+ * count for `limit`.
  */
 const withWords = (condition: string, limit: number, isNarrow: boolean) => `
   (select readable.*

@@ -21,10 +21,7 @@ import type { FairWorkQueue } from '#src/ports/load-control.ts';
 import type { DocumentSearchHit, PassagePositionInDocument } from './search.model.ts';
 import { createSearchRepository } from './search.repository.ts';
 
-/**
- * Maximum number of passages in which the search looks for the query as a phrase (`words`) or for its quoted phrases
- * (`phrase`).
- */
+/** Maximum number of passages checked for the query as a phrase (`words`) or for quoted phrases (`phrase`). */
 const passagesChecked = { words: 60, phrase: 200 };
 
 type SearchQuery = {
@@ -85,7 +82,8 @@ export function createSearchService(deps: {
   }
 
   /**
-   * @returns the keys of the passages that contain all quoted phrases, or the whole query if it has no quoted phrase
+   * @returns the keys of the passages that contain all quoted phrases; if none is quoted, of those that contain the
+   * whole query
    */
   async function findPhrases(actor: Actor, hits: readonly PassageHit[], query: SearchQuery): Promise<Set<string>> {
     const isQuoted = query.phrases.length > 0;
