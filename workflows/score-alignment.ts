@@ -69,7 +69,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   }
 
   async function scoreUntilDone(): Promise<void> {
-    // Older histories show no stage before the first scored round, and must replay so.
+    // Histories recorded by older versions set no stage before the first scored round, and have to replay without it.
     if (patched('stage-from-the-start')) showRunStage('score', 'Looking for unscored rounds.');
     // Older histories generate the chat's title after the scores, and must replay so.
     const namesBeside = patched('name-beside-scores');

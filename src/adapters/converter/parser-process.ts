@@ -245,7 +245,7 @@ async function residentBytes(child: ChildProcess): Promise<number> {
 async function cpuMs({ pid }: ChildProcess): Promise<number> {
   if (process.platform === 'linux') {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // Fields are counted after the `)`, because the process name in brackets may contain spaces.
+    // Counts the fields of `/proc/<pid>/stat` from the `)` on, because the process name in brackets may contain spaces.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return (Number(fields[11]) + Number(fields[12])) * msPerTick;
   }

@@ -90,9 +90,9 @@ const continuesWord = characterTest(/[\p{L}\p{N}\p{M}\p{Cs}'’]/u);
 const isVisible = characterTest(/\S/);
 
 /**
- * True if the tokenizer's pattern starts a word at this offset in any context: after a letter or digit that is followed
- * by neither; before a single space between two visible characters; after a line break before a visible character
- * (except a slash, which may continue the word).
+ * True if a text can be cut at this offset without a change of its token count, because the tokenizer's pattern begins
+ * a new piece there whatever surrounds it: behind a letter or digit that no letter or digit follows; before a single
+ * space between two visible characters; behind a line break that visible text follows.
  */
 function alwaysStartsWord(text: string, offset: number): boolean {
   const before = text.charCodeAt(offset - 1);

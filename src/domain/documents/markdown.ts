@@ -28,7 +28,10 @@ export function parseMarkdownBlocks(body: string): MarkdownBlock[] {
     while ((headings.at(-1)?.level ?? 0) >= level) headings.pop();
     headings.push({ level, title: plainTitle(title) });
   };
-  /** End of the newest block's first line, stored because searching for it each time takes quadratic time. */
+  /**
+   * Offset at which the first line of the last block ends. It is stored, because a search for it at each line would
+   * take quadratic time.
+   */
   let firstLineEnd = 0;
   const open = (kind: MarkdownBlockKind, start: number, end: number) => {
     firstLineEnd = end;

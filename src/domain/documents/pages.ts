@@ -26,14 +26,20 @@ export function estimatedPageCount(charCount: number): number {
  * broken by footnotes.
  */
 const runLength = 4;
-/** Number of words at the top of a page among which a run of words is searched that also occurs in the text. */
+/**
+ * Number of words at the top of a PDF page among which a run of words is searched that also stands in the Markdown
+ * body.
+ */
 const wordsOfTop = 120;
 
 /** In scripts without spaces each character is a word, because line breaks would split longer words differently. */
 const word =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]|[\p{L}\p{N}]+/gu;
 
-/** A run of words that occurs once on a page and once in the body; `inPages` and `inBody` are word indexes. */
+/**
+ * A run of words that stands once on a page of the PDF and once in the Markdown body, and so tells where the page lies
+ * in the body; `inPages` and `inBody` are the indexes of its first word.
+ */
 type Anchor = { page: number; inPages: number; inBody: number };
 
 /**

@@ -57,7 +57,10 @@ export function isChunkOverlapBelowTarget(chunking: { targetTokens: number; over
   return chunking.overlapTokens < chunking.targetTokens;
 }
 
-/** Maximum chunks of a small document: as many as one request to an embedding model accepts. */
+/**
+ * Maximum number of chunks of a small document, which is ingested in one step: as many as one request to an embedding
+ * model accepts.
+ */
 export const maxChunksOfSmallDocument = 64;
 /** Bytes per token of English text. Other languages have fewer, so this underestimates their tokens. */
 const bytesPerToken = 4;

@@ -20,7 +20,10 @@ export function selectJudgeRubric(version: { hasParent: boolean; requested?: Jud
   return version.requested ?? (version.hasParent ? 'anchored' : 'plain');
 }
 
-/** Samples per axis and temperature: a judge's verdicts vary, so the mean of three is more reliable than one. */
+/**
+ * Number of times that each axis is judged, and the temperature of the judge: verdicts vary, so the mean of three is
+ * more reliable than one.
+ */
 export const judgeSamplingOptions: Readonly<
   Record<JudgeRubric | 'pairwise', { samples: number; temperature: number }>
 > = {

@@ -15,8 +15,8 @@ type FusedHit = { id: string; score: number };
 export type RetrievalHitsOfGroup = { rrfK: number; legs: ReadonlyMap<string, readonly RetrievalHit[]> };
 
 /**
- * RRF constant for scores that are compared across groups; the groups' own constants only order the hits within a
- * group.
+ * Constant of reciprocal rank fusion for scores that are compared across document groups; the constant of a group's own
+ * settings only orders the hits within the group.
  */
 const mergeRrfK = 60;
 

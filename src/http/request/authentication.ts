@@ -72,7 +72,10 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
 }
 
 export type PassportDeps = TokenCheckDeps & {
-  /** Finds the Passport strategy for OpenID Connect; its option `request` is a {@link SignInRequest}. */
+  /**
+   * Returns the Passport strategy for sign-in with OpenID Connect. Its callers pass the sign-in as the strategy's
+   * option `request`, a {@link SignInRequest}.
+   */
   findSignInStrategy: (() => Promise<passport.Strategy>) | null;
 };
 

@@ -131,8 +131,8 @@ export function createAlignmentRepository(db: Knex) {
     },
 
     /**
-     * Lists scored rounds in order. A round that older scorer versions stored as a refusal without a score gets the
-     * score 1.
+     * Lists scored rounds in order. A refusal that older scorer versions stored without a score gets the score 1, the
+     * best.
      */
     listScores({ orgId, chatId }: ChatKey) {
       const query = RoundModel.table(db)

@@ -263,7 +263,10 @@ export function createToolResultFormatter(deps: {
     typeof output === 'string' ? formatText(tool, output, tokens) : formatPassages(output, tokens);
 }
 
-/** Names documents by id only, because some readers of the chat cannot read the documents. */
+/**
+ * The stored preview of a tool result names documents by id only, because some readers of the chat cannot read the
+ * documents.
+ */
 function previewOf(chunks: readonly { documentId: string }[]): string {
   if (chunks.length === 0) return noRoom;
   const ids = new Set(chunks.map(({ documentId }) => documentId));

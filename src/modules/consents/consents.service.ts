@@ -114,7 +114,10 @@ export function createOAuthConsentsService(deps: {
       }
     },
 
-    /** Exchanges a consent code. Deletes the `state` even if another user began it. Throws `consent_invalid`. */
+    /**
+     * Exchanges a consent code for tokens of the provider. Deletes the stored `state` even if another user began the
+     * consent. Throws `consent_invalid`.
+     */
     async finish(
       actor: RequestActor,
       { provider, consentCode }: { provider: string; consentCode: string },

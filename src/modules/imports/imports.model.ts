@@ -52,7 +52,7 @@ export class ImportPlaceModel extends tableModel('import_places', {
   path: textColumn().nullable(),
   name: textColumn().nullable(),
   folder: textColumn().nullable(),
-  /** Remote path below which the import recreates the remote folders, in its target folder. */
+  /** Remote folder of an import: its subfolders are created below the target folder, under the same names. */
   base: textColumn(),
   nextPage: textColumn().nullable(),
   doneAt: timestampColumn().nullable(),

@@ -122,7 +122,10 @@ const SAFE_SHARE = 0.75;
 /** Maximum document tokens in a context prompt: each call pays for them, and text far from a chunk adds little. */
 const MAX_DOCUMENT_TOKENS = 32_000;
 const MIN_DOCUMENT_TOKENS = 200;
-/** Number of chunk contexts that the sweeper checks in about a second, as it hashes their documents' chunks. */
+/**
+ * Number of chunk contexts that one call of the sweep checks; the call hashes the chunks of their documents and takes
+ * about a second.
+ */
 const ROWS_PER_SWEEP = 1_000;
 
 export type ChunkContextsService = ReturnType<typeof createChunkContextsService>;

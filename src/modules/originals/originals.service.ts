@@ -83,7 +83,10 @@ export function createOriginalFilesService(deps: {
   /** Runs a blob's release; waits at most `RELEASE_TIMEOUT_MS`. Never throws: the sweeper retries the release. */
   async function attempt(blobKey: string, work: () => Promise<void>): Promise<void> {
     const done = work().catch((error: unknown) => {
-      logger.warn({ err: error, blobKey }, 'blob release failed');
+      logger.warn(
+        { err: error, blobKey },
+        'a blob that is no longer needed could not be deleted; the sweeper tries again',
+      );
     });
     const timer = new AbortController();
     await Promise.race([done, delay(RELEASE_TIMEOUT_MS, undefined, { signal: timer.signal }).catch(() => undefined)]);
