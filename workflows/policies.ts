@@ -88,8 +88,8 @@ export const singleAttemptPolicy: ActivityOptions = {
  */
 export const modelBatchPolicy: ActivityOptions = {
   ...retriedForADay,
-  // Time limit of a few batches of model calls, each of at most five minutes. Chunking takes at most a minute, but
-  // waits for other documents in the same process.
+  // Time limit of an activity that makes a few batches of model calls, each call of at most five minutes, or that
+  // chunks a document: chunking takes at most a minute but waits for other documents of the process.
   startToCloseTimeout: '30 minutes',
 };
 

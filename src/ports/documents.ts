@@ -36,7 +36,10 @@ export type OcrOptions = {
 
 /** Converts files to Markdown, in a sandboxed child process except for small text, Markdown and code files. */
 export type DocumentConverter = {
-  /** Changes whenever a file could give another body. Stored conversions are reused for the same version only. */
+  /**
+   * Version of the converter, which changes whenever a file could give another Markdown text. A stored conversion is
+   * reused only for the same version.
+   */
   readonly version: string;
   /** Detects the format of a file by its content; the file name only distinguishes text formats. */
   detect(input: { path: string; fileName: string; declaredMediaType?: string }): Promise<SourceFormat>;

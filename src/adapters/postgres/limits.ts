@@ -230,8 +230,8 @@ export function createPgRateLimiter(db: Knex): RateLimiter {
            where name = :name and subject = :subject), 0)::integer as wait_seconds`,
         { name, subject: hashOf(subject), count, seconds },
       );
-      // `waitSeconds` is at least 1, because the statement's snapshot may lack a delay that a concurrent request has
-      // just started.
+      // `waitSeconds` is at least 1: a concurrent request may have just begun a longer delay, which the snapshot of
+      // this statement does not show.
       return { isAllowed: row.taken > 0, waitSeconds: Math.max(1, row.waitSeconds) };
     },
 

@@ -3,7 +3,9 @@ const addressBegin = new RegExp(String.raw`${urlStartPattern}|:\\?\/\\?\/`, 'iy'
 /** Matches the rest of a URL, up to a space, an invalid character, or `](`, which ends a link text. */
 const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
 const closing = new Set('.,;:!?)]}\'"’”»…*_~`|\\');
-/** Maximum length of a URL including closing characters. Longer URLs are removed. */
+/**
+ * Maximum length of a URL in a reply, with the punctuation that may close it. A longer URL is removed from the reply.
+ */
 export const maxUrlLength = 2_048;
 /**
  * Maximum number of URLs that are joined by commas or brackets without a space; a longer run is not a list of URLs.

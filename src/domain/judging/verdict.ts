@@ -297,7 +297,10 @@ function echoFinder(task: JudgeCallInput): IsEcho {
   };
 }
 
-/** Decodes JSON and HTML escapes of a judged text, because a dictated verdict may be nested in JSON or HTML. */
+/**
+ * Decodes JSON and HTML escapes of a judged text, because a text that tries to dictate its verdict to the judge may
+ * hide it in them.
+ */
 function unescaped(text: string): string {
   return text
     .replace(/\\+u([0-9a-f]{4})|&#x([0-9a-f]{1,4});/gi, (_, json = '', html = '') => letter(json + html, 16))

@@ -27,7 +27,8 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
   const sessions = new LRUCache<string, Session>({
     max: maxCachedActors,
     perf: Date,
-    // Makes lru-cache read the clock at each access. By default it caches the time and starts a timer to refresh that.
+    // Makes lru-cache read the clock at each access, so that entries expire on time. By default it reads the clock by a
+    // timer.
     ttlResolution: 0,
   });
   onAccessChange((orgId) => {

@@ -113,7 +113,7 @@ export type GracefulServer = {
   close(timeoutMs: number, lingerMs?: number): Promise<void>;
 };
 
-/** Shuts a server down without losing requests. Call it before the server listens. */
+/** Prepares a server for a shutdown that loses no request. Call it before the server listens. */
 export function createGracefulServer(server: Server): GracefulServer {
   const answers = new Set<ServerResponse>();
   let isShuttingDown = false;

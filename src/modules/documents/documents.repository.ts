@@ -297,7 +297,10 @@ export function createDocumentsRepository(db: Knex) {
       );
     },
 
-    /** Ends the lease to publish a document. A document that changed after the published state stays outdated. */
+    /**
+     * Ends the lease to write a document's access keys and settings to the vector store. A document that changed after
+     * the written state stays marked as outdated.
+     */
     async settlePublication({ documentId, outdatedAt, leasedUntil }: VectorStorePublication): Promise<void> {
       await db.raw(
         `update documents set

@@ -154,8 +154,8 @@ export type JobView = Pick<
 type JobState = Omit<JobView, 'temporalUiUrl'>;
 
 /**
- * Stages of each job kind, which clients can address as parts of the job. Null for a kind whose parts are rounds of a
- * chat.
+ * Stages of each job kind. A client can read a stage as a part of the job, as the job `<job id>.<stage>`. Null for a
+ * kind whose parts are rounds of a chat.
  */
 const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,

@@ -109,7 +109,10 @@ export function createRetrievalRepository(db: Knex) {
       return (await queryRows(db, someId, changed)).map(({ id }) => id);
     },
 
-    /** @returns the group signatures by chunk id, only of chunks that are readable and in the active generation */
+    /**
+     * @returns the signature of the document group (its settings and model) of each chunk, only for chunks that the
+     * caller may read and that are in the active generation
+     */
     async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, string>> {
       if (chunkIds.length === 0) return new Map();
       const found = readableChunks(actor, chunkIds).select('c.id', db.raw(signatureOf('d')));

@@ -104,7 +104,10 @@ export function createStoreAuditService(deps: {
   }
 
   return {
-    /** Audits one page of a stage, with repairs if requested. Repaired differences are not found again. */
+    /**
+     * Audits one page of a stage, and repairs differences if requested. A page that is audited again finds no
+     * difference that it has repaired before.
+     */
     async auditPage({
       pass,
       after,
