@@ -46,17 +46,51 @@ async function retryUntilDone(own: FaultCase, jobId: string): Promise<void> {
   await until('it succeeds at last', retry);
 }
 
-const untilAllIsThere = async ({ member }: FaultCase) => expect(await shelf(member)).deep.equal(names);
-
-export const importBucket: Scenario = {
-  settings,
+/** A scenario of an import whose job is driven to an end by `drive`. */
+const scenario = (drive: (own: FaultCase, jobId: string) => Promise<void>, faults?: string): Scenario => ({
+  ...{ settings, ...(faults !== undefined && { faults }) },
   drive: async (own) => {
     const jobId = await begin(own);
-    await untilJob(own.member, jobId, 'succeeded');
-    await untilAllIsThere(own);
+    await drive(own, jobId);
     return { documentId: null, jobId };
   },
-};
+});
+const untilAllIsThere = async ({ member }: FaultCase) => expect(await shelf(member)).deep.equal(names);
+
+export const importBucket = scenario(async (own, jobId) => {
+  await untilJob(own.member, jobId, 'succeeded');
+  await untilAllIsThere(own);
+});
+
+export const parkImport = scenario(async (own, jobId) => {
+  await retryUntilDone(own, jobId);
+  await untilAllIsThere(own);
+}, 'listFiles:before:throw:model_not_configured:1');
+
+export const failImport = scenario(async (own, jobId) => {
+  await untilJob(own.member, jobId, 'failed');
+  await retryUntilDone(own, jobId);
+}, 'listFiles:before:throw:blob_missing');
+
+export const cancelImport = scenario(async (own, jobId) => {
+  await until('it imports', async () => (await jobOf(own, jobId)).stage === 'import');
+  await own.stack.container.orchestrator.cancel(jobId);
+  await untilJob(own.member, jobId, 'cancelled');
+}, 'fetchFile:after_effect:hang');
+
+export const terminateFile = scenario(async (own, jobId) => {
+  const { workflow } = own.stack.container.temporal.client;
+  for (const n of names.keys()) {
+    const file = workflow.getHandle(jobIdOfWorkflowPart(jobId, `file-${n + 1}`));
+    const isEnded = () =>
+      file.terminate('It hangs.').then(
+        () => true,
+        () => false,
+      );
+    await until('its run is ended', isEnded);
+  }
+  await untilJob(own.member, jobId, 'succeeded');
+}, 'fetchFile:before:hang');
 
 export const syncBucket: Scenario = {
   settings,
@@ -81,62 +115,7 @@ export const queueByTime: Scenario = {
     const sync = { enabled: true, interval_minutes: 60 };
     await own.member.patch(`/connectors/connections/${connectionId}`, { config: { sync } }, 200);
     await own.stack.container.temporal.client.schedule.getHandle(jobId).trigger();
-    const isThere = async () => (await own.member.raw(`/jobs/${jobId}`)).status === 200;
-    await until('it is queued', isThere);
-    await untilJob(own.member, jobId, 'succeeded');
-    return { documentId: null, jobId };
-  },
-};
-
-export const parkImport: Scenario = {
-  settings,
-  faults: 'listFiles:before:throw:model_not_configured:1',
-  drive: async (own) => {
-    const jobId = await begin(own);
-    await retryUntilDone(own, jobId);
-    await untilAllIsThere(own);
-    return { documentId: null, jobId };
-  },
-};
-
-export const failImport: Scenario = {
-  settings,
-  faults: 'listFiles:before:throw:blob_missing',
-  drive: async (own) => {
-    const jobId = await begin(own);
-    await untilJob(own.member, jobId, 'failed');
-    await retryUntilDone(own, jobId);
-    return { documentId: null, jobId };
-  },
-};
-
-export const cancelImport: Scenario = {
-  settings,
-  faults: 'fetchFile:after_effect:hang',
-  drive: async (own) => {
-    const jobId = await begin(own);
-    await until('it imports', async () => (await jobOf(own, jobId)).stage === 'import');
-    await own.stack.container.orchestrator.cancel(jobId);
-    await untilJob(own.member, jobId, 'cancelled');
-    return { documentId: null, jobId };
-  },
-};
-
-export const terminateFile: Scenario = {
-  settings,
-  faults: 'fetchFile:before:hang',
-  drive: async (own) => {
-    const jobId = await begin(own);
-    const { client } = own.stack.container.temporal;
-    for (const n of names.keys()) {
-      const file = client.workflow.getHandle(jobIdOfWorkflowPart(jobId, `file-${n + 1}`));
-      const end = () =>
-        file.terminate('It hangs.').then(
-          () => true,
-          () => false,
-        );
-      await until('its run is ended', end);
-    }
+    await until('it is queued', async () => (await own.member.raw(`/jobs/${jobId}`)).status === 200);
     await untilJob(own.member, jobId, 'succeeded');
     return { documentId: null, jobId };
   },

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { FakeFiles } from './fake-drive.ts';
 import { createFakeOAuth } from './fake-oauth.ts';
 import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
-import { createPositions, createRemoteTree, type RemoteEntry } from './remote-tree.ts';
+import { createRemoteFiles, type RemoteEntry } from './remote-tree.ts';
 
 /** Id of the fake's only SharePoint site. */
 export const fakeSiteId = 'contoso.example,11111111-aaaa-4bbb-8ccc-222222222222,33333333-dddd-4eee-8fff-444444444444';
@@ -24,15 +24,11 @@ export async function startFakeGraph(): Promise<FakeFiles> {
     callback: { session_state: 'session-1' },
     isRotating: true,
   });
-  const tree = createRemoteTree({
-    newId: () => `01${randomBytes(16).toString('hex').toUpperCase()}!1`,
-    ignoresCase: true,
-  });
-  const downloads: string[] = [];
+  const newId = () => `01${randomBytes(16).toString('hex').toUpperCase()}!1`;
+  const files = createRemoteFiles(1_000, { newId, ignoresCase: true });
+  const { tree } = files;
+  /** Entries by the keys of their download URLs. */
   const keys = new Map<string, RemoteEntry>();
-  let listener: ((entry: RemoteEntry, before: number) => void) | null = null;
-  let maxPage = 1_000;
-  const positions = createPositions();
 
   const error = (status: number, code: string, message: string): ProviderReply => ({
     status,
@@ -42,12 +38,9 @@ export async function startFakeGraph(): Promise<FakeFiles> {
 
   const storage = await startProviderServer(({ url, headers }) => {
     // Real download hosts refuse an access token, which must not be sent to them.
-    if (headers.authorization !== undefined) return { status: 401, text: 'unauthorized' };
     const entry = keys.get(url.searchParams.get('tempauth') ?? '');
-    if (entry === undefined) return { status: 401, text: 'unauthorized' };
-    listener?.(entry, downloads.length);
-    downloads.push(entry.id);
-    return { status: 200, bytes: entry.content, headers: { 'content-type': entry.mimeType } };
+    const isAllowed = entry !== undefined && headers.authorization === undefined;
+    return isAllowed ? files.download(entry, entry.mimeType) : { status: 401, text: 'unauthorized' };
   });
 
   function graph(call: ProviderCall): ProviderReply {
@@ -81,23 +74,20 @@ export async function startFakeGraph(): Promise<FakeFiles> {
       return entry.isFolder ? error(400, 'invalidRequest', 'A folder has no content') : redirected(entry);
     }
     const link = entry.isFolder ? {} : { '@microsoft.graph.downloadUrl': downloadUrl(entry) };
-    const path = { path: `/drives/${drive.id}/root:${pathAbove(entry)}` };
-    return answered(call, { ...itemOf(drive, entry, path), ...link });
+    const above = entry.parentId === null ? undefined : tree.get(entry.parentId);
+    return answered(call, { ...itemOf(drive, entry, pathTo(drive, above ?? tree.root)), ...link });
   }
+
+  const pathTo = (drive: Drive, folder: RemoteEntry) => ({
+    path: `/drives/${drive.id}/root:${tree.pathOf(folder) && `/${tree.pathOf(folder)}`}`,
+  });
 
   function itemOf(drive: Drive, entry: RemoteEntry, reference: object = {}): Record<string, unknown> {
     const { id, name, parentId, isFolder, content, changedAt, contentAt, modified } = entry;
-    const parent = {
-      driveId: drive.id,
-      driveType: 'business',
-      ...(parentId !== null && { id: parentId, ...reference }),
-    };
+    const parent = { driveId: drive.id, driveType: 'business' };
+    const parentReference = { ...parent, ...(parentId !== null && { id: parentId, ...reference }) };
     return {
-      id,
-      name,
-      parentReference: parent,
-      eTag: `"{${id}},${changedAt}"`,
-      lastModifiedDateTime: modified.toISOString(),
+      ...{ id, name, parentReference, eTag: `"{${id}},${changedAt}"`, lastModifiedDateTime: modified.toISOString() },
       ...(parentId === null && { root: {} }),
       ...(isFolder
         ? { folder: { childCount: tree.children(id).length }, size: 0 }
@@ -105,20 +95,13 @@ export async function startFakeGraph(): Promise<FakeFiles> {
     };
   }
 
-  function pathAbove(entry: RemoteEntry): string {
-    const above = entry.parentId === null ? undefined : tree.get(entry.parentId);
-    const path = above === undefined ? '' : tree.pathOf(above);
-    return path === '' ? '' : `/${path}`;
-  }
-
   function children(call: ProviderCall, drive: Drive, folder: RemoteEntry): ProviderReply {
     const { searchParams: query } = call.url;
     const from = Number(query.get('$skiptoken') ?? 0);
-    const size = Math.min(Number(query.get('$top') ?? 200), maxPage);
+    const size = Math.min(Number(query.get('$top') ?? 200), files.maxPage());
     if (!Number.isInteger(from) || !(size >= 1)) return error(400, 'invalidRequest', 'Invalid request');
     const all = tree.children(folder.id);
-    const path = { path: `/drives/${drive.id}/root:${tree.pathOf(folder) && `/${tree.pathOf(folder)}`}` };
-    const value = all.slice(from, from + size).map((entry) => itemOf(drive, entry, path));
+    const value = all.slice(from, from + size).map((entry) => itemOf(drive, entry, pathTo(drive, folder)));
     const next = from + size < all.length ? { '@odata.nextLink': linkTo(call, '$skiptoken', String(from + size)) } : {};
     return answered(call, { value, ...next });
   }
@@ -126,22 +109,20 @@ export async function startFakeGraph(): Promise<FakeFiles> {
   /** Lists each changed item with its present state, after its parent folders, and without paths, as Graph does. */
   function delta(call: ProviderCall, drive: Drive): ProviderReply {
     const given = call.url.searchParams.get('token') ?? call.url.searchParams.get('$skiptoken') ?? '';
-    const now = () => linkTo(call, 'token', positions.write(tree.now()));
+    const now = () => linkTo(call, 'token', files.cursorAt(tree.now()));
     if (given === 'latest') return answered(call, { value: [], '@odata.deltaLink': now() });
-    const since = positions.read(given);
+    const since = files.positionOf(given);
     if (since === null) return error(410, 'resyncRequired', 'Resync required. Replace any local items.');
-    const last = new Map(tree.eventsSince(since).map((event) => [event.id, event.at]));
-    const told = [...last].sort(([, a], [, b]) => a - b).slice(0, maxPage);
-    const entries = new Set(told.flatMap(([id]) => withAbove(id)));
+    const { ids, isMore, end } = files.changedSince(since);
+    const entries = new Set(ids.flatMap(withAbove));
     const value = [...entries].map((entry) =>
       tree.get(entry.id) === undefined
         ? { id: entry.id, deleted: { state: 'deleted' }, parentReference: { driveId: drive.id, id: entry.parentId } }
         : itemOf(drive, entry),
     );
-    const link =
-      told.length < last.size
-        ? { '@odata.nextLink': linkTo(call, '$skiptoken', positions.write(told.at(-1)?.[1] ?? 0)) }
-        : { '@odata.deltaLink': now() };
+    const link = isMore
+      ? { '@odata.nextLink': linkTo(call, '$skiptoken', files.cursorAt(end)) }
+      : { '@odata.deltaLink': now() };
     return answered(call, { value, ...link });
   }
 
@@ -170,28 +151,14 @@ export async function startFakeGraph(): Promise<FakeFiles> {
     headers: { location: downloadUrl(entry) },
   });
 
-  const server = await startProviderServer((call) => {
-    const reply = oauth.answer(call);
-    if (reply !== null) return reply;
-    return call.url.pathname.startsWith('/v1.0/') ? graph(call) : { status: 404 };
-  });
-
+  const server = await startProviderServer(
+    (call) => oauth.answer(call) ?? (call.url.pathname.startsWith('/v1.0/') ? graph(call) : { status: 404 }),
+  );
   return {
-    ...server,
-    ...oauth.grants,
-    place: `${server.place},${storage.place}`,
+    ...{ ...server, ...oauth.grants, ...files.controls, place: `${server.place},${storage.place}` },
     close: async () => {
       await Promise.all([server.close(), storage.close()]);
     },
-    tree,
-    downloads,
-    onDownload: (called) => {
-      listener = called;
-    },
-    pageSize: (entries) => {
-      maxPage = entries;
-    },
-    forgetChanges: positions.forget,
     token: (account) => oauth.grants.accessToken(['Files.Read.All', 'Sites.Read.All'], account),
   };
 }

@@ -1,14 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { ProviderCall, ProviderReply } from './provider-server.ts';
 
-type Code = {
-  account: string;
-  challenge: string;
-  redirectUri: string;
-  scopes: string[];
-  isOffline: boolean;
-  isUsed: boolean;
-};
+type Code = Record<'account' | 'challenge' | 'redirectUri', string> &
+  Record<'isOffline' | 'isUsed', boolean> & { scopes: string[] };
 type Grant = { account: string; scopes: string[]; isRevoked: boolean };
 
 /** How the user answers the consent page. Each consent without `account` is of a new account. */
@@ -83,25 +77,21 @@ export function createFakeOAuth(habits: OAuthHabits) {
     if (!isSound) return { status: 400, text: 'Error 400: invalid_request' };
     const back = new URL(of('redirect_uri'));
     back.searchParams.set('state', of('state'));
-    if (choice.isDenied) {
-      back.searchParams.set('error', 'access_denied');
-    } else {
-      const asked = of('scope').split(' ').filter(Boolean);
-      const scopes = choice.scopes?.filter((scope) => asked.includes(scope)) ?? asked;
-      const code = newSecret('code');
-      codes.set(code, {
-        account: choice.account ?? code,
-        challenge: of('code_challenge'),
-        redirectUri: of('redirect_uri'),
-        scopes: granted(scopes),
-        isOffline: habits.isOffline(url.searchParams),
-        isUsed: false,
-      });
-      back.searchParams.set('code', code);
-      back.searchParams.set('scope', scopes.join(' '));
-      for (const [name, value] of Object.entries(habits.callback ?? {})) back.searchParams.set(name, value);
-    }
+    const answer = choice.isDenied ? { error: 'access_denied' } : allow(url.searchParams);
+    for (const [name, value] of Object.entries(answer)) back.searchParams.set(name, value);
     return { status: 302, headers: { location: back.href } };
+  }
+
+  /** @returns the parameters of the callback */
+  function allow(parameters: URLSearchParams): Record<string, string> {
+    const of = (name: string) => parameters.get(name) ?? '';
+    const asked = of('scope').split(' ').filter(Boolean);
+    const scopes = choice.scopes?.filter((scope) => asked.includes(scope)) ?? asked;
+    const code = newSecret('code');
+    const facts = { challenge: of('code_challenge'), redirectUri: of('redirect_uri'), scopes: granted(scopes) };
+    const isOffline = habits.isOffline(parameters);
+    codes.set(code, { account: choice.account ?? code, ...facts, isOffline, isUsed: false });
+    return { code, scope: scopes.join(' '), ...habits.callback };
   }
 
   const refuse = (error: string, status = 400): ProviderReply => ({
@@ -116,17 +106,12 @@ export function createFakeOAuth(habits: OAuthHabits) {
   }
 
   function issue(grant: Grant, refreshToken?: string): ProviderReply {
-    return {
-      status: 200,
-      json: {
-        access_token: newAccessToken(grant),
-        expires_in: lifetime,
-        scope: grant.scopes.join(' '),
-        token_type: 'Bearer',
-        ...habits.token?.(grant.account),
-        ...(refreshToken !== undefined && { refresh_token: refreshToken }),
-      },
+    const json = {
+      ...{ access_token: newAccessToken(grant), expires_in: lifetime, scope: grant.scopes.join(' ') },
+      ...{ token_type: 'Bearer', ...habits.token?.(grant.account) },
+      ...(refreshToken !== undefined && { refresh_token: refreshToken }),
     };
+    return { status: 200, json };
   }
 
   function newRefreshToken(grant: Grant): string {

@@ -42,6 +42,19 @@ export type OutboundClient = {
   codes: Codes;
 };
 
+const MALFORMED = ['a page of HTML', 'wrong types', 'a broken body', 'deep nesting', 'many entries'] as const;
+const SLOW = [
+  ...(['headers that come byte by byte', 'a body that comes byte by byte', 'no answer'] as const),
+  'a refusal that comes byte by byte',
+] as const;
+const ENDLESS = [
+  ...(['an endless body', 'an endless body without a line end'] as const),
+  ...(['a body that is announced as huge', 'a body in chunks of a byte'] as const),
+] as const;
+/** The same code for several kinds. */
+const each = (code: Code, ...kinds: HostileKind[]) =>
+  Object.fromEntries(kinds.map((kind) => [kind, code])) as { [kind in HostileKind]?: Code };
+
 const limitBytes = 1_000_000;
 const signal = new AbortController().signal;
 
@@ -55,77 +68,55 @@ const json = (head: string, manyBytes = 950_000): Answer => ({
   manyBytes,
 });
 const xml: Answer = {
-  mediaType: 'application/xml',
-  head: '<?xml version="1.0"?><ListBucketResult><Name>b</Name>',
-  unit: '<Contents><Key>a</Key><Size>1</Size></Contents>',
-  tail: '</ListBucketResult>',
-  wrong: '<a/>',
-  level: '<a>',
-  manyBytes: 500_000,
+  ...{ mediaType: 'application/xml', head: '<?xml version="1.0"?><ListBucketResult><Name>b</Name>' },
+  ...{ unit: '<Contents><Key>a</Key><Size>1</Size></Contents>', tail: '</ListBucketResult>', wrong: '<a/>' },
+  ...{ level: '<a>', manyBytes: 500_000 },
 };
 const bytes: Answer = {
-  mediaType: 'application/octet-stream',
-  head: 'head',
-  unit: 'text ',
-  tail: '',
-  wrong: 'x',
-  level: '[',
-  manyBytes: 500_000,
+  ...{ mediaType: 'application/octet-stream', head: 'head', unit: 'text ', tail: '', wrong: 'x', level: '[' },
+  ...{ manyBytes: 500_000 },
 };
 const stream: Answer = {
-  mediaType: 'text/event-stream',
-  head: ': hello\n\n',
-  unit: 'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n',
-  tail: 'data: [DONE]\n\n',
-  wrong: 'data: [7,"x",null]\n\ndata: 7\n\n',
-  level: 'data: [\n',
-  manyBytes: 500_000,
+  ...{ mediaType: 'text/event-stream', head: ': hello\n\n' },
+  ...{ unit: 'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n', tail: 'data: [DONE]\n\n' },
+  ...{ wrong: 'data: [7,"x",null]\n\ndata: 7\n\n', level: 'data: [\n', manyBytes: 500_000 },
 };
 
 const file: RemoteFile = {
-  fileId: 'f1',
-  name: 'a.txt',
-  path: 'a.txt',
-  mimeType: 'text/plain',
-  sizeBytes: null,
-  isFolder: false,
+  ...{ fileId: 'f1', name: 'a.txt', path: 'a.txt', mimeType: 'text/plain', sizeBytes: null, isFolder: false },
   revision: '1',
 };
 const oauth: ConnectorAccess = { kind: 'oauth', accessToken: 'token', siteId: 'site' };
 const credentials: ToolCredentials = { use: (_actor, _tool, use) => use('token') };
 
 export const outboundClientNames = [
-  'Drive: list',
-  'Drive: check',
-  'Drive: changes',
-  'Drive: download',
-  'OneDrive: list',
-  'OneDrive: check',
-  'OneDrive: changes',
-  'OneDrive: download',
-  'SharePoint: list',
-  'Dropbox: list',
-  'Dropbox: changes',
-  'Dropbox: download',
-  'S3: list',
-  'S3: check',
-  'S3: download',
-  'web fetch',
-  'http.request',
-  'web search',
-  'calendar events',
-  'OpenID discovery',
-  'OpenID token',
-  'OpenID keys',
-  'OpenID userinfo',
-  'OAuth token',
-  'OAuth revocation',
-  'chat stream',
-  'chat answer',
-  'embeddings',
-  'reranker',
-  'model list',
-  'Gotenberg',
+  ...([
+    'Drive: list',
+    'Drive: check',
+    'Drive: changes',
+    'Drive: download',
+    'OneDrive: list',
+    'OneDrive: check',
+  ] as const),
+  ...(['OneDrive: changes', 'OneDrive: download', 'SharePoint: list', 'Dropbox: list', 'Dropbox: changes'] as const),
+  ...([
+    'Dropbox: download',
+    'S3: list',
+    'S3: check',
+    'S3: download',
+    'web fetch',
+    'http.request',
+    'web search',
+  ] as const),
+  ...([
+    'calendar events',
+    'OpenID discovery',
+    'OpenID token',
+    'OpenID keys',
+    'OpenID userinfo',
+    'OAuth token',
+  ] as const),
+  ...(['OAuth revocation', 'chat stream', 'chat answer', 'embeddings', 'reranker', 'model list', 'Gotenberg'] as const),
 ] as const;
 
 export type OutboundClients = {
@@ -195,231 +186,99 @@ export async function openOutboundClients({
 
   const provided = { otherwise: 'provider_unavailable' };
   // A file may hold anything.
-  const anything = {
-    'a page of HTML': null,
-    'wrong types': null,
-    'a broken body': null,
-    'deep nesting': null,
-    'many entries': null,
-  };
-  const tooLarge = {
-    'an endless body': 'payload_too_large',
-    'an endless body without a line end': 'payload_too_large',
-    'a body that is announced as huge': 'payload_too_large',
-    'a body in chunks of a byte': 'payload_too_large',
-  };
+  const anything = each(null, ...MALFORMED);
+  const tooLarge = each('payload_too_large', ...ENDLESS);
   const downloaded: Codes = { ...provided, ...tooLarge, ...anything, 'a gzip bomb': null };
   const read: Codes = {
     ...{ otherwise: 'url_unreachable', ...tooLarge, ...anything, 'a gzip bomb': 'payload_too_large' },
     // Whichever limit it reaches first: that of bytes or that of pieces.
     'a body in chunks of a byte': ['payload_too_large', 'url_unreachable'],
   };
-  const discovered: Codes = {
-    ...provided,
-    'a gzip bomb': 'provider_response_invalid',
-    'a page of HTML': 'provider_response_invalid',
-    'wrong types': 'provider_response_invalid',
-    'a broken body': 'provider_response_invalid',
-    'deep nesting': 'provider_response_invalid',
-    'many entries': 'provider_response_invalid',
-  };
+  const discovered: Codes = { ...provided, ...each('provider_response_invalid', 'a gzip bomb', ...MALFORMED) };
   const verified: Codes = {
-    ...discovered,
-    'wrong types': 'identity_not_verified',
+    ...{ ...discovered, 'wrong types': 'identity_not_verified' },
     'many entries': ['provider_response_invalid', 'identity_not_verified'],
   };
   const away = 'model_unavailable';
   const generated: Codes = {
     otherwise: 'model_response_invalid',
-    'headers that come byte by byte': away,
-    'headers without end': away,
-    'a body that comes byte by byte': away,
+    ...each(away, ...SLOW, 'headers without end', 'a body shorter than announced', 'a failure without end'),
+    ...each(away, 'a connection that is reset', 'a connection that is reset before the answer'),
     'a refusal that comes byte by byte': [away, 'model_not_configured'],
-    'no answer': away,
-    'a body shorter than announced': away,
-    'a failure without end': away,
-    'a connection that is reset': away,
-    'a connection that is reset before the answer': away,
-    'a refusal without end': 'model_rejected',
-    'a redirect in a circle': 'model_rejected',
+    ...each('model_rejected', 'a refusal without end', 'a redirect in a circle'),
+  };
+  const printed: Codes = {
+    otherwise: 'service_unavailable',
+    ...each('too_large', ...ENDLESS, 'a gzip bomb'),
+    ...each('conversion_timeout', ...SLOW),
+    ...each('converter_refused', 'a page of HTML', 'wrong types', 'deep nesting', 'a redirect in a circle'),
+    ...each(null, 'a broken body', 'many entries'),
+    'a refusal without end': 'corrupt_document',
+  };
+  const files: Codes = { ...downloaded, 'a refusal without end': 'provider_rejected' };
+  const circled = { 'a redirect in a circle': 'provider_rejected' };
+  const taken = { ...provided, 'wrong types': null, 'many entries': null };
+  const of = (answer: Answer, call: OutboundClient['call'], codes: Codes, sound?: Sound): OutboundClient => ({
+    ...{ answer, call, codes },
+    ...(sound && { sound }),
+  });
+  const item = (hostile: string, otherwise: string): Sound => ({ hostile, answers: {}, otherwise });
+  const driveFile = item('alt=', '{"id":"f1","name":"a.txt","mimeType":"text/plain"}');
+  const graphFile = item('/content', '{"id":"f1","name":"a.txt","file":{}}');
+  const since = (connector: typeof drive, at: string) => () => connector.changes?.since(oauth, at) ?? Promise.reject();
+  const list =
+    (connector: typeof drive, access = oauth) =>
+    () =>
+      connector.list(access, { path: '' }, null);
+  const small = json('{"more":[', 250_000);
+  const { identify } = signIn;
+  const fetchPage = async () => readAll((await web.fetch(`${baseUrl}/page`, { limitBytes })).content);
+  const requestPage = () => createHttpRequestTool({ web, allow: [place] })({ url: `${baseUrl}/page` }, toolContext);
+  const searchWeb = () => createWebSearchTool({ call, baseUrl, credentials })({ query: 'x' }, toolContext);
+  const listEvents = () => createListEventsTool({ call, baseUrl, credentials })({}, toolContext);
+  const streamChat = () => chat.stream({ ...request, timeoutMs: null }, () => undefined);
+  const rerank = () => reranker.rerank({ model: 'm', query: 'q', documents: ['a', 'b'], signal });
+  const print = () => {
+    const pdfPath = join(folder, 'printed.pdf');
+    rmSync(pdfPath, { force: true });
+    return createGotenbergRenderer({ url: baseUrl, limits: { wallMs: timeMs, pdfBytes: limitBytes } }).render({
+      ...{ path: join(folder, 'original'), format: 'docx', pdfPath, signal },
+    });
   };
   const clients: OutboundClients['clients'] = {
-    'Drive: list': {
-      answer: json('{"files":['),
-      call: () => drive.list(oauth, { fileId: 'folder', path: '' }, null),
-      codes: provided,
-    },
-    'Drive: check': { answer: json('{"user":{"more":['), call: () => drive.check(oauth), codes: provided },
-    'Drive: changes': {
-      answer: json('{"changes":['),
-      call: () => drive.changes?.since(oauth, cursor(baseUrl)) ?? Promise.reject(),
-      codes: provided,
-    },
-    'Drive: download': {
-      answer: bytes,
-      sound: { hostile: 'alt=', answers: {}, otherwise: '{"id":"f1","name":"a.txt","mimeType":"text/plain"}' },
-      call: download(drive, oauth),
-      codes: { ...downloaded, 'a refusal without end': 'provider_rejected' },
-    },
-    'OneDrive: list': {
-      answer: json('{"value":['),
-      call: () => graph.list(oauth, { path: '' }, null),
-      codes: provided,
-    },
-    'OneDrive: check': { answer: json('{"owner":['), call: () => graph.check(oauth), codes: provided },
-    'OneDrive: changes': {
-      answer: json('{"value":['),
-      call: () => graph.changes?.since(oauth, cursor(baseUrl)) ?? Promise.reject(),
-      codes: provided,
-    },
-    'OneDrive: download': {
-      answer: bytes,
-      sound: { hostile: '/content', answers: {}, otherwise: '{"id":"f1","name":"a.txt","file":{}}' },
-      call: download(graph, oauth),
-      codes: { ...downloaded, 'a refusal without end': 'provider_rejected' },
-    },
-    'SharePoint: list': {
-      answer: json('{"value":['),
-      call: () => sharepoint.list(oauth, { path: '' }, null),
-      codes: provided,
-    },
-    'Dropbox: list': {
-      answer: json('{"entries":['),
-      call: () => dropbox.list(oauth, { path: '' }, null),
-      codes: provided,
-    },
-    'Dropbox: changes': {
-      answer: json('{"entries":['),
-      call: () => dropbox.changes?.since(oauth, 'cursor') ?? Promise.reject(),
-      codes: provided,
-    },
-    'Dropbox: download': {
-      answer: bytes,
-      call: download(dropbox, oauth),
-      codes: { ...downloaded, 'a refusal without end': 'provider_rejected' },
-    },
-    'S3: list': {
-      answer: xml,
-      call: () => s3.list(keys, { path: '' }, null),
-      codes: { ...provided, 'a redirect in a circle': 'provider_rejected' },
-    },
-    'S3: check': {
-      answer: xml,
-      call: () => s3.check(keys),
-      codes: { ...provided, 'a redirect in a circle': 'provider_rejected' },
-    },
-    'S3: download': {
-      answer: bytes,
-      call: download(s3, keys),
-      codes: { ...downloaded, 'a redirect in a circle': 'provider_rejected' },
-    },
-    'web fetch': {
-      answer: { ...bytes, mediaType: 'text/plain' },
-      call: async () => readAll((await web.fetch(`${baseUrl}/page`, { limitBytes })).content),
-      codes: read,
-    },
-    'http.request': {
-      answer: json('{"items":['),
-      call: () => createHttpRequestTool({ web, allow: [place] })({ url: `${baseUrl}/page` }, toolContext),
-      codes: read,
-    },
-    'web search': {
-      answer: json('{"web":{"results":['),
-      call: () => createWebSearchTool({ call, baseUrl, credentials })({ query: 'x' }, toolContext),
-      codes: { ...provided, 'wrong types': null, 'many entries': null },
-    },
-    'calendar events': {
-      answer: json('{"items":['),
-      call: () => createListEventsTool({ call, baseUrl, credentials })({}, toolContext),
-      codes: { ...provided, 'wrong types': null, 'many entries': null },
-    },
-    'OpenID discovery': {
-      answer: json('{"more":[', 250_000),
-      call: () => signIn.begin(),
-      codes: discovered,
-    },
-    'OpenID token': {
-      answer: json('{"more":[', 250_000),
-      sound: signIn.sound('/token'),
-      call: () => signIn.identify(),
-      codes: verified,
-    },
-    'OpenID keys': {
-      answer: json('{"keys":[', 250_000),
-      sound: signIn.sound('/jwks'),
-      call: () => signIn.identify(),
-      codes: verified,
-    },
-    'OpenID userinfo': {
-      answer: json('{"more":[', 250_000),
-      sound: signIn.sound('/userinfo'),
-      call: () => signIn.identify(),
-      codes: verified,
-    },
-    'OAuth token': {
-      answer: json('{"more":['),
-      call: () => tokens.refresh(provider, 'refresh-token'),
-      codes: provided,
-    },
-    'OAuth revocation': {
-      answer: json('{"more":['),
-      call: () => tokens.revoke(provider, 'refresh-token'),
-      codes: { ...provided, ...anything, 'a gzip bomb': null },
-    },
-    'chat stream': {
-      answer: stream,
-      call: () => chat.stream({ ...request, timeoutMs: null }, () => undefined),
-      codes: generated,
-    },
-    'chat answer': {
-      answer: json('{"choices":['),
-      call: () => chat.complete(request),
-      codes: generated,
-    },
-    embeddings: {
-      answer: json('{"data":['),
-      call: () => embedder.embed(['one', 'two']),
-      codes: generated,
-    },
-    reranker: {
-      answer: json('{"results":['),
-      call: () => reranker.rerank({ model: 'm', query: 'q', documents: ['a', 'b'], signal }),
-      codes: generated,
-    },
-    'model list': {
-      answer: json('{"data":['),
-      call: () => catalog.list(),
-      codes: { ...generated, 'many entries': null },
-    },
-    Gotenberg: {
-      answer: { ...bytes, mediaType: 'application/pdf', head: '%PDF-1.4\n' },
-      call: () => {
-        const pdfPath = join(folder, 'printed.pdf');
-        rmSync(pdfPath, { force: true });
-        return createGotenbergRenderer({ url: baseUrl, limits: { wallMs: timeMs, pdfBytes: limitBytes } }).render({
-          ...{ path: join(folder, 'original'), format: 'docx', pdfPath, signal },
-        });
-      },
-      codes: {
-        otherwise: 'service_unavailable',
-        'an endless body': 'too_large',
-        'an endless body without a line end': 'too_large',
-        'a body that is announced as huge': 'too_large',
-        'a body in chunks of a byte': 'too_large',
-        'a gzip bomb': 'too_large',
-        'headers that come byte by byte': 'conversion_timeout',
-        'a body that comes byte by byte': 'conversion_timeout',
-        'a refusal that comes byte by byte': 'conversion_timeout',
-        'no answer': 'conversion_timeout',
-        'a page of HTML': 'converter_refused',
-        'wrong types': 'converter_refused',
-        'deep nesting': 'converter_refused',
-        'a redirect in a circle': 'converter_refused',
-        'a broken body': null,
-        'many entries': null,
-        'a refusal without end': 'corrupt_document',
-      },
-    },
+    'Drive: list': of(json('{"files":['), () => drive.list(oauth, { fileId: 'folder', path: '' }, null), provided),
+    'Drive: check': of(json('{"user":{"more":['), () => drive.check(oauth), provided),
+    'Drive: changes': of(json('{"changes":['), since(drive, cursor(baseUrl)), provided),
+    'Drive: download': of(bytes, download(drive, oauth), files, driveFile),
+    'OneDrive: list': of(json('{"value":['), list(graph), provided),
+    'OneDrive: check': of(json('{"owner":['), () => graph.check(oauth), provided),
+    'OneDrive: changes': of(json('{"value":['), since(graph, cursor(baseUrl)), provided),
+    'OneDrive: download': of(bytes, download(graph, oauth), files, graphFile),
+    'SharePoint: list': of(json('{"value":['), list(sharepoint), provided),
+    'Dropbox: list': of(json('{"entries":['), list(dropbox), provided),
+    'Dropbox: changes': of(json('{"entries":['), since(dropbox, 'cursor'), provided),
+    'Dropbox: download': of(bytes, download(dropbox, oauth), files),
+    'S3: list': of(xml, list(s3, keys), { ...provided, ...circled }),
+    'S3: check': of(xml, () => s3.check(keys), { ...provided, ...circled }),
+    'S3: download': of(bytes, download(s3, keys), { ...downloaded, ...circled }),
+    'web fetch': of({ ...bytes, mediaType: 'text/plain' }, fetchPage, read),
+    'http.request': of(json('{"items":['), requestPage, read),
+    'web search': of(json('{"web":{"results":['), searchWeb, taken),
+    'calendar events': of(json('{"items":['), listEvents, taken),
+    'OpenID discovery': of(small, signIn.begin, discovered),
+    'OpenID token': of(small, identify, verified, signIn.sound('/token')),
+    'OpenID keys': of(json('{"keys":[', 250_000), identify, verified, signIn.sound('/jwks')),
+    'OpenID userinfo': of(small, identify, verified, signIn.sound('/userinfo')),
+    'OAuth token': of(json('{"more":['), () => tokens.refresh(provider, 'refresh-token'), provided),
+    'OAuth revocation': of(json('{"more":['), () => tokens.revoke(provider, 'refresh-token'), {
+      ...{ ...provided, ...anything, 'a gzip bomb': null },
+    }),
+    'chat stream': of(stream, streamChat, generated),
+    'chat answer': of(json('{"choices":['), () => chat.complete(request), generated),
+    embeddings: of(json('{"data":['), () => embedder.embed(['one', 'two']), generated),
+    reranker: of(json('{"results":['), rerank, generated),
+    'model list': of(json('{"data":['), () => catalog.list(), { ...generated, 'many entries': null }),
+    Gotenberg: of({ ...bytes, mediaType: 'application/pdf', head: '%PDF-1.4\n' }, print, printed),
   };
   return {
     clients,

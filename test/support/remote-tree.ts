@@ -3,12 +3,12 @@ import { createHash, randomBytes } from 'node:crypto';
 /** A file or folder at a fake provider. */
 export type RemoteEntry = {
   readonly id: string;
-  name: string;
-  /** Null for the root. */
-  parentId: string | null;
   readonly isFolder: boolean;
   /** Type of the provider's own formats; `application/octet-stream` for other files. */
   readonly mimeType: string;
+  name: string;
+  /** Null for the root. */
+  parentId: string | null;
   content: Buffer;
   /** Logical time of the last change of any kind. */
   changedAt: number;
@@ -18,59 +18,39 @@ export type RemoteEntry = {
   isDeleted: boolean;
 };
 
-/** A change of an entry. `leftPath` is its old path if it was moved, renamed or deleted. */
-export type RemoteEvent = { at: number; id: string; leftPath: string | null };
-
-/** The files of a fake provider. Paths are names joined by slashes; the root is ''. */
-export type RemoteTree = {
-  readonly root: RemoteEntry;
-  /** Creates missing parent folders too. */
-  add(path: string, content?: string | Buffer, mimeType?: string): RemoteEntry;
-  addFolder(path: string): RemoteEntry;
-  edit(path: string, content: string | Buffer): RemoteEntry;
-  rename(path: string, name: string): RemoteEntry;
-  /** Moves the entry into the folder at the path `folder`. */
-  move(path: string, folder: string): RemoteEntry;
-  /** Moves the entry to the trash, with everything below it. */
-  remove(path: string): RemoteEntry;
-  restore(entry: RemoteEntry): void;
-  at(path: string): RemoteEntry | undefined;
-  /** Returns undefined for entries that are deleted or below a deleted folder. */
-  get(id: string): RemoteEntry | undefined;
-  /** Also returns deleted entries. */
-  ever(id: string): RemoteEntry | undefined;
-  children(id: string): RemoteEntry[];
-  pathOf(entry: RemoteEntry): string;
-  /** Returns the entry and everything below it. */
-  below(entry: RemoteEntry): RemoteEntry[];
-  eventsSince(at: number): RemoteEvent[];
-  now(): number;
-};
-
 export const plainType = 'application/octet-stream';
 
-export function createRemoteTree(habits: { newId?: () => string; ignoresCase?: boolean } = {}): RemoteTree {
-  const { newId = () => randomBytes(12).toString('hex'), ignoresCase = false } = habits;
+/** The files of a fake provider. Paths are names joined by slashes; the root is ''. */
+function createRemoteTree({ newId = () => randomBytes(12).toString('hex'), ignoresCase = false } = {}) {
   const entries = new Map<string, RemoteEntry>();
   const childIds = new Map<string, Set<string>>();
-  const events: RemoteEvent[] = [];
+  /** Changes of entries. `leftPath` is the old path of an entry that was moved, renamed or deleted. */
+  const events: { at: number; id: string; leftPath: string | null }[] = [];
   let clock = 1;
   let lastMs = 0;
-
   const keyOf = (name: string) => (ignoresCase ? name.toLowerCase() : name);
-
-  function make(parentId: string | null, name: string, isFolder: boolean, mimeType: string): RemoteEntry {
-    const made = { id: newId(), name, parentId, isFolder, mimeType, content: Buffer.alloc(0), changedAt: clock };
-    const entry = { ...made, contentAt: clock, modified: new Date(), isDeleted: false };
-    entries.set(entry.id, entry);
-    if (parentId !== null) siblings(parentId).add(entry.id);
-    return entry;
-  }
 
   function siblings(parentId: string): Set<string> {
     const ids = childIds.get(parentId) ?? new Set();
     childIds.set(parentId, ids);
     return ids;
+  }
+
+  function make(parentId: string | null, name: string, isFolder: boolean, mimeType = plainType): RemoteEntry {
+    const times = { changedAt: clock, contentAt: clock, modified: new Date() };
+    const entry = {
+      id: newId(),
+      name,
+      parentId,
+      isFolder,
+      mimeType,
+      ...times,
+      content: Buffer.alloc(0),
+      isDeleted: false,
+    };
+    entries.set(entry.id, entry);
+    if (parentId !== null) siblings(parentId).add(entry.id);
+    return entry;
   }
 
   /** Records a change. */
@@ -81,17 +61,19 @@ export function createRemoteTree(habits: { newId?: () => string; ignoresCase?: b
     return entry;
   }
 
-  const root = make(null, 'root', true, plainType);
-
-  const get = (id: string): RemoteEntry | undefined => {
+  /** Undefined for entries that are deleted or below a deleted folder. */
+  function get(id: string): RemoteEntry | undefined {
     const entry = entries.get(id);
     if (entry === undefined || entry.isDeleted) return undefined;
     return entry.parentId === null || get(entry.parentId) !== undefined ? entry : undefined;
-  };
+  }
+
+  const root = make(null, 'root', true);
   const children = (id: string) =>
     [...(childIds.get(id) ?? [])].flatMap((each) => entries.get(each) ?? []).filter(({ isDeleted }) => !isDeleted);
   const childOf = (entry: RemoteEntry, name: string) =>
     children(entry.id).find((child) => keyOf(child.name) === keyOf(name));
+  const below = (entry: RemoteEntry): RemoteEntry[] => [entry, ...children(entry.id).flatMap(below)];
 
   function at(path: string): RemoteEntry | undefined {
     let found: RemoteEntry | undefined = root;
@@ -112,86 +94,107 @@ export function createRemoteTree(habits: { newId?: () => string; ignoresCase?: b
     return above === '' ? entry.name : `${above}/${entry.name}`;
   }
 
+  /** Creates missing parent folders, too. */
   function addFolder(path: string): RemoteEntry {
     let folder = root;
     for (const name of path.split('/').filter(Boolean)) {
-      folder = childOf(folder, name) ?? touch(make(folder.id, name, true, plainType));
+      folder = childOf(folder, name) ?? touch(make(folder.id, name, true));
     }
     return folder;
   }
 
   function write(entry: RemoteEntry, content: string | Buffer): RemoteEntry {
-    entry.content = Buffer.from(content);
     lastMs = Math.max(Date.now(), lastMs + 1);
-    entry.modified = new Date(lastMs);
-    touch(entry);
+    touch(Object.assign(entry, { content: Buffer.from(content), modified: new Date(lastMs) }));
     entry.contentAt = entry.changedAt;
     return entry;
   }
 
+  function add(path: string, content: string | Buffer = `content of ${path}`, mimeType = plainType): RemoteEntry {
+    const slash = path.lastIndexOf('/');
+    const folder = addFolder(path.slice(0, Math.max(slash, 0)));
+    return write(make(folder.id, path.slice(slash + 1), false, mimeType), content);
+  }
+
+  function change(path: string, how: (entry: RemoteEntry) => void): RemoteEntry {
+    const entry = required(path);
+    const left = pathOf(entry);
+    how(entry);
+    return touch(entry, left);
+  }
+
   return {
-    root,
-    addFolder,
-    add(path, content = `content of ${path}`, mimeType = plainType) {
-      const slash = path.lastIndexOf('/');
-      const folder = addFolder(path.slice(0, Math.max(slash, 0)));
-      return write(make(folder.id, path.slice(slash + 1), false, mimeType), content);
-    },
-    edit: (path, content) => write(required(path), content),
-    rename(path, name) {
-      const entry = required(path);
-      const left = pathOf(entry);
-      entry.name = name;
-      return touch(entry, left);
-    },
-    move(path, folder) {
-      const entry = required(path);
-      const left = pathOf(entry);
-      const target = required(folder);
-      siblings(entry.parentId ?? '').delete(entry.id);
-      siblings(target.id).add(entry.id);
-      entry.parentId = target.id;
-      return touch(entry, left);
-    },
-    remove(path) {
-      const entry = required(path);
-      const left = pathOf(entry);
-      entry.isDeleted = true;
-      return touch(entry, left);
-    },
-    restore(entry) {
-      entry.isDeleted = false;
-      touch(entry);
-    },
-    at,
-    get,
-    ever: (id) => entries.get(id),
-    children,
-    pathOf,
-    below: function below(entry): RemoteEntry[] {
-      return [entry, ...children(entry.id).flatMap(below)];
-    },
-    eventsSince: (since) => events.filter((event) => event.at > since),
+    ...{ root, add, addFolder, at, get, children, pathOf, below },
+    edit: (path: string, content: string | Buffer) => write(required(path), content),
+    rename: (path: string, name: string) => change(path, (entry) => Object.assign(entry, { name })),
+    /** Moves the entry into the folder at the path `folder`. */
+    move: (path: string, folder: string) =>
+      change(path, (entry) => {
+        const { id } = required(folder);
+        siblings(entry.parentId ?? '').delete(entry.id);
+        siblings(id).add(entry.id);
+        entry.parentId = id;
+      }),
+    /** Moves the entry to the trash, with everything below it. */
+    remove: (path: string) => change(path, (entry) => Object.assign(entry, { isDeleted: true })),
+    restore: (entry: RemoteEntry) => void touch(Object.assign(entry, { isDeleted: false })),
+    /** Also returns deleted entries. */
+    ever: (id: string) => entries.get(id),
+    eventsSince: (since: number) => events.filter((event) => event.at > since),
     now: () => clock,
+  };
+}
+
+/** The files of a fake provider, and the controls that tests have over them. */
+export function createRemoteFiles(pageSize: number, options: Parameters<typeof createRemoteTree>[0] = {}) {
+  const tree = createRemoteTree(options);
+  const downloads: string[] = [];
+  let maxPage = pageSize;
+  let generation = 1;
+  let listener: ((entry: RemoteEntry, before: number) => void) | null = null;
+  return {
+    tree,
+    maxPage: () => maxPage,
+    /** A cursor of the change feed. */
+    cursorAt: (at: number) => `${generation}.${at}`,
+    /** The position of a cursor, or null for one that was invalidated. */
+    positionOf(cursor: string): number | null {
+      const [, of, at] = /^(\d+)\.(\d+)$/.exec(cursor) ?? [];
+      return Number(of) === generation ? Number(at) : null;
+    },
+    /** Ids of the entries that have changed, each once, ordered by the last change. */
+    changedSince(since: number) {
+      const last = new Map(tree.eventsSince(since).map((event) => [event.id, event.at]));
+      const all = [...last].sort(([, a], [, b]) => a - b);
+      const page = all.slice(0, maxPage);
+      return { ids: page.map(([id]) => id), isMore: page.length < all.length, end: page.at(-1)?.[1] ?? tree.now() };
+    },
+    download(entry: RemoteEntry, type: string) {
+      listener?.(entry, downloads.length);
+      downloads.push(entry.id);
+      return { status: 200, bytes: entry.content, headers: { 'content-type': type } };
+    },
+    controls: {
+      tree,
+      /** Ids of downloaded files, oldest first. */
+      downloads,
+      /** Calls the listener before each download, with the number of earlier downloads. */
+      onDownload(called: typeof listener): void {
+        listener = called;
+      },
+      /** Sets the maximum number of entries per page. */
+      pageSize(entries: number): void {
+        maxPage = entries;
+      },
+      /** Invalidates all change cursors issued so far. */
+      forgetChanges(): void {
+        generation += 1;
+      },
+    },
   };
 }
 
 /** Stands in for the provider's digest of the content. */
 export function digestOf({ content }: RemoteEntry, algorithm: 'md5' | 'sha256'): string {
   return createHash(algorithm).update(content).digest('hex');
-}
-
-/** Cursors of a fake change feed. `forget` invalidates all cursors issued before. */
-export function createPositions() {
-  let generation = 1;
-  return {
-    write: (at: number) => `${generation}.${at}`,
-    read(token: string): number | null {
-      const [, of, at] = /^(\d+)\.(\d+)$/.exec(token) ?? [];
-      return Number(of) === generation ? Number(at) : null;
-    },
-    forget: () => {
-      generation += 1;
-    },
-  };
 }

@@ -11,6 +11,8 @@ import { type Stack, startStack } from './stack.ts';
 export type ToolStack = Stack & { brave: FakeBrave; google: FakeGoogle };
 
 export const frontendUrl = 'https://app.example.com';
+export const readScope = 'https://www.googleapis.com/auth/calendar.readonly';
+export const writeScope = 'https://www.googleapis.com/auth/calendar.events';
 
 let shared: Promise<ToolStack> | undefined;
 

@@ -1,80 +1,73 @@
 import { expect } from 'chai';
-import { aColleague } from '#test/support/builders.ts';
-import { importsAndSkipsUnchangedFiles, readDocuments } from '#test/support/connector-provider-cases.ts';
-import { type ConnectorStack, connect } from '#test/support/connector-stack.ts';
-import { type ImportResultView, importFiles, importStack, shelf } from '#test/support/import-stack.ts';
+import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { aColleague, rootOf } from '#test/support/builders.ts';
+import type { Member } from '#test/support/client.ts';
+import { importsAndSkipsUnchangedFiles } from '#test/support/connector-provider-cases.ts';
+import { type ConnectorStack, connect, connectorStack } from '#test/support/connector-stack.ts';
+import { connectSynced, importFiles, importStack, shelf, sync, syncsOf } from '#test/support/import-stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
-describe('POST /documents/import-from-connector', () => {
+describe('an import from a connection', () => {
   let api: ConnectorStack;
+  let member: Member;
+  let id: string;
   before(async () => {
     api = await importStack();
   });
+  beforeEach(async () => {
+    member = await api.signUp();
+    ({ id } = await connect(api, member, 'acme_drive'));
+  });
 
-  it('200: imports files and folders, and reports them as unchanged the next time', async () =>
+  const importAll = (files: object[], options = {}) => importFiles(member, { connection_id: id, files }, options);
+  const jobOf = async (jobId: string) => Object((await member.get(`/jobs/${jobId}`, 200)).body);
+
+  it('200: makes documents of files and folders, and reports them as unchanged the next time', async () =>
     importsAndSkipsUnchangedFiles({ api, member: await api.signUp(), provider: 'acme_drive' }));
 
   it('200: reports an error for each file that fails, and imports the others', async () => {
-    const member = await api.signUp();
     const { tree } = api.fakes.acme_drive;
     tree.add('some/good.txt', 'Good.');
     tree.add('some/odd\u0000na\u202eme\n.txt', 'Odd.');
     tree.add('some/map', '', 'application/vnd.google-apps.map');
-    const { id } = await connect(api, member, 'acme_drive');
-    const files = [{ path: 'some' }, { file_id: 'nowhere' }];
-    const results = await importFiles(member, { connection_id: id, files });
+    const results = await importAll([{ path: 'some' }, { file_id: 'nowhere' }]);
     const codes = results.map(({ status, error }) => error?.code ?? status);
     expect(codes.sort()).deep.equal(['queued', 'queued', 'remote_file_not_found', 'unsupported_format']);
     expect(results.find(({ file_id }) => file_id === 'nowhere')).include({ document_id: null, status: 'failed' });
-    expect((await shelf(member)).length).equal(2);
+    expect(await shelf(member)).length(2);
   });
 
-  it('200: stores the downloaded content of a file that changes between list and download', async () => {
-    const member = await api.signUp();
-    const { tree, downloads, onDownload } = api.fakes.acme_drive;
-    const file = tree.add('moving/target.txt', 'Before.');
-    const { id } = await connect(api, member, 'acme_drive');
-    onDownload((entry) => {
-      if (entry.id !== file.id) return;
-      onDownload(null);
-      tree.edit('moving/target.txt', 'After.');
-    });
-    const [result] = await importFiles(member, { connection_id: id, files: [{ file_id: file.id }] });
-    await untilRun(member, result?.job_id ?? '', 'succeeded');
-    const before = downloads.length;
-    const [again] = await importFiles(member, { connection_id: id, files: [{ file_id: file.id }] });
-    await untilRun(member, again?.job_id ?? '', 'succeeded');
-    const [document] = await readDocuments(member, [again as ImportResultView]);
-    expect(document).include({ id: result?.document_id, content: 'After.' });
-    // Drive sends no revision with the bytes, so the first import recorded the one it was told before.
-    expect(downloads.length - before).equal(1);
+  it('200: has a result for every item that names the same file', async () => {
+    for (const name of ['a.txt', 'b.txt']) api.fakes.acme_drive.tree.add(`twice/${name}`);
+    const results = await importAll([
+      { path: 'twice/a.txt' },
+      { name: 'a.txt', folder: 'twice' },
+      { path: 'twice/b.txt' },
+    ]);
+    expect(results.map(({ status }) => status)).deep.equal(['queued', 'queued', 'queued']);
+    const [first, second, third] = results.map(({ document_id }) => document_id);
+    expect(first).a('string').equal(second).not.equal(third);
   });
 
-  it('200: immediately without Prefer: wait; the job counts the files', async () => {
-    const member = await api.signUp();
+  it('200: answers at once without Prefer: wait, and its job counts the files', async () => {
     const { tree, holdNext } = api.fakes.acme_drive;
     tree.add('slow/file.txt', 'Slow.');
-    const { id } = await connect(api, member, 'acme_drive');
     const { release } = holdNext();
-    const [result] = await importFiles(member, { connection_id: id, files: [{ path: 'slow' }] }, { wait: 0 });
+    const [result] = await importAll([{ path: 'slow' }], { wait: 0 });
     release();
     expect(result).include({ document_id: null, status: 'queued' });
     const job = await untilRun(member, result?.job_id ?? '', 'succeeded');
     expect(job).deep.include({ kind: 'import', progress: { done: 1, total: 1, unit: 'files' } });
-    const { body } = await member.get(`/jobs?connection_id=${id}`, 200);
-    expect(Object(body).items).length(1);
+    expect(Object((await member.get(`/jobs?connection_id=${id}`, 200)).body).items).length(1);
   });
 
-  it('200: keeps the workflow history small for ten thousand files', async () => {
-    const member = await api.signUp();
+  it('200: keeps the workflow history small for ten thousand files, and can be cancelled', async () => {
     const { tree } = api.fakes.acme_drive;
     for (let n = 0; n < 10_000; n++) tree.add(`huge/${n}.txt`, '');
-    const { id } = await connect(api, member, 'acme_drive');
-    const [result] = await importFiles(member, { connection_id: id, files: [{ path: 'huge' }] }, { wait: 0 });
-    const jobId = result?.job_id ?? '';
-    const jobOf = async () => Object((await member.get(`/jobs/${jobId}`, 200)).body);
-    await until('all are listed', async () => (await jobOf()).progress?.total === 10_000);
+    const [{ job_id: jobId } = { job_id: '' }] = await importAll([{ path: 'huge' }], { wait: 0 });
+    await until('all are listed', async () => (await jobOf(jobId)).progress?.total === 10_000);
     await member.post(`/jobs/${jobId}/cancel`, {}, 202);
     await untilJob(member, jobId, 'cancelled');
     const { events } = await api.container.temporal.client.workflow.getHandle(jobId).fetchHistory();
@@ -84,57 +77,129 @@ describe('POST /documents/import-from-connector', () => {
     tree.remove('huge');
   });
 
-  it('200: the same results for the same Idempotency-Key', async () => {
-    const member = await api.signUp();
-    api.fakes.acme_drive.tree.add('once/only.txt', 'Once.');
-    const { id } = await connect(api, member, 'acme_drive');
-    const body = { connection_id: id, files: [{ path: 'once' }] };
-    const headers = { 'idempotency-key': 'import-1' };
-    const first = await importFiles(member, body, { headers });
-    expect(await importFiles(member, body, { headers })).deep.equal(first);
-    expect(await api.container.db('import_runs').where({ connectionId: id })).length(1);
+  it('200: reports files that were not imported as cancelled after a cancellation', async () => {
+    const fake = api.fakes.acme_drive;
+    fake.tree.add('never/a.txt');
+    const hold = fake.holdNext();
+    const results = importAll([{ path: 'never/a.txt' }]);
+    await hold.arrived;
+    const [job] = Object((await member.get('/jobs?kind=import', 200)).body).items;
+    await member.post(`/jobs/${job.id}/cancel`, {}, 202);
+    hold.release();
+    const [result] = await results;
+    expect(result).deep.include({ status: 'failed', document_id: null });
+    expect(result?.error?.code).equal('cancelled');
   });
 
-  it('403: into a read-only folder', async () => {
-    const admin = await api.signUp();
-    const member = await aColleague(api, admin);
-    const { id } = await connect(api, member, 'acme_drive');
-    const { id: root } = await api.container
-      .db('folders')
-      .where({ orgId: admin.orgId, systemRole: 'org_root' })
-      .first('id');
-    const body = { connection_id: id, files: [{ path: 'x' }], target_folder_id: root };
-    await member.post('/documents/import-from-connector', body, 403);
-  });
-
-  it('409: when the grant of the connection was revoked', async () => {
-    const member = await api.signUp();
-    const { id } = await connect(api, member, 'acme_drive');
+  it('403, 404 and 409: is refused into a read-only or missing folder, and with a revoked grant', async () => {
+    const path = '/documents/import-from-connector';
+    const body = { connection_id: id, files: [{ path: 'x' }] };
+    const missing = '0198c5a2-0000-7000-8000-000000000000';
+    await member.post(path, { ...body, target_folder_id: missing }, 404);
+    const colleague = await aColleague(api, member);
+    const { id: hers } = await connect(api, colleague, 'acme_drive');
+    const target = { target_folder_id: await rootOf(member, 'org_root') };
+    await colleague.post(path, { ...body, connection_id: hers, ...target }, 403);
     api.fakes.acme_drive.revokeGrants();
     await member.patch(`/connectors/connections/${id}/refresh`, {}, 200);
-    const body = { connection_id: id, files: [{ path: 'x' }] };
-    const answer = await member.post('/documents/import-from-connector', body, 409);
-    expect(answer.body).include({ code: 'needs_reauth' });
+    expect((await member.post(path, body, 409)).body).include({ code: 'needs_reauth' });
   });
 
-  it('404: for a connection of another user, and into a missing folder', async () => {
-    const [member, other] = [await api.signUp(), await api.signUp()];
-    const { id } = await connect(api, member, 'acme_drive');
-    const body = { connection_id: id, files: [{ path: 'x' }] };
-    await other.post('/documents/import-from-connector', body, 404);
-    const target = { target_folder_id: '0198c5a2-0000-7000-8000-000000000000' };
-    await member.post('/documents/import-from-connector', { ...body, ...target }, 404);
-  });
-
-  it('422: for files without an identifier, and for no files', async () => {
-    const member = await api.signUp();
-    const { id } = await connect(api, member, 'acme_drive');
-    for (const files of [[], [{ folder: 'x' }], [{ path: 'x', id: 'y' }]]) {
-      await member.post('/documents/import-from-connector', { connection_id: id, files }, 422);
+  describe('in the steps of a sync', () => {
+    /** Holds the next download. @returns how to let it go on, once it has arrived */
+    async function nextDownload(): Promise<() => void> {
+      const fake = api.fakes.acme_drive;
+      let hold = fake.holdNext();
+      for (;;) {
+        await hold.arrived;
+        if (fake.calls.at(-1)?.url.searchParams.get('alt') === 'media') return hold.release;
+        const { release } = hold;
+        hold = fake.holdNext();
+        release();
+      }
     }
-  });
 
-  it('401: without a token', async () => {
-    await api.anonymous.post('/documents/import-from-connector', {}, 401);
+    it('is retried for a file that failed, although the provider reports no change', async () => {
+      const fake = api.fakes.acme_drive;
+      fake.tree.add('refused/a.txt');
+      const synced = await connectSynced(api, 'acme_drive', 'refused');
+      const run = () => sync(synced.member, synced.id);
+      await run();
+      fake.tree.add('refused/late.txt');
+      const [release, refused] = [nextDownload(), run()];
+      const send = await release;
+      fake.failNext(1, { status: 400, json: { error: { code: 400, message: 'Not now.' } } });
+      send();
+      expect(await refused).include({ mode: 'delta', added: 0, failed: 1 });
+      expect(await run()).include({ mode: 'delta', added: 1, failed: 0 });
+      expect(await run()).include({ mode: 'delta', added: 0, failed: 0 });
+      expect(await shelf(synced.member)).deep.equal(['a.txt', 'late.txt']);
+    });
+
+    /** Begins a sync of new files, whose downloads are called one by one: this stack has no workers. */
+    async function stepsOf(folder: string, files: number) {
+      const stack = await connectorStack();
+      const fake = stack.fakes.acme_drive;
+      for (let n = 1; n <= files; n += 1) fake.tree.add(`${folder}/${n}.txt`);
+      const synced = await connectSynced(stack, 'acme_drive', folder);
+      const { body } = await synced.member.post(`${synced.path}/sync`, {}, 202);
+      const of = { orgId: synced.member.orgId, connectionId: synced.id, runId: Object(body).id };
+      const { signal } = new AbortController();
+      const { importSteps } = stack.container;
+      await importSteps.begin(of);
+      await importSteps.list(of, signal);
+      return { fake, fetch: (n: number, attempt = 1) => importSteps.fetch({ ...of, n }, { signal, attempt }) };
+    }
+
+    it('is rejected with rate_limited while its organization has 16 downloads, and works afterwards', async () => {
+      const { fake, fetch } = await stepsOf('many', 17);
+      const held = Array.from({ length: 16 }, () => fake.holdNext());
+      const fetched = held.map((_, index) => fetch(index + 1));
+      await Promise.all(held.map(({ arrived }) => arrived));
+      expect(await appErrorCode(fetch(17))).equal('rate_limited');
+      for (const { release } of held) release();
+      expect(await Promise.all(fetched)).deep.equal(Array(16).fill({ status: 'added', code: null }));
+      expect(await fetch(17)).deep.equal({ status: 'added', code: null });
+    });
+
+    it('fails for the one file that an available provider never returns', async () => {
+      const { fake, fetch } = await stepsOf('poisonous', 1);
+      const failing = (attempt: number, faults: number) => {
+        fake.failNext(faults, { status: 500, json: { error: { code: 500, message: 'Internal Error' } } });
+        return fetch(1, attempt);
+      };
+      expect(await appErrorCode(failing(9, 1))).equal('provider_unavailable');
+      expect(await appErrorCode(failing(10, 2))).equal('provider_unavailable');
+      expect(await failing(10, 1)).deep.equal({ status: 'failed', code: 'provider_unavailable' });
+    });
+
+    it('keeps the name that the user gives the document during the download', async () => {
+      const { tree } = api.fakes.acme_drive;
+      tree.add('named/a.txt');
+      const synced = await connectSynced(api, 'acme_drive', 'named');
+      await sync(synced.member, synced.id);
+      tree.rename('named/a.txt', 'theirs.txt');
+      tree.edit('named/theirs.txt', 'Edited.');
+      const arrived = nextDownload();
+      await synced.member.post(`${synced.path}/sync`, {}, 202);
+      const send = await arrived;
+      const { items } = Object((await synced.member.get('/documents', 200)).body);
+      await synced.member.patch(`/documents/${items[0].id}`, { name: 'mine' }, 200);
+      send();
+      await untilJob(synced.member, syncWorkflowId(synced.id), 'succeeded');
+      expect((await syncsOf(synced.member, synced.id))[0]).include({ updated: 1, failed: 0 });
+      expect(await shelf(synced.member)).deep.equal(['mine']);
+    });
+
+    it('resumes when it parks after the new consent was given', async () => {
+      api.fakes.acme_drive.tree.add('consented/a.txt');
+      const synced = await connectSynced(api, 'acme_drive', 'consented');
+      const { id: runId, job_id: jobId } = await sync(synced.member, synced.id);
+      const error = { code: 'needs_reauth', message: 'As of a call before the consent.' };
+      const of = { orgId: synced.member.orgId, connectionId: synced.id };
+      await api.container.importSteps.recordParked({ ...of, runId, error });
+      expect((await synced.member.get(`/jobs/${jobId}`, 200)).body).include({ status: 'parked' });
+      await untilJob(synced.member, jobId, 'succeeded');
+    });
   });
 });

@@ -2,7 +2,7 @@ import type { ScheduleHandle } from '@temporalio/client';
 import { expect } from 'chai';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { createSyncSchedules } from '#src/temporal/schedules.ts';
-import type { Member } from '#test/support/client.ts';
+import { aFolder, rootOf } from '#test/support/builders.ts';
 import { documentCalled, mirrorsChanges } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect } from '#test/support/connector-stack.ts';
 import {
@@ -18,40 +18,37 @@ import {
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('POST /connectors/connections/{connection_id}/sync', () => {
+describe('a sync', () => {
   let api: ConnectorStack;
   before(async () => {
     api = await importStack();
   });
 
-  const isThere = (schedule: ScheduleHandle) =>
-    schedule.describe().then(
-      () => true,
-      () => false,
-    );
-
-  /** Temporal applies a change to a schedule asynchronously. */
-  const untilPaused = (schedule: ScheduleHandle, paused: boolean) =>
-    until(`the schedule is ${paused ? '' : 'not '}paused`, async () =>
-      schedule.describe().then(
-        ({ state }) => state.paused === paused,
-        () => false,
-      ),
-    );
-
   it('202: mirrors edits, renames, moves, deletions and restorations', () =>
     mirrorsChanges({ api, provider: 'acme_drive' }));
+
+  it('200: is listed with its results page by page, newest first', async () => {
+    api.fakes.acme_drive.tree.add('listed/a.txt');
+    const { member, id, path } = await connectSynced(api, 'acme_drive', 'listed');
+    const list = async (query = '') => Object((await member.get(`${path}/syncs${query}`, 200)).body);
+    expect(await list()).deep.equal({ items: [], next_cursor: null });
+    const [first, second] = [await sync(member, id), await sync(member, id)];
+    expect(first).include({ ...noChanges, added: 1, last_error: null });
+    const page = await list('?limit=1');
+    expect(page.items).deep.equal([second]);
+    expect(await list(`?limit=1&cursor=${page.next_cursor}`)).deep.equal({ items: [first], next_cursor: null });
+    await member.get(`${path}/syncs?cursor=x`, 400);
+  });
 
   it('202: keeps documents that the user changed here, and marks them as detached', async () => {
     const { tree } = api.fakes.acme_drive;
     for (const name of ['mine.txt', 'named.txt']) tree.add(`kept/${name}`);
     const { member, id } = await connectSynced(api, 'acme_drive', 'kept');
     await sync(member, id);
-    const mine = await documentCalled(member, 'mine.txt');
+    const [mine, named] = [await documentCalled(member, 'mine.txt'), await documentCalled(member, 'named.txt')];
     expect(mine.import_detached).equal(false);
     const file = { name: 'mine.txt', content: 'My own words.' };
     await member.upload(`/documents/${mine.id}`, file, 200, { method: 'PATCH' });
-    const named = await documentCalled(member, 'named.txt');
     await member.patch(`/documents/${named.id}`, { name: 'Called otherwise' }, 200);
     tree.edit('kept/mine.txt', 'Theirs.');
     tree.rename('kept/named.txt', 'again.txt');
@@ -64,7 +61,7 @@ describe('POST /connectors/connections/{connection_id}/sync', () => {
     expect(await shelf(member)).deep.equal(['Called otherwise', 'mine.txt']);
   });
 
-  it('202: returns the running sync to concurrent requests', async () => {
+  it('202: is one for concurrent requests', async () => {
     const fake = api.fakes.acme_drive;
     fake.tree.add('single/a.txt');
     const { member, id, path } = await connectSynced(api, 'acme_drive', 'single');
@@ -77,153 +74,135 @@ describe('POST /connectors/connections/{connection_id}/sync', () => {
     expect(await syncsOf(member, id)).length(1);
   });
 
-  it('creates a Temporal schedule from the settings, whose runs queue the job', async () => {
-    api.fakes.acme_drive.tree.add('timed/a.txt');
-    const { member, id, path } = await connectSynced(api, 'acme_drive', 'timed');
-    const { client } = api.container.temporal;
-    const schedule = client.schedule.getHandle(syncWorkflowId(id));
-    await untilPaused(schedule, true);
-    const config = { sync: { enabled: true, cron: '0 4 * * 1-5', folder: 'timed' } };
-    await member.patch(path, { config }, 200);
-    await untilPaused(schedule, false);
-    expect((await schedule.describe()).policies.overlap).equal('SKIP');
-    await schedule.trigger();
-    await until('it was synced', async () => (await syncsOf(member, id))[0]?.status === 'succeeded');
-    expect(await shelf(member)).deep.equal(['a.txt']);
-
-    await schedule.pause('Maintenance.');
-    await member.patch(path, { config: { sync: { ...config.sync, cron: '0 5 * * *' } } }, 200);
-    for (const enabled of [false, true])
-      await member.patch(path, { config: { sync: { ...config.sync, enabled } } }, 200);
-    expect((await schedule.describe()).state).include({ paused: true, note: 'Maintenance.' });
-    await member.delete(path, 204);
-    await until('the schedule is gone', async () => !(await isThere(schedule)));
-    expect(await shelf(member)).deep.equal(['a.txt']);
-  });
-
-  it('applies the newest of concurrent schedule changes, and removes the schedule of a deleted connection', async () => {
-    const { member, id, path } = await connectSynced(api, 'acme_drive', '');
-    const change = (minute: number) =>
-      member.patch(path, { config: { sync: { enabled: true, cron: `${minute} 4 * * *` } } }, 200);
-    await Promise.all([1, 2, 3, 4].map(change));
-    const { sync: stored } = Object((await member.get(path, 200)).body).config;
-    const { client } = api.container.temporal;
-    const schedule = client.schedule.getHandle(syncWorkflowId(id));
-    await until('the schedule is the newest', async () => {
-      const [calendar] = (await schedule.describe()).spec.calendars ?? [];
-      return calendar?.minute?.[0]?.start === Number.parseInt(stored.cron, 10);
-    });
-    await member.delete(path, 204);
-    await until('the schedule is gone', async () => !(await isThere(schedule)));
-    await createSyncSchedules(api.container.temporal).set(
-      { orgId: member.orgId, connectionId: id },
-      { isOn: true, everyMinutes: 60 },
-    );
-    await schedule.trigger();
-    // A run that finds no connection leaves its schedule to the sweeper, after a grace period.
-    await until('the schedule is gone again', async () => !(await isThere(schedule)));
-  });
-
-  it('makes up for missed runs by one, and skips runs that overlap a sync', async () => {
-    const fake = api.fakes.acme_drive;
-    fake.tree.add('missed/a.txt');
-    const daily = { enabled: true, interval_minutes: undefined, cron: '0 4 * * *' };
-    const { member, id } = await connectSynced(api, 'acme_drive', 'missed', daily);
-    const schedule = api.container.temporal.client.schedule.getHandle(syncWorkflowId(id));
-    await until('its schedule is there', () => isThere(schedule));
-    const tenDays = { start: new Date('2026-01-01T00:00:00Z'), end: new Date('2026-01-10T12:00:00Z') };
-    await schedule.backfill({ ...tenDays, overlap: 'SKIP' });
-    await until('it was synced', async () => (await syncsOf(member, id))[0]?.status === 'succeeded');
-    expect((await schedule.describe()).info).include({ numActionsTaken: 1, numActionsSkippedOverlap: 9 });
-    expect(await syncsOf(member, id)).length(1);
-
-    fake.revokeGrants();
-    await sync(member, id, 'parked');
-    const queued = await api.container.syncs.queueScheduled({ orgId: member.orgId, connectionId: id });
-    expect(queued).deep.equal({ jobId: null, reason: 'the previous sync is still open.' });
-    expect(await syncsOf(member, id)).length(2);
-  });
-
-  it('is not started by a schedule for a disabled user', async () => {
-    const { member, id } = await connectSynced(api, 'acme_drive', 'timed', { enabled: true });
-    await api.container.db('users').where({ id: member.userId }).update({ disabledAt: new Date() });
-    const queued = await api.container.syncs.queueScheduled({ orgId: member.orgId, connectionId: id });
-    expect(queued).include({ jobId: null });
-    expect(await api.container.db('import_runs').where({ connectionId: id })).length(0);
-  });
-
-  it('409: without config.sync', async () => {
+  it('409 and 422: needs settings that are possible', async () => {
     const member = await api.signUp();
     const { id } = await connect(api, member, 'acme_drive');
-    await member.post(`/connectors/connections/${id}/sync`, {}, 409);
-  });
-
-  it('404: for a connection of another user', async () => {
-    const { path } = await connectSynced(api, 'acme_drive', 'timed');
-    const other = await api.signUp();
-    await other.post(`${path}/sync`, {}, 404);
-  });
-
-  it('422: with another field', async () => {
-    const { member, path } = await connectSynced(api, 'acme_drive', 'timed');
-    await member.post(`${path}/sync`, { force: true }, 422);
-  });
-
-  it('401: without a token', async () => {
-    const { path } = await connectSynced(api, 'acme_drive', 'timed');
-    await api.anonymous.post(`${path}/sync`, {}, 401);
-  });
-
-  it('422: for an impossible or too frequent schedule, and for a folder of another organization', async () => {
-    const { member, path } = await connectSynced(api, 'acme_drive', 'timed');
-    const target = '0198c5a2-0000-7000-8000-000000000000';
-    for (const sync of [
+    const path = `/connectors/connections/${id}`;
+    await member.post(`${path}/sync`, {}, 409);
+    for (const wrong of [
+      { enabled: true, interval_minutes: 4 },
       { enabled: true, cron: '61 * * * *' },
       { enabled: true, cron: '*/2 * * * *' },
       { enabled: true, cron: '0 0 31 2 *' },
-      { enabled: false, target_folder_id: target },
+      { enabled: false, target_folder_id: '0198c5a2-0000-7000-8000-000000000000' },
     ]) {
-      await member.patch(path, { config: { sync } }, 422);
+      await member.patch(path, { config: { sync: wrong } }, 422);
     }
   });
-});
 
-describe('GET /connectors/connections/{connection_id}/syncs', () => {
-  let api: ConnectorStack;
-  let member: Member;
-  let id: string;
-  let path: string;
-  before(async () => {
-    api = await importStack();
-    api.fakes.acme_drive.tree.add('listed/a.txt');
-    const synced = await connectSynced(api, 'acme_drive', 'listed');
-    [member, id, path] = [synced.member, synced.id, `${synced.path}/syncs`];
+  describe('after its settings changed', () => {
+    it('moves documents into the new target folder, and deletes missing files once it may', async () => {
+      const { tree } = api.fakes.acme_drive;
+      for (const name of ['a.txt', 'b.txt', 'c.txt']) tree.add(`set anew/${name}`);
+      const { member, id, path } = await connectSynced(api, 'acme_drive', 'set anew', { delete_missing: false });
+      await sync(member, id);
+      tree.remove('set anew/a.txt');
+      expect(await sync(member, id)).include({ mode: 'delta', deleted: 0 });
+      const wanted = { enabled: false, interval_minutes: 5, folder: 'set anew', delete_missing: true };
+      await member.patch(path, { config: { sync: wanted } }, 200);
+      expect(await sync(member, id)).include({ mode: 'full', unchanged: 2, deleted: 1 });
+      const target = await aFolder(member, await rootOf(member, 'personal_root'), 'Other place');
+      await member.patch(path, { config: { sync: { ...wanted, target_folder_id: target.id } } }, 200);
+      expect(await sync(member, id)).include({ mode: 'full', updated: 2 });
+      expect(await shelf(member)).deep.equal(['Other place/b.txt', 'Other place/c.txt']);
+      expect(await sync(member, id)).include({ mode: 'delta', updated: 0 });
+    });
+
+    it('reports a deleted target folder as the reason until another one is set', async () => {
+      for (const name of ['a.txt', 'b.txt']) api.fakes.acme_drive.tree.add(`nowhere/${name}`);
+      const { member, id, path } = await connectSynced(api, 'acme_drive', 'nowhere');
+      const target = await aFolder(member, await rootOf(member, 'personal_root'));
+      const wanted = { enabled: false, interval_minutes: 5, folder: 'nowhere' };
+      await member.patch(path, { config: { sync: { ...wanted, target_folder_id: target.id } } }, 200);
+      await member.delete(`/folders/${target.id}`, 204);
+      const run = await sync(member, id);
+      expect(run).include({ status: 'succeeded', failed: 2 });
+      expect(run.last_error?.code).equal('folder_not_found');
+      expect(run.last_error?.message).match(/^2 files failed, all of them with: /);
+      expect(Object((await member.get(`/jobs/${run.job_id}`, 200)).body).last_error).deep.equal(run.last_error);
+      await member.patch(path, { config: { sync: wanted } }, 200);
+      expect(await sync(member, id)).include({ added: 2, failed: 0, last_error: null });
+    });
   });
 
-  it('200: lists syncs with their results page by page, newest first', async () => {
-    expect((await member.get(path, 200)).body).deep.equal({ items: [], next_cursor: null });
-    const first = await sync(member, id);
-    const second = await sync(member, id);
-    expect(first).include({ ...noChanges, added: 1, last_error: null });
-    const page = Object((await member.get(`${path}?limit=1`, 200)).body);
-    expect(page.items).deep.equal([second]);
-    const rest = Object((await member.get(`${path}?limit=1&cursor=${page.next_cursor}`, 200)).body);
-    expect(rest).deep.equal({ items: [first], next_cursor: null });
-  });
+  describe('by a schedule', () => {
+    const scheduleOf = (id: string) => api.container.temporal.client.schedule.getHandle(syncWorkflowId(id));
+    /** Null without a schedule. Temporal applies a change to a schedule asynchronously. */
+    const described = (schedule: ScheduleHandle) => schedule.describe().catch(() => null);
+    const untilPaused = (schedule: ScheduleHandle, paused: boolean) =>
+      until('the schedule is as wanted', async () => (await described(schedule))?.state.paused === paused);
+    const untilGone = (schedule: ScheduleHandle) =>
+      until('the schedule is gone', async () => (await described(schedule)) === null);
+    const queue = (orgId: string, connectionId: string) => api.container.syncs.queueScheduled({ orgId, connectionId });
 
-  it('400: with a cursor of another list', async () => {
-    await member.get(`${path}?cursor=x`, 400);
-  });
+    it('follows the settings, and keeps a pause by an operator', async () => {
+      api.fakes.acme_drive.tree.add('timed/a.txt');
+      const { member, id, path } = await connectSynced(api, 'acme_drive', 'timed');
+      const schedule = scheduleOf(id);
+      await untilPaused(schedule, true);
+      const wanted = { enabled: true, cron: '0 4 * * 1-5', folder: 'timed' };
+      await member.patch(path, { config: { sync: wanted } }, 200);
+      await untilPaused(schedule, false);
+      expect((await schedule.describe()).policies.overlap).equal('SKIP');
+      await schedule.trigger();
+      await until('it was synced', async () => (await syncsOf(member, id))[0]?.status === 'succeeded');
+      expect(await shelf(member)).deep.equal(['a.txt']);
+      await schedule.pause('Maintenance.');
+      for (const change of [{ cron: '0 5 * * *' }, { enabled: false }, { enabled: true }]) {
+        await member.patch(path, { config: { sync: { ...wanted, ...change } } }, 200);
+      }
+      expect((await schedule.describe()).state).include({ paused: true, note: 'Maintenance.' });
+      await member.delete(path, 204);
+      await untilGone(schedule);
+      expect(await shelf(member)).deep.equal(['a.txt']);
+    });
 
-  it('404: for a connection of another user', async () => {
-    await (await api.signUp()).get(path, 404);
-  });
+    it('follows the newest of concurrent changes, and loses a schedule that a deleted connection left', async () => {
+      const { member, id, path } = await connectSynced(api, 'acme_drive', '');
+      const schedule = scheduleOf(id);
+      await Promise.all(
+        [1, 2, 3, 4].map((minute) =>
+          member.patch(path, { config: { sync: { enabled: true, cron: `${minute} 4 * * *` } } }, 200),
+        ),
+      );
+      const { sync: stored } = Object((await member.get(path, 200)).body).config;
+      await until('the schedule is the newest', async () => {
+        const [calendar] = (await schedule.describe()).spec.calendars ?? [];
+        return calendar?.minute?.[0]?.start === Number.parseInt(stored.cron, 10);
+      });
+      await member.delete(path, 204);
+      await untilGone(schedule);
+      const orphan = { orgId: member.orgId, connectionId: id };
+      await createSyncSchedules(api.container.temporal).set(orphan, { isOn: true, everyMinutes: 60 });
+      await schedule.trigger();
+      // A run that finds no connection leaves its schedule to the sweeper, after a grace period.
+      await untilGone(schedule);
+    });
 
-  it('422: with an unknown parameter', async () => {
-    await member.get(`${path}?since=yesterday`, 422);
-  });
+    it('makes up for missed runs by one, and skips runs that overlap a sync', async () => {
+      const fake = api.fakes.acme_drive;
+      fake.tree.add('missed/a.txt');
+      const daily = { enabled: true, interval_minutes: undefined, cron: '0 4 * * *' };
+      const { member, id } = await connectSynced(api, 'acme_drive', 'missed', daily);
+      const schedule = scheduleOf(id);
+      await untilPaused(schedule, false);
+      const tenDays = { start: new Date('2026-01-01T00:00:00Z'), end: new Date('2026-01-10T12:00:00Z') };
+      await schedule.backfill({ ...tenDays, overlap: 'SKIP' });
+      await until('it was synced', async () => (await syncsOf(member, id))[0]?.status === 'succeeded');
+      expect((await schedule.describe()).info).include({ numActionsTaken: 1, numActionsSkippedOverlap: 9 });
+      expect(await syncsOf(member, id)).length(1);
+      fake.revokeGrants();
+      await sync(member, id, 'parked');
+      const queued = await queue(member.orgId, id);
+      expect(queued).deep.equal({ jobId: null, reason: 'the previous sync is still open.' });
+      expect(await syncsOf(member, id)).length(2);
+    });
 
-  it('401: without a token', async () => {
-    await api.anonymous.get(path, 401);
+    it('is not started for a disabled user', async () => {
+      const { member, id } = await connectSynced(api, 'acme_drive', 'timed', { enabled: true });
+      await api.container.db('users').where({ id: member.userId }).update({ disabledAt: new Date() });
+      expect(await queue(member.orgId, id)).include({ jobId: null });
+      expect(await api.container.db('import_runs').where({ connectionId: id })).length(0);
+    });
   });
 });

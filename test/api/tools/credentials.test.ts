@@ -10,11 +10,10 @@ import {
   connectCalendar,
   connectionOf,
   connectSearch,
+  readScope,
   type ToolStack,
   toolStack,
 } from '#test/support/tool-stack.ts';
-
-const readScope = 'https://www.googleapis.com/auth/calendar.readonly';
 
 describe('credentials of tool connections', () => {
   let api: ToolStack;
@@ -31,22 +30,22 @@ describe('credentials of tool connections', () => {
   });
 
   const listEvents = (of: Container = api.container) => callProviderTool(of, ada, 'calendar.list_events');
+  const search = (of: Container = api.container, member = ada) =>
+    callProviderTool(of, member, 'web.search', { query: 'loans' });
   const tokenCalls = () => api.google.calls.filter(({ url }) => url.pathname === '/token').length;
   const statusOf = async () => Object(await connectionOf(ada, 'google_calendar')).status;
+  const rows = ({ orgId } = ada) => api.container.db('tool_connections').where({ orgId });
+  const expire = () => rows().update({ expiresAt: new Date(0) });
 
-  it('exist only in organizations that have connected', async () => {
-    expect(await appErrorCode(listEvents())).equal('not_connected');
-    expect(await appErrorCode(callProviderTool(api.container, ada, 'web.search', { query: 'x' }))).equal(
-      'not_connected',
-    );
-  });
-
-  it('are used without a refresh while they are fresh', async () => {
-    await connectCalendar(api, ada);
+  it('exist only in organizations that have connected, for the scopes that were granted', async () => {
+    for (const call of [listEvents, search]) expect(await appErrorCode(call())).equal('not_connected');
+    await connectCalendar(api, ada, { scopes: [readScope] });
     const before = tokenCalls();
-    await listEvents();
-    await listEvents();
-    expect(tokenCalls()).equal(before);
+    for (const _ of [1, 2]) await listEvents();
+    expect(tokenCalls(), 'fresh tokens are used as they are').equal(before);
+    const event = { title: 'Talk', start: '2026-03-01', end: '2026-03-02' };
+    const created = callProviderTool(api.container, ada, 'calendar.create_event', event);
+    expect(await appErrorCode(created)).equal('not_granted');
   });
 
   it('are refreshed before they expire, once for concurrent calls of several processes', async () => {
@@ -62,56 +61,41 @@ describe('credentials of tool connections', () => {
     await other.close();
   });
 
-  it('are refreshed when the provider rejects them, and the call is repeated', async () => {
-    await connectCalendar(api, ada);
-    api.google.expireTokens();
-    expect(await listEvents()).equal('There are no events in this span.');
-    expect(await statusOf()).equal('active');
-  });
-
-  it('keep the newest refresh token', async () => {
+  it('are refreshed when the provider rejects them, with the newest refresh token', async () => {
     api.google.rotate(true);
     await connectCalendar(api, ada);
     for (const _ of [1, 2, 3]) {
       api.google.expireTokens();
-      await listEvents();
+      expect(await listEvents()).equal('There are no events in this span.');
     }
     expect(await statusOf()).equal('active');
   });
 
-  it('fail with needs_reauth after the grant is revoked, until the next consent', async () => {
+  it('fail with needs_reauth after the grant is revoked, without calls, until the next consent', async () => {
     await connectCalendar(api, ada);
     api.google.revokeGrants();
     expect(await appErrorCode(listEvents())).equal('needs_reauth');
     const { id, ...entry } = await connectionOf(ada, 'google_calendar');
     expect(entry).deep.include({ connected: false, status: 'needs_reauth', auth_actions: ['reconnect', 'disconnect'] });
     expect(entry.actions.some(({ granted }: { granted: boolean }) => granted)).equal(false);
-    expect((await auditEntries(api, id)).at(-1)).include({ actorId: null, action: 'tool.needs_reauth' });
     const calls = api.google.calls.length;
     expect(await appErrorCode(listEvents())).equal('needs_reauth');
     expect(api.google.calls).length(calls);
     await connectCalendar(api, ada);
     await listEvents();
-    expect((await auditEntries(api, id)).map(({ action }) => action)).deep.equal([
-      'tool.connected',
-      'tool.needs_reauth',
-      'tool.reconnected',
+    const audited = await auditEntries(api, id);
+    expect(audited.map(({ action }) => action.replace('tool.', ''))).deep.equal([
+      ...['connected', 'needs_reauth', 'reconnected'],
     ]);
+    expect(audited[1]).include({ actorId: null });
   });
 
-  it('are used until they expire during a provider outage', async () => {
+  it('are used during an outage until they expire, and work again afterwards', async () => {
     api.google.lifetimeSeconds(60);
     await connectCalendar(api, ada);
     api.google.failNext(1, { status: 503 });
     await listEvents();
-  });
-
-  it('fail with provider_unavailable if they expire during an outage, and stay active', async () => {
-    await connectCalendar(api, ada);
-    await api.container
-      .db('tool_connections')
-      .where({ orgId: ada.orgId })
-      .update({ expiresAt: new Date(0) });
+    await expire();
     api.google.failNext(1, { status: 500, json: { error: 'invalid_grant' } });
     expect(await appErrorCode(listEvents())).equal('provider_unavailable');
     expect(await statusOf()).equal('active');
@@ -120,24 +104,20 @@ describe('credentials of tool connections', () => {
 
   it('are not overwritten by a refresh that began before a new consent', async () => {
     await connectCalendar(api, ada);
-    const row = () => api.container.db('tool_connections').where({ orgId: ada.orgId });
-    await row().update({ expiresAt: new Date(0) });
+    await expire();
     const held = api.google.holdNext();
     const listed = listEvents();
     await held.arrived;
     await connectCalendar(api, ada, { scopes: [readScope] });
     held.release();
     expect(await listed).equal('There are no events in this span.');
-    expect((await row())[0]).deep.include({ scopes: [readScope], generation: 2 });
+    expect((await rows())[0]).deep.include({ scopes: [readScope], generation: 2 });
   });
 
   it('that arrive after their connection was deleted are revoked', async () => {
     const before = api.google.liveGrants();
     await connectCalendar(api, ada);
-    await api.container
-      .db('tool_connections')
-      .where({ orgId: ada.orgId })
-      .update({ expiresAt: new Date(0) });
+    await expire();
     const held = api.google.holdNext();
     const listed = appErrorCode(listEvents());
     await held.arrived;
@@ -150,78 +130,51 @@ describe('credentials of tool connections', () => {
     expect(api.google.liveGrants()).equal(before);
   });
 
-  it('refuse tools whose scopes were not granted', async () => {
-    await connectCalendar(api, ada, { scopes: [readScope] });
-    await listEvents();
-    const event = { title: 'Talk', start: '2026-03-01', end: '2026-03-02' };
-    expect(await appErrorCode(callProviderTool(api.container, ada, 'calendar.create_event', event))).equal(
-      'not_granted',
-    );
-  });
-
-  it('fail with needs_reauth once the API key is withdrawn', async () => {
+  it('fail with needs_reauth once the API key is withdrawn, until there is another', async () => {
     const key = await connectSearch(api, ada);
-    await callProviderTool(api.container, ada, 'web.search', { query: 'loans' });
+    await search();
     api.brave.withdraw(key);
-    const thrown = await callProviderTool(api.container, ada, 'web.search', { query: 'loans' }).catch((error) => error);
+    const thrown = await search().catch((error) => error);
     expect(thrown).include({ code: 'needs_reauth' });
     expect(`${thrown.stack} ${JSON.stringify(thrown)}`).not.contain(key);
     expect(await connectionOf(ada, 'brave_search')).include({ status: 'needs_reauth' });
     await connectSearch(api, ada);
-    await callProviderTool(api.container, ada, 'web.search', { query: 'loans' });
+    await search();
   });
 
-  describe('under another encryption key', () => {
+  it('are re-encrypted under a new key when they are used, and all by reencrypt(), which counts unreadable ones', async () => {
     const newKey = { id: 'next', key: randomBytes(32) };
-    const keyId = async () => {
-      const [row] = await api.container.db('tool_connections').where({ orgId: ada.orgId });
-      return String(row.credentials).split(':')[0];
-    };
+    const [own, bob] = [api.config.encryptionKeys, await api.signUp()];
+    const processes = [[newKey, ...own], [newKey], [...own, newKey]].map((encryptionKeys) =>
+      anotherProcess(api, { encryptionKeys }),
+    );
+    const [rotated = api.container, later, back] = processes;
+    const keyOf = async (member: Member) => String((await rows(member))[0].credentials).split(':')[0];
+    await connectSearch(api, ada);
+    await connectSearch(api, bob);
+    expect(await keyOf(ada)).equal('1');
+    await search(rotated);
+    expect(await keyOf(ada)).equal('next');
+    await search(later);
+    expect(await appErrorCode(search())).equal('credentials_unreadable');
+    const lost = await api.signUp();
+    await connectSearch(api, lost);
+    await rows(lost).update({ credentials: 'gone:AAAA' });
+    const { reencrypted, unreadable } = await rotated.storedToolConnections.reencrypt();
+    expect([reencrypted > 0, unreadable, await keyOf(bob)]).deep.equal([true, 1, 'next']);
+    expect(await rotated.storedToolConnections.reencrypt()).include({ reencrypted: 0 });
+    // Later tests share the stack and expect its own key.
+    await rows(lost).delete();
+    await back?.storedToolConnections.reencrypt();
+    await Promise.all(processes.map((process) => process.close()));
+  });
 
-    it('are re-encrypted when they are used', async () => {
-      await connectSearch(api, ada);
-      const rotated = anotherProcess(api, { encryptionKeys: [newKey, ...api.config.encryptionKeys] });
-      expect(await keyId()).equal('1');
-      await callProviderTool(rotated, ada, 'web.search', { query: 'loans' });
-      expect(await keyId()).equal('next');
-      await rotated.close();
-      const later = anotherProcess(api, { encryptionKeys: [newKey] });
-      await callProviderTool(later, ada, 'web.search', { query: 'loans' });
-      await later.close();
-      expect(await appErrorCode(callProviderTool(api.container, ada, 'web.search', { query: 'x' }))).equal(
-        'credentials_unreadable',
-      );
-      await ada.delete('/agents/tools/brave_search/connection', 204);
-    });
-
-    it('are all re-encrypted by reencrypt(), which counts those that no key decrypts', async () => {
-      await connectCalendar(api, ada);
-      const bob = await api.signUp();
-      await connectSearch(api, bob);
-      const { db } = api.container;
-      await db('tool_connections').where({ orgId: bob.orgId }).update({ credentials: 'gone:AAAA' });
-      const rotated = anotherProcess(api, { encryptionKeys: [newKey, ...api.config.encryptionKeys] });
-      const { reencrypted, unreadable } = await rotated.storedToolConnections.reencrypt();
-      expect(reencrypted).least(1);
-      expect(unreadable).equal(1);
-      expect(await keyId()).equal('next');
-      expect((await rotated.storedToolConnections.reencrypt()).reencrypted).equal(0);
-      // Later tests share the stack and expect its own key.
-      const back = anotherProcess(api, { encryptionKeys: [...api.config.encryptionKeys, newKey] });
-      await db('tool_connections').where({ orgId: bob.orgId }).delete();
-      await back.storedToolConnections.reencrypt();
-      await Promise.all([rotated.close(), back.close()]);
-    });
-
-    it('cannot be decrypted in the row of another organization', async () => {
-      await connectSearch(api, ada);
-      const bob = await api.signUp();
-      await connectSearch(api, bob);
-      const { db } = api.container;
-      const [stolen] = await db('tool_connections').where({ orgId: ada.orgId }).pluck('credentials');
-      await db('tool_connections').where({ orgId: bob.orgId }).update({ credentials: stolen });
-      const search = callProviderTool(api.container, bob, 'web.search', { query: 'loans' });
-      expect(await appErrorCode(search)).equal('credentials_unreadable');
-    });
+  it('cannot be decrypted in the row of another organization', async () => {
+    await connectSearch(api, ada);
+    const bob = await api.signUp();
+    await connectSearch(api, bob);
+    const [{ credentials }] = await rows();
+    await rows(bob).update({ credentials });
+    expect(await appErrorCode(search(api.container, bob))).equal('credentials_unreadable');
   });
 });

@@ -43,20 +43,20 @@ describe('injected faults', () => {
     expect(effects).equal(1);
   });
 
-  it('occur in the given execution of the given activity only', async () => {
-    const next = start([step({ nth: 2 })]);
-    const outcomes = [
-      await outcome(next().run(work)),
-      await outcome(next().run(work)),
-      await outcome(next().run(work)),
-    ];
-    expect(outcomes).deep.equal(['done', 'service_unavailable', 'done']);
-    expect(await outcome(start([step({})], 'parseDocument')().run(work))).equal('done');
-  });
-
-  it('occur in every execution if none is given', async () => {
-    const next = start([step({})]);
-    for (let run = 0; run < 3; run += 1) expect(await outcome(next().run(work))).equal('service_unavailable');
+  it('occur in the given execution of the given activity, or in every one', async () => {
+    for (const [fault, activityType, expected] of [
+      [{ nth: 2 }, 'embedChunks', ['done', 'service_unavailable', 'done']],
+      [{}, 'embedChunks', Array(3).fill('service_unavailable')],
+      [{}, 'parseDocument', ['done', 'done', 'done']],
+    ] as const) {
+      const next = start([step(fault)], activityType);
+      const outcomes = [
+        await outcome(next().run(work)),
+        await outcome(next().run(work)),
+        await outcome(next().run(work)),
+      ];
+      expect(outcomes).deep.equal(expected);
+    }
   });
 
   it('hang until the activity is cancelled', async () => {

@@ -24,15 +24,17 @@ describe('errors of activities in their job', () => {
   const passing = ApplicationFailure.create({ type: 'model_unavailable', message: 'It is away.' });
   const note = ['ingest-1-1', { code: 'model_unavailable', message: 'It is away.' }];
 
-  it('are recorded if the activity is retried', async () => {
-    expect(await noted(passing, 1, 3)).deep.equal([note]);
-    expect(await noted(passing, 7)).deep.equal([note]);
-  });
-
-  it('are not recorded if the activity is not retried, because the workflow records its end', async () => {
-    expect(await noted(passing, 1, 1)).deep.equal([]);
-    expect(await noted(passing, 3, 3)).deep.equal([]);
-    expect(await noted(ApplicationFailure.nonRetryable('Damaged.', 'corrupt_document'), 1, 3)).deep.equal([]);
-    expect(await noted(new Error('cancelled'), 1, 3)).deep.equal([]);
+  it('are recorded if the activity is retried; otherwise the workflow records its end', async () => {
+    const damaged = ApplicationFailure.nonRetryable('Damaged.', 'corrupt_document');
+    for (const [failure, attempt, maximumAttempts, expected] of [
+      [passing, 1, 3, [note]],
+      [passing, 7, undefined, [note]],
+      [passing, 1, 1, []],
+      [passing, 3, 3, []],
+      [damaged, 1, 3, []],
+      [new Error('cancelled'), 1, 3, []],
+    ] as const) {
+      expect(await noted(failure, attempt, maximumAttempts)).deep.equal(expected);
+    }
   });
 });

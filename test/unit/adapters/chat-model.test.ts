@@ -1,165 +1,273 @@
 import { expect } from 'chai';
 import { createChatModel, createStreamTimeout, type StreamTimeout } from '#src/adapters/models/chat-model.ts';
 import { AppError } from '#src/errors.ts';
-import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
+import type { ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
-import { type ScriptedAnswer, type ScriptedServer, startScriptedServer } from '#test/support/scripted-server.ts';
+import {
+  answerJson,
+  type ScriptedAnswer,
+  type ScriptedServer,
+  startScriptedServer,
+} from '#test/support/scripted-server.ts';
 
-describe('createChatModel', () => {
-  let server: ScriptedModel;
-  let chatModel: ChatModel;
+const request: ModelRequest = {
+  ...{ model: 'm', messages: [{ role: 'user', content: 'Count!' }], temperature: 0.3, maxTokens: 50 },
+  signal: new AbortController().signal,
+};
+const open: ScriptedAnswer = (response) => response.writeHead(200, { 'content-type': 'text/event-stream' });
+const eventsOf = (...pieces: unknown[]) =>
+  [...pieces.map((piece) => JSON.stringify(piece)), '[DONE]'].map((data) => `data: ${data}\n\n`).join('');
+const piece = (content: unknown, finish_reason: string | null = null) => ({
+  choices: [{ index: 0, delta: { content }, finish_reason }],
+});
 
+describe('a chat model', () => {
+  let openAi: ScriptedModel;
+  let server: ScriptedServer;
   before(async () => {
-    server = await startScriptedModel();
-    chatModel = createChatModel({ baseUrl: server.baseUrl, apiKey: 'key' });
+    [openAi, server] = await Promise.all([startScriptedModel(), startScriptedServer()]);
   });
-  beforeEach(() => server.behave(() => ({ kind: 'answer', text: 'One two three.' })));
-  after(() => server.close());
+  beforeEach(() => openAi.behave(() => ({ kind: 'answer', text: 'One two three.' })));
+  after(() => Promise.all([openAi.close(), server.close()]));
 
-  const request = (signal = new AbortController().signal): ModelRequest => ({
-    model: 'm',
-    messages: [{ role: 'user', content: 'Count!' }],
-    temperature: 0.3,
-    maxTokens: 50,
-    signal,
-  });
-  const usage = { inputTokens: 120, cachedInputTokens: 20, completionTokens: 7 };
-
-  it('streams the pieces and returns the whole reply with its usage', async () => {
+  type Options = { at?: { baseUrl: string }; changes?: Partial<ModelRequest>; timeout?: () => StreamTimeout };
+  const modelAt = ({ at = server, timeout }: Options) =>
+    createChatModel({ baseUrl: at.baseUrl, apiKey: 'key' }, timeout);
+  const complete = (options: Options = {}) => modelAt(options).complete({ ...request, ...options.changes });
+  async function stream(options: Options = {}) {
     const pieces: string[] = [];
-    const reply = await chatModel.stream(request(), (piece) => pieces.push(piece));
-    expect(pieces).deep.equal(['One', ' two', ' three.']);
-    expect(reply).deep.equal({ text: 'One two three.', model: 'm', usage });
-  });
-
-  it('returns a whole reply without a stream', async () => {
-    expect(await chatModel.complete(request())).deep.equal({ text: 'One two three.', model: 'm', usage });
-  });
-
-  it('sends model, temperature and token limit', async () => {
-    await chatModel.complete(request());
-    expect(server.requests[0]).include({ model: 'm', temperature: 0.3, max_tokens: 50 });
-  });
-
-  for (const [status, code] of [
-    [401, 'model_not_configured'],
-    [404, 'model_not_configured'],
-    [400, 'model_rejected'],
-    [429, 'model_unavailable'],
-    [500, 'model_unavailable'],
-  ] as const) {
-    it(`maps the status ${status} to ${code} without a retry`, async () => {
-      server.behave(() => ({ kind: 'status', status }));
-      expect(await appErrorCode(chatModel.stream(request(), () => undefined))).equal(code);
-      expect(await appErrorCode(chatModel.complete(request()))).equal(code);
-      expect(server.requests).length(2);
-    });
+    const reply = await modelAt(options).stream({ ...request, ...options.changes }, (text) => pieces.push(text));
+    return { ...reply, pieces };
   }
-
-  it('passes on Retry-After', async () => {
-    server.behave(() => ({ kind: 'status', status: 429, retryAfterSeconds: 9 }));
-    const error = await chatModel.complete(request()).catch((failure: unknown) => failure);
-    expect(error).instanceOf(AppError).property('retryAfterSeconds', 9);
-  });
-
-  for (const truncatedBy of ['length', 'content_filter'] as const) {
-    it(`marks an answer that was truncated by ${truncatedBy}`, async () => {
-      const said = { content: 'One two' };
-      const choice = { index: 0, message: said, delta: said, finish_reason: truncatedBy };
-      const cut = await startScriptedServer();
-      cut.answer((response, { stream }: { stream?: boolean }) => {
-        const answer = JSON.stringify({ choices: [choice] });
-        response.writeHead(200, { 'content-type': stream ? 'text/event-stream' : 'application/json' });
-        response.end(stream ? `data: ${answer}\n\ndata: [DONE]\n\n` : answer);
-      });
-      const model = createChatModel({ baseUrl: cut.baseUrl, apiKey: 'key' });
-      expect(await model.stream(request(), () => undefined)).include({ text: 'One two', truncatedBy });
-      expect(await model.complete(request())).include({ text: 'One two', truncatedBy });
-      await cut.close();
-    });
-  }
-
-  it('rejects a stream that ends without a finish_reason', async () => {
-    server.behave(() => ({ kind: 'break_off', text: 'One two' }));
-    const code = await appErrorCode(chatModel.stream(request(), () => undefined));
-    expect(code).oneOf(['model_unavailable', 'model_response_invalid']);
-  });
-
-  it('rejects an empty answer', async () => {
-    server.behave(() => ({ kind: 'answer', text: ' ' }));
-    expect(await appErrorCode(chatModel.stream(request(), () => undefined))).equal('model_response_invalid');
-    expect(await appErrorCode(chatModel.complete(request()))).equal('model_response_invalid');
-  });
-
-  it('removes characters that Postgres cannot store, and joins surrogate pairs that are split', async () => {
-    server.behave(() => ({ kind: 'answer', text: ['a\0b', ' \ud83d', '\ude00', '\0', ' \udc00', '.', '\ud83d'] }));
-    const pieces: string[] = [];
-    const { text } = await chatModel.stream(request(), (piece) => pieces.push(piece));
-    expect(text).equal('ab 😀 \ufffd.\ufffd');
-    expect(pieces).deep.equal(['ab', ' ', '😀', ' \ufffd', '.', '\ufffd']);
-    expect((await chatModel.complete(request())).text).equal(text);
-  });
-
-  it('aborts with the reason of the signal', async () => {
-    const never = Promise.withResolvers<void>();
-    server.behave(() => ({ kind: 'answer', text: 'One two three.', until: never.promise }));
-    const stop = new AbortController();
-    const reason = new Error('enough');
-    const outcome = chatModel.stream(request(stop.signal), () => stop.abort(reason)).catch((error: unknown) => error);
-    expect(await outcome).equal(reason);
-    never.resolve();
-  });
-
-  describe('with a slow stream', () => {
-    const open: ScriptedAnswer = (response) => response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const chunk = (delta: object, finish_reason: string | null) =>
-      `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
-    let waiting: ScriptedServer;
-
-    before(async () => {
-      waiting = await startScriptedServer();
-    });
-    after(() => waiting.close());
-
-    const stream = (watch: () => StreamTimeout) =>
-      createChatModel({ baseUrl: waiting.baseUrl, apiKey: 'key' }, watch).stream(request(), () => undefined);
-
-    it('does not time out while the service sends comments', async () => {
-      const isHeard = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      let count = 0;
-      const silence = { ...createStreamTimeout(60_000, 60_000), heard: () => isHeard[count++]?.resolve() };
-      waiting.answer(async (response, body) => {
-        open(response, body);
-        response.flushHeaders();
-        await isHeard[0]?.promise;
-        response.write(': waiting\n\n');
-        await isHeard[1]?.promise;
-        response.write(': waiting\n\n');
-        await isHeard[2]?.promise;
-        response.end(`${chunk({ content: 'One' }, null)}${chunk({}, 'stop')}data: [DONE]\n\n`);
-      });
-      expect((await stream(() => silence)).text).equal('One');
+  /** The codes of a stream and of a whole reply. */
+  const codesOf = async (options: Options = {}) => [
+    await appErrorCode(stream(options)),
+    await appErrorCode(complete(options)),
+  ];
+  /** Answers a stream with the pieces, and a request for a whole reply with the first choice. */
+  const answer = (...pieces: unknown[]) =>
+    server.answer((response, body: { stream?: boolean }) => {
+      if (!body.stream) return answerJson(200, pieces[0])(response, body as never);
+      open(response, body as never);
+      response.end(eventsOf(...pieces));
     });
 
-    it('throws model_unavailable after a silence', async () => {
-      for (const begin of [() => undefined, open]) {
-        waiting.answer(begin);
-        expect(await appErrorCode(stream(() => createStreamTimeout(20, 60_000)))).equal('model_unavailable');
+  describe('of OpenAI', () => {
+    const at = () => ({ at: openAi });
+    const usage = { inputTokens: 120, cachedInputTokens: 20, completionTokens: 7 };
+
+    it('is asked with model, temperature and token limit, and returns its reply and usage, whole or in pieces', async () => {
+      const reply = { text: 'One two three.', model: 'm', usage };
+      expect(await stream(at())).deep.equal({ ...reply, pieces: ['One', ' two', ' three.'] });
+      expect(await complete(at())).deep.equal(reply);
+      for (const asked of openAi.requests) expect(asked).include({ model: 'm', temperature: 0.3, max_tokens: 50 });
+    });
+
+    it('is not asked again after an error response, whose code says who can help', async () => {
+      for (const [status, code] of [
+        [401, 'model_not_configured'],
+        [404, 'model_not_configured'],
+        [400, 'model_rejected'],
+        [429, 'model_unavailable'],
+        [500, 'model_unavailable'],
+      ] as const) {
+        openAi.behave(() => ({ kind: 'status', status, retryAfterSeconds: 9 }));
+        expect(await codesOf(at()), String(status)).deep.equal([code, code]);
+        expect(openAi.requests).length(2);
+      }
+      const error = await complete(at()).catch((failure: unknown) => failure);
+      expect(error).instanceOf(AppError).property('retryAfterSeconds', 9);
+    });
+
+    it('fails when its reply is empty or breaks off', async () => {
+      openAi.behave(() => ({ kind: 'answer', text: ' ' }));
+      expect(await codesOf(at())).deep.equal(['model_response_invalid', 'model_response_invalid']);
+      openAi.behave(() => ({ kind: 'break_off', text: 'One two' }));
+      expect(await appErrorCode(stream(at()))).oneOf(['model_unavailable', 'model_response_invalid']);
+    });
+
+    it('has characters removed that Postgres cannot store, and split surrogate pairs joined', async () => {
+      openAi.behave(() => ({ kind: 'answer', text: ['a\0b', ' \ud83d', '\ude00', '\0', ' \udc00', '.', '\ud83d'] }));
+      const { text, pieces } = await stream(at());
+      expect(text).equal('ab 😀 \ufffd.\ufffd');
+      expect(pieces).deep.equal(['ab', ' ', '😀', ' \ufffd', '.', '\ufffd']);
+      expect((await complete(at())).text).equal(text);
+    });
+
+    it('is stopped by the signal, whose reason is the error', async () => {
+      const never = Promise.withResolvers<void>();
+      openAi.behave(() => ({ kind: 'answer', text: 'One two three.', until: never.promise }));
+      const stop = new AbortController();
+      const reason = new Error('enough');
+      const streamed = modelAt(at()).stream({ ...request, signal: stop.signal }, () => stop.abort(reason));
+      expect(await streamed.catch((error: unknown) => error)).equal(reason);
+      never.resolve();
+    });
+  });
+
+  describe('of a provider that deviates from OpenAI', () => {
+    it('is read without its reasoning, without events that have no content, and from the first choice alone', async () => {
+      const parts = [
+        { type: 'thinking', thinking: [{ type: 'text', text: 'One, then two.' }] },
+        { type: 'text', text: 'One two' },
+      ];
+      answer({ choices: [{ message: { content: parts } }] });
+      expect((await complete()).text).equal('One two');
+      const second = { choices: [{ index: 1, delta: { content: 'another' }, finish_reason: 'stop' }] };
+      const last = piece([{ type: 'text', text: ' three.' }], 'stop');
+      answer(null, second, piece(parts), piece(null), { choices: {} }, last);
+      expect(await stream()).deep.include({ text: 'One two three.', pieces: ['One two', ' three.'] });
+    });
+
+    it('marks an answer that was truncated', async () => {
+      for (const truncatedBy of ['length', 'content_filter'] as const) {
+        const said = { content: 'One two' };
+        answer({ choices: [{ index: 0, message: said, delta: said, finish_reason: truncatedBy }] });
+        for (const reply of [await stream(), await complete()]) expect(reply).include({ text: 'One two', truncatedBy });
       }
     });
 
-    for (const [type, code] of [
-      ['server_error', 'model_unavailable'],
-      ['invalid_request_error', 'model_rejected'],
-    ]) {
-      it(`maps the error ${type} in a stream to ${code}`, async () => {
-        waiting.answer((response, body) => {
+    it('is not followed to another host, to which it would send the prompt', async () => {
+      const elsewhere = await startScriptedServer();
+      for (const status of [301, 302, 303, 307, 308]) {
+        server.answer((response) => response.writeHead(status, { location: `${elsewhere.baseUrl}/steal` }).end());
+        expect(await codesOf(), String(status)).deep.equal(['model_rejected', 'model_rejected']);
+      }
+      expect(elsewhere.calls).deep.equal([]);
+      await elsewhere.close();
+    });
+
+    it('fails with an answer of another shape, and with the finish_reason error', async () => {
+      const failed = { message: { content: 'One' }, delta: { content: 'One' }, finish_reason: 'error' };
+      const numbered = { message: { content: 7 }, delta: { content: 7 }, finish_reason: 'stop' };
+      for (const body of [
+        null,
+        7,
+        { choices: [] },
+        { choices: [null] },
+        { choices: [numbered] },
+        { choices: [failed] },
+      ]) {
+        answer(body);
+        const invalid = 'model_response_invalid';
+        expect(await codesOf(), JSON.stringify(body)).deep.equal([invalid, invalid]);
+      }
+    });
+
+    it('has invalid token counts read as 0', async () => {
+      const none = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
+      const capped = { prompt_tokens: 5, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 9 } };
+      for (const [usage, expected] of [
+        [undefined, none],
+        [null, none],
+        ['much', none],
+        [{ prompt_tokens: '12', completion_tokens: -1 }, none],
+        [{ prompt_tokens: 1.5 }, none],
+        [{ prompt_tokens: 1e12 }, none],
+        [capped, { inputTokens: 5, cachedInputTokens: 5, completionTokens: 2 }],
+      ]) {
+        answer({ choices: [{ message: { content: 'One' } }], usage });
+        expect((await complete()).usage).deep.equal(expected);
+      }
+    });
+
+    it('learns from errors which parameters it accepts, and keeps to them', async () => {
+      server.answer((response, body: Record<string, unknown>) => {
+        const refuse = (param: string, message: string) =>
+          answerJson(400, { error: { message, type: 'invalid_request_error', param, code: 'unsupported_parameter' } })(
+            ...([response, body] as never as Parameters<ScriptedAnswer>),
+          );
+        if ('max_tokens' in body) return refuse('max_tokens', "Use 'max_completion_tokens' instead of 'max_tokens'.");
+        if ('temperature' in body)
+          return refuse('temperature', "Unsupported value: 'temperature' does not support 0.3.");
+        answerJson(200, { choices: [{ message: { content: 'One' } }] })(response, body as never);
+      });
+      const own = modelAt({});
+      expect((await own.complete(request)).text).equal('One');
+      expect(server.calls).length(3);
+      expect(server.calls[2]?.body).include({ max_completion_tokens: 50 });
+      await own.complete(request);
+      expect(server.calls).length(4);
+      const fresh = modelAt({});
+      const atOnce = await Promise.all([fresh.complete(request), fresh.complete(request)]);
+      expect(atOnce.map(({ text }) => text)).deep.equal(['One', 'One']);
+    });
+
+    it('is no longer sent seed, JSON schema and response_format after errors about them', async () => {
+      const responseSchema = { name: 'verdict', schema: { type: 'object', properties: {} } };
+      const refuse = (message: string) => answerJson(400, { error: { message, type: 'invalid_request_error' } });
+      const typeOf = (body: unknown) => (body as { response_format?: { type: string } }).response_format?.type;
+      server.answer((response, body: object) => {
+        const refusal = () => {
+          if ('seed' in body) return refuse('seed: Extra inputs are not permitted');
+          if (typeOf(body)) return refuse('This response_format type is unavailable now');
+          return answerJson(200, { choices: [{ message: { content: '{}' } }] });
+        };
+        refusal()(response, body as never);
+      });
+      const own = modelAt({});
+      for (const _ of [1, 2]) expect((await own.complete({ ...request, seed: 7, responseSchema })).text).equal('{}');
+      const types = server.calls.map(({ body }) => typeOf(body));
+      expect(types).deep.equal(['json_schema', 'json_schema', 'json_object', undefined, undefined]);
+    });
+
+    it('is not asked again after errors that no other parameter would cure', async () => {
+      const responseSchema = { name: 'verdict', schema: {} };
+      const tooLarge = { message: 'max_tokens is too large: 50', param: 'max_tokens', code: null };
+      const noJson = { message: 'response_format is not supported', code: 'unsupported_response_format' };
+      for (const [error, changes] of [
+        [{ ...tooLarge, type: 'invalid_request_error' }, {}],
+        [noJson, { responseSchema }],
+      ] as const) {
+        server.answer(answerJson(400, { error }));
+        expect(await appErrorCode(complete({ changes }))).equal('model_rejected');
+        expect(server.calls).length(1);
+      }
+    });
+  });
+
+  it('is given up after the timeout of the caller, and streams a whole answer to a caller without one', async () => {
+    server.answer(() => undefined);
+    expect(await appErrorCode(complete({ changes: { timeoutMs: 50 } }))).equal('model_unavailable');
+    answer(piece('{"score"'), piece(':3}', 'stop'));
+    expect((await complete({ changes: { timeoutMs: null } })).text).equal('{"score":3}');
+    expect(server.calls[0]?.body).include({ stream: true });
+  });
+
+  describe('with a slow stream', () => {
+    it('is waited for while it sends comments, and given up after a silence', async () => {
+      const isHeard = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      let count = 0;
+      const timeout = () => ({ ...createStreamTimeout(60_000, 60_000), heard: () => isHeard[count++]?.resolve() });
+      server.answer(async (response, body) => {
+        open(response, body);
+        response.flushHeaders();
+        for (const { promise } of isHeard) {
+          await promise;
+          if (promise !== isHeard[2]?.promise) response.write(': waiting\n\n');
+        }
+        response.end(eventsOf(piece('One'), piece(undefined, 'stop')));
+      });
+      expect((await stream({ timeout })).text).equal('One');
+      for (const begin of [() => undefined, open]) {
+        server.answer(begin);
+        const short = () => createStreamTimeout(20, 60_000);
+        expect(await appErrorCode(stream({ timeout: short }))).equal('model_unavailable');
+      }
+    });
+
+    it('fails with the error that it ends with', async () => {
+      for (const [type, code] of [
+        ['server_error', 'model_unavailable'],
+        ['invalid_request_error', 'model_rejected'],
+      ]) {
+        server.answer((response, body) => {
           open(response, body);
           response.end(`: waiting\n\ndata: ${JSON.stringify({ error: { message: 'No.', type } })}\n\n`);
         });
-        expect(await appErrorCode(stream(() => createStreamTimeout(60_000, 60_000)))).equal(code);
-      });
-    }
+        expect(await appErrorCode(stream())).equal(code);
+      }
+    });
   });
 });

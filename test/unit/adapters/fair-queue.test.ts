@@ -1,56 +1,49 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createFairWorkQueue } from '#src/adapters/limits.ts';
-import { until } from '#test/support/until.ts';
 
-describe('fair queue', () => {
-  it('starts the task of another owner before the rest of an owner with many', async () => {
-    const begun: string[] = [];
-    const ends: (() => void)[] = [];
-    const run = (name: string) => () => {
-      begun.push(name);
-      return new Promise<void>((resolve) => ends.push(resolve));
-    };
-    const queue = createFairWorkQueue(2);
-    const done = ['a1', 'a2', 'a3', 'a4'].map((name) => queue('a', run(name)));
-    await Promise.resolve();
-    expect(begun, 'one place is left for others').deep.equal(['a1']);
-    done.push(queue('b', run('b1')), queue('b', run('b2')), queue('c', run('c1')));
-    for (let ended = 0; ended < 7; ended += 1) {
-      await until('a task runs', async () => ends.length > ended);
-      ends[ended]?.();
+/** A queue whose tasks are named by owner and number, and run until they are ended. */
+function startQueue(...options: Parameters<typeof createFairWorkQueue>) {
+  const queue = createFairWorkQueue(...options);
+  const begun: string[] = [];
+  const ends = new Map<string, () => void>();
+  const add = (...names: string[]) => {
+    for (const name of names) {
+      void queue(name.slice(0, 1), () => {
+        begun.push(name);
+        return new Promise<void>((resolve) => ends.set(name, resolve));
+      });
     }
-    await Promise.all(done);
+    return setImmediate();
+  };
+  const end = (name: string | undefined) => {
+    ends.get(name ?? '')?.();
+    return setImmediate();
+  };
+  return { begun, add, end };
+}
+
+describe('a fair queue', () => {
+  it('starts the task of another owner before the rest of an owner with many', async () => {
+    const { begun, add, end } = startQueue(2);
+    await add('a1', 'a2', 'a3', 'a4');
+    expect(begun, 'one slot is left for others').deep.equal(['a1']);
+    await add('b1', 'b2', 'c1');
+    for (let ended = 0; ended < 7; ended += 1) await end(begun[ended]);
     expect(begun).deep.equal(['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4']);
   });
 
   it('limits an owner to fewer running tasks while another owner has tasks', async () => {
-    const begun: string[] = [];
-    const ends = new Map<string, () => void>();
-    const queue = createFairWorkQueue(4, { maxRunningPerOwner: 4, maxRunningInCrowd: 1 });
-    const add = (name: string) =>
-      queue(name.slice(0, 1), () => {
-        begun.push(name);
-        return new Promise<void>((resolve) => ends.set(name, resolve));
-      });
-    const done = ['a1', 'a2', 'b1', 'b2', 'a3'].map(add);
-    await setImmediate();
+    const { begun, add, end } = startQueue(4, { maxRunningPerOwner: 4, maxRunningInCrowd: 1 });
+    await add('a1', 'a2', 'b1', 'b2', 'a3');
     expect(begun, 'a has begun alone').deep.equal(['a1', 'a2', 'b1']);
-    ends.get('a1')?.();
-    await done[0];
-    await setImmediate();
+    await end('a1');
     expect(begun, 'a2 still runs').deep.equal(['a1', 'a2', 'b1']);
-    ends.get('a2')?.();
-    await done[1];
-    await setImmediate();
+    await end('a2');
     expect(begun).deep.equal(['a1', 'a2', 'b1', 'a3']);
-    ends.get('a3')?.();
-    await done[4];
-    await setImmediate();
+    await end('a3');
     expect(begun, 'b is alone').deep.equal(['a1', 'a2', 'b1', 'a3', 'b2']);
-    ends.get('b1')?.();
-    ends.get('b2')?.();
-    await Promise.all(done);
+    for (const name of ['b1', 'b2']) await end(name);
   });
 
   it('rejects tasks of an owner that has too many waiting, and accepts those of others', async () => {

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { PdfRenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
@@ -25,60 +24,37 @@ describe('Gotenberg', () => {
 
   const pdfPath = () => join(folder, 'printed.pdf');
   const render = ({ limits = {}, url = server.url, signal = new AbortController().signal } = {}) =>
-    createGotenbergRenderer({ url, limits: limits as Partial<PdfRenderLimits> }).render({
+    createGotenbergRenderer({ url, limits }).render({
       ...{ path: join(folder, 'original'), format: 'docx', pdfPath: pdfPath(), signal },
     });
 
-  it('renders a file without sending its name', async () => {
+  it('renders a file without being told its name', async () => {
     await render({ url: `${server.url}/` });
     expect(await readFile(pdfPath(), 'latin1')).match(/^%PDF-1\.4.*One page\..*%%EOF/s);
     expect(server.files).deep.equal([{ name: 'document.docx', bytes: Buffer.from('the file') }]);
   });
 
-  const refusals = [
-    { status: 400, code: 'corrupt_document' },
-    { status: 413, code: 'too_large' },
-    { status: 429, code: 'service_unavailable' },
-    { status: 503, code: 'service_unavailable' },
-    { status: 401, code: 'converter_refused' },
-  ];
-  for (const { status, code } of refusals) {
-    it(`${code}: for the status ${status}`, async () => {
-      server.answer({ status, text: 'no' });
-      expect(await appErrorCode(render())).equal(code);
-    });
-  }
-
-  it("converter_refused: if the address is not Gotenberg's", async () => {
-    expect(await appErrorCode(render({ url: `${server.url}/elsewhere` }))).equal('converter_refused');
-  });
-
-  it('service_unavailable: if Gotenberg is down', async () => {
+  it('fails with a code that says whether the file, the limits, the settings or the service is to blame', async () => {
     const gone = await startFakeGotenberg();
     await gone.close();
-    expect(await appErrorCode(render({ url: gone.url }))).equal('service_unavailable');
+    for (const [answer, options, code] of [
+      [{ status: 400, text: 'no' }, {}, 'corrupt_document'],
+      [{ status: 413, text: 'no' }, {}, 'too_large'],
+      [{ status: 429, text: 'no' }, {}, 'service_unavailable'],
+      [{ status: 503, text: 'no' }, {}, 'service_unavailable'],
+      [{ status: 401, text: 'no' }, {}, 'converter_refused'],
+      ['hang', { url: `${server.url}/elsewhere` }, 'converter_refused'],
+      ['hang', { url: gone.url }, 'service_unavailable'],
+      ['hang', { limits: { wallMs: 50 } }, 'conversion_timeout'],
+      [{ pages: ['word '.repeat(1_000)] }, { limits: { pdfBytes: 1_000 } }, 'too_large'],
+    ] as const) {
+      server.answer(answer as Parameters<FakeGotenberg['answer']>[0]);
+      expect(await appErrorCode(render(options))).equal(code);
+      expect(existsSync(pdfPath())).equal(false);
+    }
   });
 
-  it('too_large: for a PDF above the limit, which is deleted', async () => {
-    server.answer({ pages: ['word '.repeat(1_000)] });
-    expect(await appErrorCode(render({ limits: { pdfBytes: 1_000 } }))).equal('too_large');
-    expect(existsSync(pdfPath())).equal(false);
-  });
-
-  it('conversion_timeout: if Gotenberg does not answer in time', async () => {
-    server.answer('hang');
-    expect(await appErrorCode(render({ limits: { wallMs: 50 } }))).equal('conversion_timeout');
-  });
-
-  it('aborts with the reason of the signal', async () => {
-    server.answer('hang');
-    const stop = new AbortController();
-    const rendering = render({ signal: stop.signal }).catch((error: unknown) => error);
-    stop.abort(new Error('stopped'));
-    expect(await rendering).property('message', 'stopped');
-  });
-
-  it('causes no unhandled rejection when it is aborted during the upload', async () => {
+  it('is aborted with the reason of the signal at any time, and leaves no unhandled rejection', async () => {
     server.answer('hang');
     const unhandled: unknown[] = [];
     const keep = (reason: unknown) => unhandled.push(reason);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import { createLibreOfficeRenderer, type PdfRenderLimits } from '#src/adapters/pdf-renderer/libreoffice.ts';
+import { createLibreOfficeRenderer } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';
 
@@ -30,18 +30,9 @@ describe('the process of LibreOffice', () => {
     await chmod(path, 0o755);
     // Without a sandbox, so that the scripts can write outside of the job's folder.
     const sandbox = createParserSandbox('off');
-    const program = createLibreOfficeRenderer({
-      path,
-      sandbox,
-      tempDir: folder,
-      limits: limits as Partial<PdfRenderLimits>,
-    });
-    await program.render({
-      path: join(folder, 'original'),
-      format: 'odt',
-      pdfPath: join(folder, 'printed.pdf'),
-      signal,
-    });
+    const program = createLibreOfficeRenderer({ path, sandbox, tempDir: folder, limits });
+    const pdfPath = join(folder, 'printed.pdf');
+    await program.render({ path: join(folder, 'original'), format: 'odt', pdfPath, signal });
   }
 
   it('runs with a restricted profile and without our environment, and leaves no folder', async () => {
@@ -57,30 +48,25 @@ describe('the process of LibreOffice', () => {
     expect((await readdir(folder)).filter((name) => name.startsWith('acs-print-'))).deep.equal([]);
   });
 
-  it('corrupt_document: if it exits with 0 without a PDF', async () => {
-    expect(await appErrorCode(render('echo "Error: source file could not be loaded" >&2'))).equal('corrupt_document');
-  });
-
-  it('corrupt_document: if it crashes on the file', async () => {
+  it('fails with a code that says whether the file or a limit is to blame', async () => {
     const died = 'echo "Unspecified Application Error" >&2; echo "Fatal exception: Signal 6" >&2';
-    expect(await appErrorCode(render(`${died}; exit 1`))).equal('corrupt_document');
-    expect(await appErrorCode(render('exit 134'))).equal('corrupt_document');
-    expect(await appErrorCode(render('kill -SEGV $$'))).equal('corrupt_document');
-  });
-
-  it('does not blame the file if it fails before it reads the file', async () => {
+    const hungry = "sh -c 'sleep 30; :' & sleep 30";
+    for (const [script, limits, code] of [
+      ['echo "Error: source file could not be loaded" >&2', {}, 'corrupt_document'],
+      [`${died}; exit 1`, {}, 'corrupt_document'],
+      ['exit 134', {}, 'corrupt_document'],
+      ['kill -SEGV $$', {}, 'corrupt_document'],
+      [hungry, { memoryBytes: 1_000 }, 'too_large'],
+      ['cat "$1" > "$PDF"', { pdfBytes: 4 }, 'too_large'],
+    ] as const) {
+      expect(await appErrorCode(render(script, { limits })), script).equal(code);
+    }
     const failure = await render('echo "error while loading shared libraries" >&2; exit 127').catch((error) => error);
-    expect(failure).property('name', 'Error');
+    expect(failure, 'it fails before it reads the file').property('name', 'Error');
     expect(failure.message).contain('shared libraries');
   });
 
-  it('too_large: above the memory limit of all its processes, and for a large PDF', async () => {
-    const hungry = "sh -c 'sleep 30; :' & sleep 30";
-    expect(await appErrorCode(render(hungry, { limits: { memoryBytes: 1_000 } }))).equal('too_large');
-    expect(await appErrorCode(render('cat "$1" > "$PDF"', { limits: { pdfBytes: 4 } }))).equal('too_large');
-  });
-
-  it('conversion_timeout: kills the whole process group', async () => {
+  it('is killed with its whole process group after the time limit', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const wallMs = 60_000;
     const code = appErrorCode(render(`sleep 600 & echo $! > ${folder}/pid; wait`, { limits: { wallMs } }));

@@ -1,49 +1,80 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { inspect } from 'node:util';
 import { expect } from 'chai';
-import { createOpenAiClient, isServerInPrivateNetwork } from '#src/adapters/models/openai-client.ts';
+import { APIConnectionError, APIError } from 'openai';
+import {
+  createModelErrorMapper,
+  createOpenAiClient,
+  isServerInPrivateNetwork,
+  isRequestTooLargeError,
+} from '#src/adapters/models/openai-client.ts';
+import { AppError } from '#src/errors.ts';
+import { startWebSite } from '#test/support/web-site.ts';
 
 describe('the trace header of a model call', () => {
-  let server: Server;
-  let baseUrl: string;
-  const heard: (string | undefined)[] = [];
-  const traceparent = '00-a1b2c3d4e5f60718293a4b5c6d7e8f90-00f067aa0ba902b7-01';
-
-  before(async () => {
-    server = createServer((req, res) => {
-      heard.push(req.headers.traceparent?.toString());
-      res.writeHead(200, { 'content-type': 'application/json' }).end('{"data":[]}');
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  });
-  after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-
   it('is sent to a server of the deployment, also by a client with other options', async () => {
-    const client = createOpenAiClient({ baseUrl, apiKey: 'key', traceparent: () => traceparent }, 5_000);
-    await client.models.list();
-    await client.withOptions({ fetch }).models.list();
-    await createOpenAiClient({ baseUrl, apiKey: 'key', traceparent: () => undefined }, 5_000).models.list();
-    expect(heard).to.deep.equal([traceparent, traceparent, undefined]);
+    const site = await startWebSite();
+    const traceparent = '00-a1b2c3d4e5f60718293a4b5c6d7e8f90-00f067aa0ba902b7-01';
+    site.page((response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'), '/v1/models');
+    const clientWith = (value: string | undefined) =>
+      createOpenAiClient({ baseUrl: `http://${site.place}/v1`, apiKey: 'key', traceparent: () => value }, 5_000);
+    await clientWith(traceparent).models.list();
+    await clientWith(traceparent).withOptions({ fetch }).models.list();
+    await clientWith(undefined).models.list();
+    const sent = site.requests.map(({ headers }) => headers.traceparent);
+    expect(sent).deep.equal([traceparent, traceparent, undefined]);
+    await site.close();
   });
 
-  for (const own of [
-    'http://127.0.0.1:3010/v1',
-    'http://[::1]:3010/v1',
-    'http://10.0.0.7/v1',
-    'http://model-server/v1',
-  ]) {
-    it(`treats ${own} as a server of the deployment`, () => {
-      expect(isServerInPrivateNetwork(own)).equal(true);
-    });
-  }
-  for (const foreign of ['https://api.openai.com/v1', 'http://203.0.114.7/v1', 'https://models.example.com/v1']) {
-    it(`treats ${foreign} as an external server`, () => {
-      expect(isServerInPrivateNetwork(foreign)).equal(false);
-    });
-  }
+  it('is for addresses and names of the internal network, and for no other server', () => {
+    const own = ['http://127.0.0.1:3010/v1', 'http://[::1]:3010/v1', 'http://10.0.0.7/v1', 'http://model-server/v1'];
+    const foreign = ['https://api.openai.com/v1', 'http://203.0.114.7/v1', 'https://models.example.com/v1'];
+    expect([...own, ...foreign].filter(isServerInPrivateNetwork)).deep.equal(own);
+  });
+});
+
+describe('an error of the model service', () => {
+  const apiKey = 'sk-secret-0123456789';
+  const toModelError = createModelErrorMapper({ apiKey });
+  const errorOf = (status: number, message: string, code: string | null = null) =>
+    APIError.generate(status, { error: { message, code } }, message, new Headers({ 'x-your-key': apiKey }));
+
+  it('never contains the API key', () => {
+    const incorrect = 'Incorrect API key provided: ';
+    for (const error of [
+      ...[400, 401, 429].map((status) => errorOf(status, `${incorrect}${apiKey}`)),
+      errorOf(500, `${incorrect.repeat(20)}${apiKey}`),
+      new APIConnectionError({ cause: new Error(`connect to http://${apiKey}@host`) }),
+      new SyntaxError(`Unexpected token in "${apiKey}"`),
+    ]) {
+      const ours = toModelError(error);
+      expect(ours).instanceOf(AppError);
+      const everything = inspect(ours, { depth: null, showHidden: true, maxStringLength: null });
+      expect(everything).include('[key]').and.not.include(apiKey.slice(0, 12));
+    }
+    const local = new APIConnectionError({ cause: new Error('localhost') });
+    const masked = createModelErrorMapper({ apiKey: 'local' })(local);
+    expect(masked, 'a placeholder is no key').property('cause').property('message').include('localhost');
+  });
+
+  it('names an unknown model, and does not quote the service if only the operator can help', () => {
+    const message = 'The model `gpt-9` does not exist.';
+    const unknown = toModelError(errorOf(404, message));
+    expect(unknown).include({ code: 'model_not_configured' }).property('message').include(message);
+    expect(toModelError(errorOf(401, 'Incorrect key')))
+      .property('message')
+      .not.include('Incorrect');
+  });
+
+  it('says that a text is beyond the context window, in the words of several servers', () => {
+    for (const [message, code] of [
+      ['as it says', 'context_length_exceeded'],
+      ["This model's maximum context length is 8192 tokens.", null],
+      ['prompt is too long: 210000 tokens > 200000 maximum', null],
+      ['This is more than the context window of the model.', null],
+    ] as const) {
+      const thrown = errorOf(400, message, code);
+      expect(toModelError(thrown), message).include({ code: 'context_too_long' });
+      expect(isRequestTooLargeError(thrown), 'fewer texts may pass').equal(true);
+    }
+  });
 });

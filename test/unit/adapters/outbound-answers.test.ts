@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Agent } from 'undici';
 import { createS3Connector } from '#src/adapters/connectors/s3-connector.ts';
 import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
-import { AppError } from '#src/errors.ts';
+import type { AppError } from '#src/errors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { isFullRun } from '#test/support/fault-run.ts';
 import {
@@ -70,10 +70,10 @@ function ofClient(places: readonly Place[], position: number): Place[] {
   return isFullRun ? [...places] : places.filter((_, index) => (index + position) % 4 === 0);
 }
 
-describe('responses of an S3 endpoint', () => {
-  const entry = (key: string) => `<Contents><Key>${key}</Key><Size>1</Size></Contents>`;
+describe('a response of an S3 endpoint', () => {
   const listing = (...keys: string[]) =>
-    `<ListBucketResult><Name>b</Name>${keys.map(entry).join('')}</ListBucketResult>`;
+    `<ListBucketResult><Name>b</Name>${keys.map((key) => `<Contents><Key>${key}</Key><Size>1</Size></Contents>`).join('')}</ListBucketResult>`;
+  const numbers = (length: number, key: (n: number) => string) => Array.from({ length }, (_, n) => key(n));
   let site: WebSite;
   let agent: Agent;
   before(async () => {
@@ -85,66 +85,46 @@ describe('responses of an S3 endpoint', () => {
     await site.close();
   });
 
-  async function listBucket(bucket: string) {
+  async function list(answer: string, status = 200, headers = {}) {
+    const bucket = `bucket-${site.requests.length}`;
+    site.page(answerWith(answer, { 'content-type': 'application/xml', ...headers }, status), `/${bucket}/`);
     const keys = { accessKeyId: 'AKIA', secretAccessKey: 'secret', sessionToken: null, region: 'us-east-1' };
     const place = { bucket, prefix: '', endpoint: `http://${site.place}`, forcePathStyle: true };
     return createS3Connector({ agent, baseUrl: null }).list({ kind: 'keys', ...keys, ...place }, { path: '' }, null);
   }
-  async function list(answer: string, status = 200) {
-    const bucket = `bucket-${site.requests.length}`;
-    site.page(answerWith(answer, { 'content-type': 'application/xml' }, status), `/${bucket}/`);
-    return listBucket(bucket);
-  }
-  const failure = async (answer: string, status?: number) => {
-    const error = await list(answer, status).catch((reason: unknown) => reason);
-    return error instanceof AppError ? `${error.code}: ${error.message}` : error;
-  };
+  const failure = (...answer: Parameters<typeof list>) =>
+    list(...answer).then(
+      () => expect.fail('it was accepted'),
+      (error: AppError) => error,
+    );
 
-  it('lists pages of 300 objects', async () => {
+  it('is a page of 300 objects, or of up to 1,000 from a server that ignores the page size', async () => {
     expect((await list(listing('a', 'b'))).files.map(({ name }) => name)).deep.equal(['a', 'b']);
     expect(site.requests.at(-1)?.path).include('max-keys=300');
-  });
-
-  it('accepts up to 1,000 entries from an S3 server that ignores the page size, and refuses more', async () => {
-    const keys = Array.from({ length: 1_001 }, (_, index) => `k${index}`);
-    expect((await list(listing(...keys.slice(1)))).files).length(1_000);
-    expect(await failure(listing(...keys))).match(
-      /^provider_unavailable: The endpoint does not respond like an S3 server/,
-    );
-  });
-
-  it('does not let the SDK parse a document type, for which its parser takes quadratic time', async () => {
-    const answer = `${'<!DOCTYPE a>'.repeat(20_000)}${listing('a')}`;
-    expect(await failure(answer)).match(/^provider_unavailable: The endpoint does not respond like an S3 server/);
-  });
-
-  it('refuses a response with many attributes, which take the parser half a second', async () => {
-    const attributes = Array.from({ length: 10_001 }, (_, index) => `a${index}="1"`).join(' ');
-    const answer = `<ListBucketResult><Name>b</Name><Contents ${attributes}><Key>a</Key></Contents></ListBucketResult>`;
-    expect(await failure(answer)).equal('provider_unavailable: The response of the S3 endpoint is too large.');
-  });
-
-  it('accepts keys with many equals signs, such as those of partitioned tables', async () => {
-    const keys = Array.from({ length: 1_000 }, (_, index) => `year=2026/month=11/day=24/region=eu/file=${index}`);
-    expect((await list(listing(...keys))).files).length(1_000);
-  });
-
-  it('reports the status of an error response that is an HTML page', async () => {
-    const page = '<!DOCTYPE html><html><body>Not found<br></body></html>';
-    expect(await failure(page, 404)).equal('provider_rejected: The S3 endpoint responded with 404.');
-    expect(await failure(page, 503)).match(/^provider_throttled/);
-    expect(await failure(page, 500)).match(/^provider_unavailable/);
-  });
-
-  it('limits Retry-After to an hour', async () => {
-    const bucket = 'throttled';
-    site.page(answerWith('', { 'retry-after': '100000000' }, 503), `/${bucket}/`);
-    const error = await listBucket(bucket).catch((reason: unknown) => reason);
-    expect(error).property('retryAfterSeconds', 3_600);
-  });
-
-  it('refuses well-formed XML that is not a listing, which would look like an empty bucket', async () => {
-    expect(await failure('<html><body>Hello</body></html>')).match(/^provider_unavailable: The endpoint does not/);
+    const partitions = numbers(1_000, (n) => `year=2026/month=11/day=24/region=eu/file=${n}`);
+    expect((await list(listing(...partitions))).files).length(1_000);
     expect((await list('<ListBucketResult><Name>b</Name><KeyCount>0</KeyCount></ListBucketResult>')).files).length(0);
+  });
+
+  it('is refused if it is no listing, or would take the parser of the SDK too long', async () => {
+    const page = '<!DOCTYPE html><html><body>Not found<br></body></html>';
+    const attributes = numbers(10_001, (n) => `a${n}="1"`).join(' ');
+    const noServer = /^The endpoint does not respond like an S3 server/;
+    for (const [answer, status, code, message] of [
+      [listing(...numbers(1_001, (n) => `k${n}`)), 200, 'provider_unavailable', noServer],
+      // The parser takes quadratic time for document types, and half a second for many attributes.
+      [`${'<!DOCTYPE a>'.repeat(20_000)}${listing('a')}`, 200, 'provider_unavailable', noServer],
+      [`<ListBucketResult ${attributes}></ListBucketResult>`, 200, 'provider_unavailable', /is too large/],
+      // It would look like an empty bucket.
+      ['<html><body>Hello</body></html>', 200, 'provider_unavailable', noServer],
+      [page, 404, 'provider_rejected', /responded with 404/],
+      [page, 503, 'provider_throttled', /./],
+      [page, 500, 'provider_unavailable', /./],
+    ] as const) {
+      const error = await failure(answer, status);
+      expect(error, answer.slice(0, 60)).include({ code });
+      expect(error.message).match(message);
+    }
+    expect(await failure('', 503, { 'retry-after': '100000000' })).property('retryAfterSeconds', 3_600);
   });
 });

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -82,17 +82,8 @@ async function tryToEscape(places: Places) {
   process.stdout.write(JSON.stringify(succeeded));
 }
 
-type Places = {
-  folder: string;
-  other: string;
-  project: string;
-  port: number;
-  udpPort: number;
-  socket: string;
-  datagramSocket: string;
-  sendDatagram: string;
-  attempts?: string[];
-};
+type Places = Record<'folder' | 'other' | 'project' | 'socket' | 'datagramSocket' | 'sendDatagram', string> &
+  Record<'port' | 'udpPort', number> & { attempts?: string[] };
 
 /** In Perl, because Node has no local datagrams. 1 is AF_UNIX, 2 is SOCK_DGRAM. A pair needs neither socket() nor connect(). */
 const sendDatagram = 'socketpair(A, B, 1, 2, 0) && defined send(A, "secret", 0, pack("S a*", 1, $ARGV[0])) or exit 1';
@@ -107,7 +98,6 @@ const canSignal = major < 6 || (major === 6 && minor < 12) ? ['signal to the par
 
 describe('the parser sandbox', () => {
   const { signal } = new AbortController();
-  const limits = defaultConversionProcessLimits;
   const server = createServer();
   const localServer = createServer();
   const udp = createSocket('udp4');
@@ -130,12 +120,11 @@ describe('the parser sandbox', () => {
     const datagramSocket = join(root, 'datagrams');
     datagramServer = spawn('perl', ['-e', receiveDatagrams, datagramSocket], { stdio: ['ignore', 'pipe', 'inherit'] });
     if (datagramServer.stdout) await once(datagramServer.stdout, 'data');
-    const address = server.address();
     places = {
       folder,
       other: join(folder, 'other.txt'),
       project: join(import.meta.dirname, '../../../.env.example'),
-      port: typeof address === 'object' && address !== null ? address.port : 0,
+      port: (server.address() as AddressInfo).port,
       udpPort: udp.address().port,
       socket: join(root, 'socket'),
       datagramSocket,
@@ -185,90 +174,66 @@ describe('the parser sandbox', () => {
     expect(attempt(real, { read: [] })).deep.equal([]);
   });
 
-  it('blocks every system call that creates a process, and allows threads', () => {
-    const [EPERM, ENOSYS] = [1, 38];
-    const [x64, arm64] = [
-      'fork => [57], vfork => [58], clone => [56, 17, 0, 0, 0, 0]',
-      'clone => [220, 17, 0, 0, 0, 0]',
-    ];
-    const calls = `${process.arch === 'arm64' ? arm64 : x64}, clone3 => [435, pack('Q4 Q Q6', (0) x 4, 17, (0) x 6), 88]`;
+  const run = (command: string[], childProcesses = false) => {
+    const [program, ...args] = real.confine(command as [string, ...string[]], { read: [], childProcesses });
+    return spawnSync(program, args, { env: {}, encoding: 'utf8' });
+  };
+  /** Makes system calls, and prints the name of each with `works` or its error number. */
+  const outcomesOf = (calls: string, childProcesses = false) => {
     // A child process that was created nevertheless exits silently.
-    const script = `my %calls = (${calls});
-      for my $name (sort keys %calls) {
-        my $id = syscall(shift @{$calls{$name}}, @{$calls{$name}});
-        exit if $id == 0;
-        print "$name ", ($id < 0 ? $! + 0 : 'works'), "\n";
+    const script = `my ($own, $other) = ($$, getppid);
+      for my $call (${calls}) {
+        my ($name, @arguments) = @$call;
+        my $id = syscall(shift @arguments, @arguments);
+        exit if $name =~ /clone|fork/ && $id == 0;
+        print "$name ", ($id >= 0 ? 'works' : $! + 0), "\n";
       }`;
-    const perl = real.confine(['perl', '-e', script], { read: [] });
-    const { stdout } = spawnSync(perl[0], perl.slice(1), { env: {}, encoding: 'utf8' });
-    const refused = [
-      `clone ${EPERM}`,
-      `clone3 ${ENOSYS}`,
-      ...(process.arch === 'x64' ? [`fork ${EPERM}`, `vfork ${EPERM}`] : []),
-    ];
-    expect(stdout.trim().split('\n')).deep.equal(refused);
+    return run(['perl', '-e', script], childProcesses).stdout.trim().split('\n');
+  };
+  const isArm = process.arch === 'arm64';
+  const [EPERM, EACCES, ENOSYS] = [1, 13, 38];
 
+  it('blocks every system call that creates a process, and allows threads', () => {
+    const clone = `[clone => ${isArm ? 220 : 56}, 17, 0, 0, 0, 0]`;
+    const clone3 = `[clone3 => 435, pack('Q4 Q Q6', (0) x 4, 17, (0) x 6), 88]`;
+    const forks = isArm ? '' : ', [fork => 57], [vfork => 58]';
+    const refused = [`clone ${EPERM}`, `clone3 ${ENOSYS}`, ...(isArm ? [] : [`fork ${EPERM}`, `vfork ${EPERM}`])];
+    expect(outcomesOf(`${clone}, ${clone3}${forks}`)).deep.equal(refused);
     const thread = `new (require('node:worker_threads').Worker)('console.log("a thread")', { eval: true })`;
-    const node = real.confine([process.execPath, '-e', thread], { read: [] });
-    expect(spawnSync(node[0], node.slice(1), { env: {}, encoding: 'utf8' }).stdout).equal('a thread\n');
+    expect(run([process.execPath, '-e', thread]).stdout).equal('a thread\n');
   });
 
   it('blocks ptrace and inotify', () => {
-    const EACCES = 13;
-    const [ptrace, inotifyInit, inotifyAddWatch] = process.arch === 'arm64' ? [117, 26, 27] : [101, 294, 254];
-    const script = `my $watcher = syscall(${inotifyInit}, 0);
-      for my $call ([ptrace => ${ptrace}, 0, 0, 0, 0], [inotify_add_watch => ${inotifyAddWatch}, $watcher, '/tmp', 0xfff]) {
-        my ($name, @arguments) = @$call;
-        print "$name ", (syscall(shift @arguments, @arguments) >= 0 ? 'works' : $! + 0), "\n";
-      }`;
+    const [ptrace, inotifyInit, inotifyAddWatch] = isArm ? [117, 26, 27] : [101, 294, 254];
+    const watch = `[inotify_add_watch => ${inotifyAddWatch}, syscall(${inotifyInit}, 0), '/tmp', 0xfff]`;
     for (const childProcesses of [false, true]) {
-      const [program, ...args] = real.confine(['perl', '-e', script], { read: [], childProcesses });
-      const { stdout } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
-      expect(stdout.trim().split('\n')).deep.equal([`ptrace ${EACCES}`, `inotify_add_watch ${EACCES}`]);
+      const outcomes = outcomesOf(`[ptrace => ${ptrace}, 0, 0, 0, 0], ${watch}`, childProcesses);
+      expect(outcomes).deep.equal([`ptrace ${EACCES}`, `inotify_add_watch ${EACCES}`]);
     }
   });
 
-  it('blocks signals by fcntl, and allows its other uses', () => {
-    const EACCES = 13;
-    const script = `use Fcntl; pipe(my $reader, my $writer);
-      for my $command (8, 10, 15, F_GETFD, F_GETFL) {
-        print "$command ", (fcntl($reader, $command, $command == 15 ? pack('l l', 1, getppid) : 9) ? 'works' : $! + 0), "\n";
-      }`;
-    const [program, ...args] = real.confine(['perl', '-e', script], { read: [] });
-    const { stdout } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
-    const refused = [8, 10, 15].map((command) => `${command} ${EACCES}`);
-    expect(stdout.trim().split('\n')).deep.equal([...refused, '1 works', '3 works']);
-  });
-
-  it('blocks signals to other processes on every kernel, and allows those to itself', () => {
-    const EACCES = 13;
-    const [kill, tgkill, queue, queueToThread, tkill] =
-      process.arch === 'arm64' ? [129, 131, 138, 240, 130] : [62, 234, 129, 297, 200];
-    const script = `my ($own, $other) = ($$, getppid);
-      for my $call ([kill => ${kill}, $other, 0], [tgkill => ${tgkill}, $other, $other, 0], [all => ${kill}, -1, 0],
-          [queue => ${queue}, $other, 0, 0], [queueToThread => ${queueToThread}, $other, $other, 0, 0],
-          [tkill => ${tkill}, $other, 0], [pidfd => 424, 0, 0, 0, 0], [own => ${kill}, $own, 0]) {
-        my ($name, @arguments) = @$call;
-        print "$name ", (syscall(shift @arguments, @arguments) == 0 ? 'works' : $! + 0), "\n";
-      }`;
-    const [program, ...args] = real.confine(['perl', '-e', script], { read: [] });
-    const { stdout } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
+  it('blocks signals to other processes on every kernel, also by fcntl, and allows those to itself', () => {
+    const [kill, tgkill, queue, queueToThread, tkill] = isArm ? [129, 131, 138, 240, 130] : [62, 234, 129, 297, 200];
+    const outcomes = outcomesOf(`[kill => ${kill}, $other, 0], [tgkill => ${tgkill}, $other, $other, 0],
+      [all => ${kill}, -1, 0], [queue => ${queue}, $other, 0, 0],
+      [queueToThread => ${queueToThread}, $other, $other, 0, 0], [tkill => ${tkill}, $other, 0],
+      [pidfd => 424, 0, 0, 0, 0], [own => ${kill}, $own, 0]`);
     const refused = ['kill', 'tgkill', 'all', 'queue', 'queueToThread', 'tkill', 'pidfd'];
-    expect(stdout.trim().split('\n')).deep.equal([...refused.map((name) => `${name} ${EACCES}`), 'own works']);
+    expect(outcomes).deep.equal([...refused.map((name) => `${name} ${EACCES}`), 'own works']);
+    const commands = `use Fcntl; pipe(my $reader, my $writer);
+      for my $command (8, 10, 15, F_GETFD, F_GETFL) {
+        my $argument = $command == 15 ? pack('l l', 1, getppid) : 9;
+        print "$command ", (fcntl($reader, $command, $argument) ? 'works' : $! + 0), "\n";
+      }`;
+    const byCommand = [8, 10, 15].map((command) => `${command} ${EACCES}`);
+    expect(run(['perl', '-e', commands]).stdout.trim().split('\n')).deep.equal([...byCommand, '1 works', '3 works']);
   });
 
   const kinds: Record<string, (sandbox: ParserSandbox) => Promise<unknown>> = {
     'text of a PDF': (sandbox) => convert(sandbox, 'pdf'),
     'pages of a PDF': (sandbox) => {
-      const source = {
-        sandbox,
-        path: own,
-        signal,
-        python: 'python3',
-        toolsDir: join(root, 'tools'),
-        workingDirectory: root,
-        limits,
-      };
+      const folders = { toolsDir: join(root, 'tools'), workingDirectory: root };
+      const source = { sandbox, path: own, signal, python: 'python3', ...folders, limits: defaultConversionProcessLimits };
       return renderPdfPageImages({ ...source, onProgress: () => undefined }, [0], new PassThrough());
     },
     'office text': (sandbox) => convert(sandbox, 'docx'),
@@ -299,21 +264,12 @@ describe('the parser sandbox', () => {
     });
   }
 
-  it('drops the capabilities of root', () => {
-    const [program, ...args] = real.confine(['cat', '/proc/self/status'], { read: [] });
-    const { stdout } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
-    expect(stdout)
+  it('drops the capabilities of root, and passes on exit codes and signals of the program', () => {
+    expect(run(['cat', '/proc/self/status']).stdout)
       .match(/^CapEff:\s+0{16}$/m)
       .and.match(/^NoNewPrivs:\s+1$/m)
       .and.match(/^Seccomp:\s+2$/m);
-  });
-
-  it('passes on exit codes and signals of the program', () => {
-    const run = (script: string) => {
-      const [program, ...args] = real.confine(['/bin/sh', '-c', script], { read: [] });
-      const { status, signal } = spawnSync(program, args, { env: {} });
-      return signal ?? status;
-    };
-    expect([run('exit 7'), run('kill -ABRT $$')]).deep.equal([7, 'SIGABRT']);
+    expect(run(['/bin/sh', '-c', 'exit 7']).status).equal(7);
+    expect(run(['/bin/sh', '-c', 'kill -ABRT $$']).signal).equal('SIGABRT');
   });
 });

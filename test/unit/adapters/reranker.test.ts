@@ -11,7 +11,6 @@ import {
 
 describe('reranker', () => {
   let server: ScriptedServer;
-
   before(async () => {
     server = await startScriptedServer();
   });
@@ -19,55 +18,40 @@ describe('reranker', () => {
 
   const rerank = (model: string | null = 'reranker-1', signal = new AbortController().signal) =>
     createReranker({ baseUrl: server.baseUrl, apiKey: 'key' }).rerank({
-      model,
-      query: 'a loan',
-      documents: ['a house', 'a loan'],
-      signal,
+      ...{ model, query: 'a loan', documents: ['a house', 'a loan'], signal },
     });
   const results = (...scores: [unknown, unknown][]) =>
     answerJson(200, { results: scores.map(([index, relevance_score]) => ({ index, relevance_score })) });
 
-  it('returns the scores in the order of the documents', async () => {
+  it('returns the scores in the order of the documents, and sends a model only if one is configured', async () => {
     server.answer(results([1, 0.9], [0, -3.5]));
     expect(await rerank()).deep.equal([-3.5, 0.9]);
     expect(server.calls[0]?.path).equal('/v1/rerank');
     expect(server.calls[0]?.body).include({ model: 'reranker-1', query: 'a loan' });
-  });
-
-  it('sends no model if none is configured', async () => {
-    server.answer(results([1, 0.9], [0, 0.1]));
     await rerank(null);
-    expect(server.calls[0]?.body).not.property('model');
+    expect(server.calls[1]?.body).not.property('model');
   });
 
-  for (const [status, code] of [
-    [400, 'model_rejected'],
-    [401, 'model_not_configured'],
-    [404, 'model_not_configured'],
-    [429, 'model_unavailable'],
-    [500, 'model_unavailable'],
-  ] as const) {
-    it(`maps the status ${status} to ${code} without a retry`, async () => {
-      server.answer(answerError(status, 'no'));
-      expect(await appErrorCode(rerank())).equal(code);
-      expect(server.calls).length(1);
-    });
-  }
-
-  const unusable: Record<string, ScriptedAnswer> = {
-    'no JSON': (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('<html>'),
-    'another shape': answerJson(200, [0.1, 0.9]),
-    'too few scores': results([0, 0.5]),
-    'the same number twice': results([0, 0.5], [0, 0.5]),
-    'a number of no document': results([0, 0.5], [2, 0.5]),
-    'something that is no number': results([0, 0.5], [1, null]),
-  };
-  for (const [name, answer] of Object.entries(unusable)) {
-    it(`rejects an answer with ${name}`, async () => {
+  const faults: [what: string, answer: ScriptedAnswer, code: string][] = [
+    ...[400, 401, 404, 429, 500].map((status): [string, ScriptedAnswer, string] => {
+      const codes: Record<number, string> = { 400: 'model_rejected', 401: 'model_not_configured' };
+      const code = codes[status] ?? (status === 404 ? 'model_not_configured' : 'model_unavailable');
+      return [`the status ${status}`, answerError(status, 'no'), code];
+    }),
+    ['no JSON', (response) => response.writeHead(200).end('<html>'), 'model_response_invalid'],
+    ['another shape', answerJson(200, [0.1, 0.9]), 'model_response_invalid'],
+    ['too few scores', results([0, 0.5]), 'model_response_invalid'],
+    ['the same number twice', results([0, 0.5], [0, 0.5]), 'model_response_invalid'],
+    ['a number of no document', results([0, 0.5], [2, 0.5]), 'model_response_invalid'],
+    ['something that is no number', results([0, 0.5], [1, null]), 'model_response_invalid'],
+  ];
+  it('fails without a retry after an error or an answer of another shape', async () => {
+    for (const [what, answer, code] of faults) {
       server.answer(answer);
-      expect(await appErrorCode(rerank())).equal('model_response_invalid');
-    });
-  }
+      expect(await appErrorCode(rerank()), what).equal(code);
+      expect(server.calls, what).length(1);
+    }
+  });
 
   it('aborts with the reason of the signal', async () => {
     const stop = new AbortController();

@@ -1,60 +1,43 @@
 import { expect } from 'chai';
+import { figuresOf, type JudgedPair } from '../../../bench/judge/figures.ts';
 import { pairedBootstrap } from '../../../bench/retrieval/bootstrap.ts';
 import { ndcg, recall, spanOverlap } from '../../../bench/retrieval/metrics.ts';
 import { seededRandom } from '../../../bench/search/random.ts';
 
-describe('metrics of a ranking', () => {
+describe('the metrics of benchmarks', () => {
   const relevant = new Set(['a', 'b', 'c']);
 
-  it('give the best order 1, whatever follows', () => {
-    expect(ndcg(['c', 'a', 'b', 'x'], relevant, 10)).equal(1);
-    expect(ndcg(['a', 'b'], relevant, 2)).equal(1);
-  });
-
-  it('discount by the logarithm of the rank', () => {
+  it('rate a ranking by nDCG and recall down to the depth', () => {
     // By hand: 1/log2(3) of the ideal 1/log2(2) + 1/log2(3) + 1/log2(4).
-    expect(ndcg(['x', 'a'], relevant, 10)).closeTo(0.6309 / (1 + 0.6309 + 0.5), 1e-4);
-  });
-
-  it('see nothing beyond the depth', () => {
-    expect(ndcg(['x', 'y', 'a'], relevant, 2)).equal(0);
+    const second = 0.6309 / (1 + 0.6309 + 0.5);
+    for (const [found, of, depth, expected] of [
+      [['c', 'a', 'b', 'x'], relevant, 10, 1],
+      [['a', 'b'], relevant, 2, 1],
+      [['x', 'a'], relevant, 10, second],
+      [['x', 'y', 'a'], relevant, 2, 0],
+      [[], relevant, 10, 0],
+      [['a'], new Set<string>(), 10, 0],
+    ] as const) {
+      expect(ndcg(found, of, depth)).closeTo(expected, 1e-4);
+    }
     expect(recall(['x', 'a', 'b'], relevant, 2)).closeTo(1 / 3, 1e-12);
     expect(recall(['x', 'a', 'b'], relevant, 50)).closeTo(2 / 3, 1e-12);
-  });
-
-  it('are 0 for nothing found and for nothing to find', () => {
-    expect(ndcg([], relevant, 10)).equal(0);
-    expect(ndcg(['a'], new Set(), 10)).equal(0);
     expect(recall(['a'], new Set(), 10)).equal(0);
   });
-});
 
-describe('the overlap of found with wanted spans', () => {
-  const wanted = [{ start: 10, end: 20 }];
-
-  it('is 1 in all respects for the same span', () => {
-    expect(spanOverlap([{ start: 10, end: 20 }], wanted)).deep.equal({ recall: 1, precision: 1, iou: 1 });
+  it('rate found spans, of which a position counts once for recall and each time for precision', () => {
+    const wanted = { start: 10, end: 20 };
+    for (const [found, recall, precision, iou] of [
+      [[wanted], 1, 1, 1],
+      [[{ start: 0, end: 15 }], 0.5, 1 / 3, 0.25],
+      [[wanted, wanted], 1, 0.5, 0.5],
+      [[], 0, 0, 0],
+    ] as const) {
+      expect(spanOverlap([...found], [wanted])).deep.equal({ recall, precision, iou });
+    }
   });
 
-  it('counts what of the wanted was found, and what of the found was wanted', () => {
-    expect(spanOverlap([{ start: 0, end: 15 }], wanted)).deep.equal({ recall: 0.5, precision: 1 / 3, iou: 0.25 });
-  });
-
-  it('counts a place once for recall and each time for precision', () => {
-    const twice = [
-      { start: 10, end: 20 },
-      { start: 10, end: 20 },
-    ];
-    expect(spanOverlap(twice, wanted)).deep.equal({ recall: 1, precision: 0.5, iou: 0.5 });
-  });
-
-  it('is 0 for nothing found', () => {
-    expect(spanOverlap([], wanted)).deep.equal({ recall: 0, precision: 0, iou: 0 });
-  });
-});
-
-describe('the paired bootstrap', () => {
-  it('gives the mean difference within its interval, the same each time', () => {
+  it('give the mean of paired differences within its bootstrap interval, the same each time', () => {
     const { next: random } = seededRandom(7);
     const a = Array.from({ length: 200 }, random);
     const b = a.map((value) => value - 0.1 + 0.05 * (random() - 0.5));
@@ -63,9 +46,19 @@ describe('the paired bootstrap', () => {
     expect(interval.low).below(interval.mean).above(0.09);
     expect(interval.high).above(interval.mean).below(0.11);
     expect(pairedBootstrap(a, b)).deep.equal(interval);
+    expect(pairedBootstrap([1, 2, 3], [0, 1, 2])).deep.equal({ mean: 1, low: 1, high: 1 });
   });
 
-  it('has no width where all differences are the same', () => {
-    expect(pairedBootstrap([1, 2, 3], [0, 1, 2])).deep.equal({ mean: 1, low: 1, high: 1 });
+  it('rate a judge of pairs in one order and in both', () => {
+    type Judged = [better: 0 | 1, ab: JudgedPair['ab'], ba: JudgedPair['ba'], lengths?: [number, number]];
+    const rate = (...pairs: Judged[]) =>
+      figuresOf(pairs.map(([better, ab, ba, lengths = [10, 20]]) => ({ better, ab, ba, lengths })));
+    const right = { oneOrder: 1, bothOrders: 1, precision: 1, coverage: 1, flips: 0, first: 0.5, longest: 0.5 };
+    expect(rate([0, 'A', 'B'], [1, 'B', 'A'])).deep.equal({ pairs: 2, ...right });
+    const alwaysFirst = rate([0, 'A', 'A'], [1, 'A', 'A']);
+    expect(alwaysFirst).include({ oneOrder: 0.5, bothOrders: 0.5, coverage: 0, flips: 1, first: 1 });
+    expect(alwaysFirst.precision).NaN;
+    expect(rate([0, 'B', 'A'])).include({ oneOrder: 0, bothOrders: 0, precision: 0, coverage: 1, flips: 0 });
+    expect(rate([0, 'tie', 'tie', [5, 5]])).include({ bothOrders: 0.5, coverage: 0, longest: 0.5 });
   });
 });

@@ -1,8 +1,18 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { readTimeOrAge } from '../../../scripts/admin/audit.ts';
 import { accountName } from '../../../scripts/admin/command.ts';
 import { commands } from '../../../scripts/admin/commands.ts';
+import { readInstallation } from '../../../scripts/admin/installation.ts';
 import { alignColumns, commandHelp, commandOverview } from '../../../scripts/admin/output.ts';
+import { readReembedArguments } from '../../../scripts/admin/reembed.ts';
+import { readRescoreArguments } from '../../../scripts/admin/rescore.ts';
+import { openSecrets } from '../../../scripts/secrets.ts';
+import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
+
+const orgId = '01a20286-f472-72a2-a9c9-368f38795a17';
 
 describe('the commands of npm run admin', () => {
   it('have a help with examples that they accept', () => {
@@ -20,27 +30,78 @@ describe('the commands of npm run admin', () => {
 
   it('accept a time, and a duration before now', () => {
     const now = new Date('2026-11-22T12:00:00Z');
-    expect(readTimeOrAge('30m', now)).deep.equal(new Date('2026-11-22T11:30:00Z'));
-    expect(readTimeOrAge('7d', now)).deep.equal(new Date('2026-11-15T12:00:00Z'));
-    expect(readTimeOrAge('2026-11-22T08:00Z', now)).deep.equal(new Date('2026-11-22T08:00:00Z'));
+    for (const [text, time] of [
+      ['30m', '2026-11-22T11:30:00Z'],
+      ['7d', '2026-11-15T12:00:00Z'],
+      ['2026-11-22T08:00Z', '2026-11-22T08:00:00Z'],
+    ] as const) {
+      expect(readTimeOrAge(text, now)).deep.equal(new Date(time));
+    }
     for (const text of ['yesterday', '7', '7y', '', '2026-99-99']) expect(readTimeOrAge(text, now)).equal(null);
   });
 
-  it('name the operator by account, or by uid without an account', () => {
+  it('name the operator by account, or by uid without an account, and align rows in columns', () => {
     expect(accountName(() => ({ username: 'ada' }))).equal('ada');
     const noAccount = () => {
       throw new Error('uv_os_get_passwd returned ENOENT');
     };
     expect(accountName(noAccount)).equal(`uid ${process.getuid?.()}`);
+    const rows = [
+      ['a', 'state'],
+      ['longer', ''],
+    ];
+    expect([alignColumns(rows), alignColumns([])]).deep.equal([['a       state', 'longer'], []]);
   });
 
-  it('align rows in columns', () => {
-    expect(
-      alignColumns([
-        ['a', 'state'],
-        ['longer', ''],
-      ]),
-    ).deep.equal(['a       state', 'longer']);
-    expect(alignColumns([])).deep.equal([]);
+  it('reembed reads the organization and the action, or says what is wrong', () => {
+    expect(readReembedArguments([orgId.toUpperCase(), '--status'])).deep.equal({ orgId, act: 'status' });
+    const start = readReembedArguments([orgId, '--model', 'embedding-3']);
+    expect(start).deep.equal({ orgId, act: 'start', model: 'embedding-3' });
+    for (const [says, ...args] of [
+      [/^The organization id is missing/],
+      [/^The organization id is missing/, '--status'],
+      [/^"acme" is not an organization id, which is a UUID/, 'acme', '--status'],
+      [/^--model needs the id of a model/, orgId, '--model'],
+      [/^A flag is missing/, orgId],
+      [/^Unexpected arguments/, orgId, '--status', 'now'],
+      [/^Unexpected arguments/, orgId, '--stop'],
+    ] as [RegExp, ...string[]][]) {
+      expect(readReembedArguments(args)).property('wrong').match(says);
+    }
+  });
+
+  it('rescore reads all organizations or one, and refuses other arguments', () => {
+    for (const [args, read] of [
+      [['--all'], { orgId: null, act: 'start' }],
+      [[orgId.toUpperCase()], { orgId, act: 'start' }],
+      [[orgId, '--status'], { orgId, act: 'status' }],
+      [['--all', '--status'], { orgId: null, act: 'status' }],
+    ] as const) {
+      expect(readRescoreArguments([...args])).deep.equal(read);
+    }
+    for (const args of [[], ['loans'], ['--status'], ['--all', '--now'], [orgId, '--status', 'more']]) {
+      expect(readRescoreArguments(args), args.join()).property('wrong');
+    }
+  });
+
+  it('work on the installation of npm start, or on the services that settings name', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'admin-'));
+    const read = (given: Record<string, string> = {}) =>
+      readInstallation({ DATA_DIR: dataDir, TOOLS_DIR: '/tools', ...given });
+    const failureOf = (given?: Record<string, string>) =>
+      read(given).catch((error: unknown) => {
+        expect(error).instanceOf(StartFailure);
+        return String(error);
+      });
+    const external = { DATABASE_URL: 'postgres://db.example/acs' };
+    expect(await failureOf()).include(`There is no installation in ${dataDir}`);
+    expect(await failureOf(external)).match(/wrong setting TEMPORAL_ADDRESS/);
+    expect(await readdir(dataDir)).deep.equal([]);
+    const { postgresPassword } = await openSecrets(dataDir, {});
+    const { database, temporal } = await read({ POSTGRES_PORT: '5001', TEMPORAL_PORT: '5002' });
+    expect(database.url).include(`:${encodeURIComponent(postgresPassword)}@127.0.0.1:5001/`);
+    expect(temporal.address).equal('127.0.0.1:5002');
+    expect((await read(external)).database.url).equal(external.DATABASE_URL);
+    await rm(dataDir, { recursive: true });
   });
 });

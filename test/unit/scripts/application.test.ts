@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { applicationProcesses, waitUntilServing } from '../../../scripts/launchers/application.ts';
@@ -22,12 +25,10 @@ describe('API and worker under the supervisor', () => {
     hasWorkers = false;
     server = createServer(({ url }, response) => {
       const isOk = url === '/healthz' || (url === '/readyz' && hasWorkers);
-      const checks = { database: true, workers: hasWorkers };
-      response.writeHead(isOk ? 200 : 503).end(JSON.stringify({ checks }));
+      response.writeHead(isOk ? 200 : 503).end(JSON.stringify({ checks: { database: true, workers: hasWorkers } }));
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const address = server.address();
-    apiUrl = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
+    apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   });
   afterEach(async () => {
     mock.restoreAll();
@@ -36,14 +37,12 @@ describe('API and worker under the supervisor', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('gives the worker no key that signs access tokens', () => {
+  it('are ready each by itself, and only the API gets the key that signs access tokens', async () => {
     const env = { JWT_PRIVATE_KEY: 'key', JWT_PRIVATE_KEY_FILE: 'key.pem', URL_SIGNING_KEY: 'x' };
-    const environments = Object.fromEntries(applicationProcesses('', env).map((spec) => [spec.name, spec.env]));
+    const processes = applicationProcesses(apiUrl, env);
+    for (const { name, isReady } of processes) expect(await isReady(), name).equal(true);
+    const environments = Object.fromEntries(processes.map((spec) => [spec.name, spec.env]));
     expect(environments).deep.equal({ api: env, worker: { URL_SIGNING_KEY: 'x' } });
-  });
-
-  it('are ready each by itself, also while Temporal is away', async () => {
-    for (const { name, isReady } of applicationProcesses(apiUrl, {})) expect(await isReady(), name).to.equal(true);
   });
 
   it('serve once both work', async () => {
@@ -55,25 +54,43 @@ describe('API and worker under the supervisor', () => {
   });
 
   it('have not started when something is missing for too long, which is named with its last error', async () => {
-    const failureNow = () => {
-      return waitUntilServing(apiUrl, { say: () => undefined, logPath, timeoutMs: 100 }).catch(
-        (error: unknown) => error,
-      );
-    };
-    await writeFile(logPath('worker'), '{"level":30,"msg":"hello"}\n');
-    const silent = await failureNow();
-    expect(silent).to.be.instanceOf(StartFailure);
-    expect(silent).to.have.property(
-      'message',
-      `The service was not ready within 0.1 s. Failed checks: workers. See ${logPath('worker')}.`,
-    );
-    await appendFile(
-      logPath('worker'),
-      '{"level":40,"msg":"waiting","err":{"message":"refused"}}\n{"level":30}\nno JSON\n',
-    );
-    expect(await failureNow()).to.have.property(
-      'message',
-      `The service was not ready within 0.1 s. Failed checks: workers. The last error in ${logPath('worker')}: waiting: refused`,
-    );
+    const failureNow = () =>
+      waitUntilServing(apiUrl, { say: () => undefined, logPath, timeoutMs: 100 }).catch((error: unknown) => error);
+    const late = 'The service was not ready within 0.1 s. Failed checks: workers.';
+    const log = logPath('worker');
+    await writeFile(log, '{"level":30,"msg":"hello"}\n');
+    expect(await failureNow())
+      .instanceOf(StartFailure)
+      .property('message', `${late} See ${log}.`);
+    await appendFile(log, '{"level":40,"msg":"waiting","err":{"message":"refused"}}\n{"level":30}\nno JSON\n');
+    expect(await failureNow()).property('message', `${late} The last error in ${log}: waiting: refused`);
+  });
+});
+
+describe('a command that the bootstrap runs and that is cut short', () => {
+  const child = new URL('../../../scripts/bootstrap/child.mjs', import.meta.url).href;
+
+  /** Runs a script in a process of the bootstrap, which gets the signal from it, as from Ctrl-C. */
+  async function run(how: 'runQuietly' | 'runInForeground', script: string) {
+    const call = `${how}('sh', ['-c', '${script}'], process.env)`;
+    const program = `import { runInForeground, runQuietly } from '${child}'; void ${call};`;
+    const started = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const said = text(started.stderr);
+    const [code] = await once(started, 'exit');
+    return { code, said: await said };
+  }
+
+  it('ends with one code and without complaints, or with the code of a command that stops in good order', async () => {
+    const wait = 'sleep 30 >/dev/null 2>&1 & wait';
+    const install = `trap "echo npm error process terminated; exit 1" INT; kill -INT $PPID; ${wait}`;
+    expect(await run('runQuietly', install)).deep.equal({ code: 130, said: 'Stopping …\n' });
+    for (const signal of ['INT', 'TERM']) {
+      const early = await run('runInForeground', `kill -${signal} $PPID; exec sleep 30`);
+      expect(early, 'the command does not listen yet').deep.equal({ code: 130, said: '' });
+    }
+    const serves = `trap "exit 0" INT; kill -INT $PPID; ${wait}`;
+    expect(await run('runInForeground', serves)).deep.equal({ code: 0, said: '' });
   });
 });

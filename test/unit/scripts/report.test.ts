@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { filesOf, shardFiles } from '../../../scripts/test/levels.ts';
 import { Report, type ReportOptions, repeatByFile } from '../../../scripts/test/report.ts';
 import type { FailedTest, TestMessage } from '../../../scripts/test/reporter.ts';
 
@@ -26,12 +27,8 @@ describe('the report of a test run', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  function codeOf(
-    messages: readonly TestMessage[],
-    options: Partial<ReportOptions> = {},
-    extra?: string,
-    level?: 'everyday' | 'system',
-  ): number {
+  type Options = Partial<ReportOptions> & { extra?: string; level?: 'everyday' | 'system' };
+  function codeOf(messages: readonly TestMessage[], { extra, level, ...options }: Options = {}): number {
     console.log = (line: string) => printed.push(...line.split('\n'));
     try {
       const report = new Report({
@@ -56,13 +53,10 @@ describe('the report of a test run', () => {
     expect(await readFile(join(folder, 'results.jsonl'), 'utf8')).equal(`${JSON.stringify(passed)}\n`);
   });
 
-  it('fails without a test, though the checks passed', () => {
+  it('fails without a test, and with a process that went wrong, though all else passed', () => {
     expect(codeOf([])).equal(1);
     expect(printed).include('  ✖ No test has passed.');
-  });
-
-  it('fails with a process that went wrong, though its tests passed', () => {
-    expect(codeOf([passed], {}, 'A test process ended with 7 though no test failed')).equal(1);
+    expect(codeOf([passed], { extra: 'A test process ended with 7 though no test failed' })).equal(1);
     expect(printed.at(-1)).equal('2 passed, 1 failed, 0 skipped');
   });
 
@@ -70,15 +64,15 @@ describe('the report of a test run', () => {
     const inS3 = ['POST /connectors/acme_s3/connections 201', 'POST /connectors/acme_s3/connections 409'];
     const declared = ['GET /jobs 200', 'GET /jobs 422', ...inS3];
     const statuses = (...answered: string[]) => ({ kind: 'statuses' as const, declared, answered });
-    const everyday = (...messages: TestMessage[]) => codeOf([passed, ...messages], {}, undefined, 'everyday');
+    const everyday = (...messages: TestMessage[]) => codeOf([passed, ...messages], { level: 'everyday' });
     expect(everyday(statuses('GET /jobs 200'))).equal(1);
     expect(printed.join('\n')).include('No test has seen these declared statuses:\n      GET /jobs 422');
     expect(everyday(statuses('GET /jobs 200'), statuses('GET /jobs 422', 'GET /jobs 404'))).equal(0);
     expect(everyday()).equal(1);
     expect(everyday({ kind: 'statuses', declared: ['GET /jobs 200'], answered: ['GET /jobs 200'] })).equal(1);
-    expect(codeOf([passed, statuses('GET /jobs 200')], {}, undefined, 'system')).equal(1);
-    expect(codeOf([passed, statuses(...inS3)], {}, undefined, 'system')).equal(0);
-    expect(codeOf([passed, statuses(), skipped('no Go')], {}, undefined, 'system')).equal(0);
+    expect(codeOf([passed, statuses('GET /jobs 200')], { level: 'system' })).equal(1);
+    expect(codeOf([passed, statuses(...inS3)], { level: 'system' })).equal(0);
+    expect(codeOf([passed, statuses(), skipped('no Go')], { level: 'system' })).equal(0);
   });
 
   it('fails on a skip without a listed reason, or on any', () => {
@@ -101,5 +95,19 @@ describe('the report of a test run', () => {
       `npm test -- ${file} --grep 'it'\\''s'`,
     );
     expect(repeatByFile({ ...failed, file: '', grep: '' }, undefined)).equal('npm test');
+  });
+});
+
+describe('shards of tests', () => {
+  it('run each file once, unit tests before any stack starts, and the same each time', () => {
+    const files = filesOf('everyday');
+    const shards = shardFiles(files, 3);
+    expect(shards.flat().toSorted()).deep.equal([...files].sort());
+    for (const shard of shards) {
+      const isUnit = shard.map((file) => file.startsWith('test/unit/'));
+      expect(isUnit.lastIndexOf(true)).below(isUnit.indexOf(false));
+    }
+    expect(shardFiles(files.toReversed(), 3)).deep.equal(shards);
+    expect(shardFiles(['b.test.ts', 'a.test.ts'], 3)).deep.equal([['a.test.ts'], ['b.test.ts']]);
   });
 });

@@ -1,66 +1,88 @@
 import { expect } from 'chai';
+import { applicationEnvironment } from '../../../scripts/application-environment.ts';
 import { readStartSettings } from '../../../scripts/settings.ts';
 
-const TOOLS_DIR = '/tools';
+const read = (env: Record<string, string> = {}, args: string[] = []) =>
+  readStartSettings({ TOOLS_DIR: '/tools', ...env }, args);
+const local = { port: 3010 };
+const external = { DATABASE_URL: 'postgres://db/x', TEMPORAL_ADDRESS: 'temporal:7233' };
+const provider = { OPENAI_BASE_URL: 'https://models.example.com/v1', OPENAI_API_KEY: 'key' };
 
-describe('settings of the embedded mode', () => {
-  it('embeds everything when nothing is set', () => {
-    const settings = readStartSettings({ TOOLS_DIR });
-    expect(settings.postgres).to.deep.equal({ kind: 'embedded', port: 54_320 });
-    expect(settings.temporal).to.deep.equal({ kind: 'embedded', port: 7233, uiPort: 8233, codecPort: null });
-    expect(settings.modelServer).to.deep.equal({ port: 3010 });
-    expect(settings.provider).to.equal(null);
-    expect(settings.identityProvider).to.equal(null);
-  });
-
-  it('adds an identity provider where the command asks for one, and knows no other argument', () => {
-    const withSso = (IDENTITY_PROVIDER_PORT: string) =>
-      readStartSettings({ TOOLS_DIR, IDENTITY_PROVIDER_PORT }, ['--with-sso']).identityProvider;
-    expect(withSso('')).to.deep.equal({ port: 3020 });
-    expect(withSso('4000')).to.deep.equal({ port: 4000 });
-    expect(() => readStartSettings({ TOOLS_DIR }, ['--with-oss'])).to.throw(
-      /^Unknown argument: --with-oss\. The only one is --with-sso/,
-    );
-  });
-
-  it('leaves out what a setting replaces', () => {
-    const settings = readStartSettings({
-      TOOLS_DIR,
-      DATABASE_URL: 'postgres://db/x',
-      TEMPORAL_ADDRESS: 'temporal:7233',
+describe('the settings of npm start', () => {
+  it('embed everything that no setting replaces', () => {
+    const nothing = { provider: null, identityProvider: null, qdrant: null };
+    const postgres = { kind: 'embedded', port: 54_320 };
+    const temporal = { kind: 'embedded', port: 7233, uiPort: 8233, codecPort: null };
+    for (const env of [{}, { PORT: '', DATABASE_URL: '' }]) {
+      expect(read(env)).deep.include({ postgres, temporal, modelServer: local, ...nothing });
+    }
+    expect(read(external)).deep.include({
+      postgres: { kind: 'external', url: external.DATABASE_URL },
+      temporal: { kind: 'external', address: external.TEMPORAL_ADDRESS, uiUrl: null },
     });
-    expect(settings.postgres).to.deep.equal({ kind: 'external', url: 'postgres://db/x' });
-    expect(settings.temporal).to.deep.equal({ kind: 'external', address: 'temporal:7233', uiUrl: null });
   });
 
-  it('starts Qdrant where it is chosen and nobody says where one is', () => {
-    const qdrantOf = (env: Record<string, string>) => readStartSettings({ TOOLS_DIR, ...env }).qdrant;
+  it('add an identity provider for --with-sso, and know no other argument', () => {
+    const withSso = (port: string) => read({ IDENTITY_PROVIDER_PORT: port }, ['--with-sso']).identityProvider;
+    expect([withSso(''), withSso('4000')]).deep.equal([{ port: 3020 }, { port: 4000 }]);
+    expect(() => read({}, ['--with-oss'])).throw(/^Unknown argument: --with-oss\. The only one is --with-sso/);
+  });
+
+  it('start Qdrant if it is chosen and no setting says where one is', () => {
     const QDRANT_URL = 'http://qdrant:6333';
-    expect(qdrantOf({})).to.equal(null);
-    expect(qdrantOf({ VECTOR_STORE: 'qdrant' })).to.deep.equal({ kind: 'embedded', port: 63_330, apiKey: null });
-    expect(qdrantOf({ QDRANT_URL })).to.deep.equal({ kind: 'external', url: QDRANT_URL });
-    expect(qdrantOf({ QDRANT_URL, VECTOR_STORE: 'qdrant' })).to.deep.equal({ kind: 'external', url: QDRANT_URL });
-    expect(qdrantOf({ QDRANT_URL, VECTOR_STORE: 'pgvector' })).to.equal(null);
+    const own = { kind: 'external', url: QDRANT_URL };
+    for (const [env, qdrant] of [
+      [{ VECTOR_STORE: 'qdrant' }, { kind: 'embedded', port: 63_330, apiKey: null }],
+      [{ QDRANT_URL }, own],
+      [{ QDRANT_URL, VECTOR_STORE: 'qdrant' }, own],
+      [{ QDRANT_URL, VECTOR_STORE: 'pgvector' }, null],
+    ] as const) {
+      expect(read({ ...env })).deep.include({ qdrant });
+    }
   });
 
-  it('keeps the local models for alignment when another provider serves the rest', () => {
-    const provider = { TOOLS_DIR, OPENAI_BASE_URL: 'https://models.example.com/v1', OPENAI_API_KEY: 'key' };
-    expect(readStartSettings(provider).modelServer).to.deep.equal({ port: 3010 });
-    const both = { ...provider, ALIGNMENT_EMBEDDING_BASE_URL: 'https://models.example.com/v1' };
-    expect(readStartSettings(both).modelServer).to.equal(null);
+  it('keep the local models for alignment beside another provider, which a key alone does not choose', () => {
+    expect(read({ OPENAI_API_KEY: 'key' }).provider).equal(null);
+    expect(read(provider).modelServer).deep.equal(local);
+    expect(read({ ...provider, ALIGNMENT_EMBEDDING_BASE_URL: provider.OPENAI_BASE_URL }).modelServer).equal(null);
   });
 
-  it('sends nothing to a provider because of a key alone', () => {
-    expect(readStartSettings({ TOOLS_DIR, OPENAI_API_KEY: 'key' }).provider).to.equal(null);
+  it('name a wrong port', () => {
+    for (const PORT of ['http', '0', '70000', '3000.5']) {
+      expect(() => read({ PORT })).throw(/^wrong setting PORT: [^\n]+$/);
+    }
   });
+});
 
-  it('takes an empty setting for an absent one', () => {
-    expect(readStartSettings({ TOOLS_DIR, PORT: '', DATABASE_URL: '' }).postgres.kind).to.equal('embedded');
-  });
+describe('the environment of API and worker', () => {
+  const environmentFor = (user: Record<string, string> = {}) => {
+    const secrets = { postgresPassword: 'p/w', settings: { URL_SIGNING_KEY: 'made' } };
+    return applicationEnvironment({ user, settings: read(user), secrets });
+  };
 
-  for (const PORT of ['http', '0', '70000', '3000.5']) {
-    it(`names PORT when it is ${PORT}`, () => {
-      expect(() => readStartSettings({ TOOLS_DIR, PORT })).to.throw(/^wrong setting PORT: [^\n]+$/);
+  it('has the addresses of the embedded services, or those that the user gave', () => {
+    expect(environmentFor()).include({
+      DATABASE_URL: 'postgres://postgres:p%2Fw@127.0.0.1:54320/agent_conversation_service',
+      TEMPORAL_ADDRESS: '127.0.0.1:7233',
+      TEMPORAL_UI_URL: 'http://127.0.0.1:8233',
+      OPENAI_BASE_URL: 'http://127.0.0.1:3010/v1',
+      ALIGNMENT_EMBEDDING_BASE_URL: 'http://127.0.0.1:3010/v1',
+      URL_SIGNING_KEY: 'made',
     });
-  }
+    expect(environmentFor({ ...external, ...provider }))
+      .include({ ...external, ...provider, ALIGNMENT_EMBEDDING_BASE_URL: 'http://127.0.0.1:3010/v1' })
+      .not.property('TEMPORAL_UI_URL');
+    expect(environmentFor()).not.property('QDRANT_URL');
+    expect(environmentFor({ VECTOR_STORE: 'qdrant' }))
+      .include({ VECTOR_STORE: 'qdrant', QDRANT_URL: 'http://127.0.0.1:63330' })
+      .not.property('QDRANT_PORT');
+    const own = { QDRANT_URL: 'http://qdrant:6333', QDRANT_API_KEY: 'key' };
+    expect(environmentFor(own)).include(own);
+  });
+
+  it('has what the user set, without how the service was started, and without a key for the local models', () => {
+    const env = environmentFor({ LOG_LEVEL: 'debug', POSTGRES_PORT: '5555', npm_lifecycle_event: 'start' });
+    expect(env).include({ LOG_LEVEL: 'debug' }).and.not.any.keys('POSTGRES_PORT', 'npm_lifecycle_event');
+    expect(environmentFor({ OPENAI_API_KEY: 'key' })).not.property('OPENAI_API_KEY');
+  });
 });

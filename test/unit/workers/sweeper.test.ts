@@ -3,23 +3,18 @@ import { expect } from 'chai';
 import { limitToOncePerDay, runDailyInBatches, skipWhileStillRunning } from '#workers/sweeper.ts';
 
 describe('a daily sweep', () => {
-  it('runs once a day although it is called every second', async () => {
+  it('runs once a day, or one batch per call from the cursor of the last one until the end', async () => {
     let runs = 0;
-    const sweep = limitToOncePerDay(async () => {
+    const daily = limitToOncePerDay(async () => {
       runs += 1;
     });
-    for (let turn = 0; turn < 3; turn++) await sweep();
-    expect(runs).equal(1);
-  });
-
-  it('with batches runs one batch per call, each with the cursor of the last one, until the end', async () => {
     const begun: (number | null)[] = [];
-    const sweep = runDailyInBatches<number>(async (after) => {
+    const inBatches = runDailyInBatches<number>(async (after) => {
       begun.push(after);
       return after === 2 ? null : (after ?? 0) + 1;
     });
-    for (let turn = 0; turn < 6; turn++) await sweep();
-    expect(begun).deep.equal([null, 1, 2]);
+    for (let turn = 0; turn < 6; turn++) await Promise.all([daily(), inBatches()]);
+    expect([runs, begun]).deep.equal([1, [null, 1, 2]]);
   });
 
   it('starts over an hour after a batch failed', async () => {

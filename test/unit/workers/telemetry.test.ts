@@ -1,6 +1,7 @@
 import { ActivityFailure, ApplicationFailure, ApplicationFailureCategory, RetryState } from '@temporalio/common';
 import { expect } from 'chai';
 import { pino } from 'pino';
+import { chooseMetricsExposure } from '#src/container/telemetry.ts';
 import { writeTemporalSdkLog } from '#workers/telemetry.ts';
 
 describe('log of the Temporal SDK', () => {
@@ -33,5 +34,22 @@ describe('log of the Temporal SDK', () => {
     const [line] = linesOf(failed());
     expect(line).include({ level: 40, workflowId: 'ingest-1-1' });
     expect(line.err.stack).include('Activity task failed');
+  });
+});
+
+describe('the endpoint of metrics', () => {
+  it('is beside the API only where no other machine reaches it, unless it has a port of its own', () => {
+    type Server = Parameters<typeof chooseMetricsExposure>[0]['server'];
+    const exposureOf = (host: string, metricsPort: number | null = null, proxy: Partial<Server> = {}) =>
+      chooseMetricsExposure({ metricsPort, server: { host, publicUrl: null, trustProxy: false, ...proxy } as Server });
+    for (const host of ['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1', 'localhost']) {
+      expect(exposureOf(host), host).equal('main_port');
+    }
+    for (const host of ['0.0.0.0', '::', '10.1.2.3', '203.0.113.7', 'api.example.com', 'localhost.example.com']) {
+      expect(exposureOf(host), host).equal('nowhere');
+    }
+    expect(exposureOf('127.0.0.1', null, { publicUrl: 'https://api.example.com' })).equal('nowhere');
+    expect(exposureOf('127.0.0.1', null, { trustProxy: 1 })).equal('nowhere');
+    for (const host of ['127.0.0.1', '0.0.0.0']) expect(exposureOf(host, 9464)).equal('own_port');
   });
 });

@@ -9,7 +9,7 @@ import { paperType } from '#test/support/fake-dropbox.ts';
 import { type OpenedConnector, openConnector } from '#test/support/opened-connector.ts';
 import { startProviderServer } from '#test/support/provider-server.ts';
 
-describe('connector peculiarities', () => {
+describe('files that are special to a provider', () => {
   let opened: OpenedConnector;
   const open = async (provider: OAuthConnectorProvider) => {
     opened = await openConnector(provider);
@@ -24,7 +24,7 @@ describe('connector peculiarities', () => {
   describe('of Drive', () => {
     const docx = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
 
-    it('exports Google documents and adds the file extension of the exported format', async () => {
+    it('exports Google documents with the file extension of that format, or says why it cannot', async () => {
       const { fake } = await open('acme_drive');
       fake.tree.add('Plan', 'the plan', doc);
       const file = await find('Plan');
@@ -34,16 +34,16 @@ describe('connector peculiarities', () => {
       expect(await text(answer.content)).equal('the plan');
       fake.tree.edit('Plan', 'another plan');
       expect((await find('Plan')).revision).not.equal(file.revision);
-    });
-
-    it('reports why a Google file cannot be exported', async () => {
-      const { fake } = await open('acme_drive');
       fake.tree.add('Form', '', 'application/vnd.google-apps.form');
       fake.tree.add('Book', Buffer.alloc(10 * 1_024 * 1_024 + 1), doc);
       fake.tree.addFolder('folder');
-      expect(await appErrorCode(download(await find('Form')))).equal('unsupported_format');
-      expect(await appErrorCode(download(await find('Book')))).equal('payload_too_large');
-      expect(await appErrorCode(download(await find('folder')))).equal('unsupported_format');
+      for (const [path, code] of [
+        ['Form', 'unsupported_format'],
+        ['Book', 'payload_too_large'],
+        ['folder', 'unsupported_format'],
+      ] as const) {
+        expect(await appErrorCode(download(await find(path)))).equal(code);
+      }
     });
 
     it('reads a shortcut as its target file, and does not follow shortcuts to folders', async () => {
@@ -90,41 +90,29 @@ describe('connector peculiarities', () => {
 
     it('distinguishes a rate limit, a missing permission and a rejected request', async () => {
       const { fake } = await open('acme_drive');
-      const codeFor = async (reason: string) => {
+      for (const [reason, code] of [
+        ['userRateLimitExceeded', 'provider_throttled'],
+        ['rateLimitExceeded', 'provider_throttled'],
+        ['sharingRateLimitExceeded', 'provider_throttled'],
+        ['insufficientPermissions', 'not_granted'],
+        ['cannotDownloadFile', 'provider_rejected'],
+      ] as const) {
         fake.failNext(1, { status: 403, json: { error: { code: 403, errors: [{ domain: 'global', reason }] } } });
-        return appErrorCode(list(''));
-      };
-      for (const reason of ['userRateLimitExceeded', 'rateLimitExceeded', 'sharingRateLimitExceeded']) {
-        expect(await codeFor(reason)).equal('provider_throttled');
+        expect(await appErrorCode(list('')), reason).equal(code);
       }
-      expect(await codeFor('insufficientPermissions')).equal('not_granted');
-      expect(await codeFor('cannotDownloadFile')).equal('provider_rejected');
     });
 
-    it('reads the changes of a shared drive from that drive', async () => {
+    it('reads the changes of a shared drive from that drive, and reports a permanently deleted file as gone', async () => {
       const { fake, connector, newAccess } = await open('acme_drive');
       const { id, name } = fake.tree.addFolder('ours');
       fake.failNext(1, { status: 200, json: { id, name, driveId: 'drive-1', mimeType: 'x' } });
       const cursor = (await connector.changes?.begin(newAccess(), { fileId: id, path: 'ours' })) ?? '';
-      await connector.changes?.since(newAccess(), cursor);
+      const gone = { changeType: 'file', removed: true, fileId: 'f-1' };
+      const json = { newStartPageToken: '1.9', changes: [gone, { changeType: 'drive', driveId: 'd' }] };
+      fake.failNext(1, { status: 200, json });
+      const answer = await connector.changes?.since(newAccess(), cursor);
+      expect(answer?.changes).deep.equal([{ kind: 'gone', fileId: 'f-1' }]);
       expect(fake.calls.slice(-2).map(({ url }) => url.searchParams.get('driveId'))).deep.equal(['drive-1', 'drive-1']);
-    });
-
-    it('reports a permanently deleted file as gone', async () => {
-      const { fake, connector, newAccess } = await open('acme_drive');
-      const { changes } = connector;
-      const cursor = (await changes?.begin(newAccess(), { path: '' })) ?? '';
-      fake.failNext(1, {
-        status: 200,
-        json: {
-          newStartPageToken: '1.9',
-          changes: [
-            { changeType: 'file', removed: true, fileId: 'f-1' },
-            { changeType: 'drive', driveId: 'd' },
-          ],
-        },
-      });
-      expect((await changes?.since(newAccess(), cursor))?.changes).deep.equal([{ kind: 'gone', fileId: 'f-1' }]);
     });
   });
 
@@ -151,30 +139,18 @@ describe('connector peculiarities', () => {
       }
     });
 
-    it('follows the redirect of a download if the item has no download URL', async () => {
+    it('follows the redirect of an item without a download URL, and keeps the grant when such a URL is refused', async () => {
       const { fake } = await open('acme_onedrive');
       fake.tree.add('one.txt', 'one');
       const file = await find('one.txt');
-      fake.failNext(1, { status: 200, json: { id: file.fileId, name: 'one.txt', cTag: 'c-1', file: {} } });
+      const item = { id: file.fileId, name: 'one.txt', cTag: 'c-1', file: {} };
+      fake.failNext(1, { status: 200, json: item });
       const answer = await download(file);
       expect(answer.revision).equal('c-1');
       expect(await text(answer.content)).equal('one');
       expect(fake.calls.at(-1)?.url.pathname).match(/\/content$/);
-    });
-
-    it('does not end the grant when a pre-signed download URL is refused', async () => {
-      const { fake } = await open('acme_onedrive');
-      fake.tree.add('one.txt', 'one');
-      const file = await find('one.txt');
-      const place = fake.place.split(',')[1];
-      const json = {
-        id: file.fileId,
-        name: 'one.txt',
-        cTag: 'c',
-        file: {},
-        '@microsoft.graph.downloadUrl': `http://${place}/x?tempauth=old`,
-      };
-      fake.failNext(1, { status: 200, json });
+      const old = `http://${fake.place.split(',')[1]}/x?tempauth=old`;
+      fake.failNext(1, { status: 200, json: { ...item, '@microsoft.graph.downloadUrl': old } });
       expect(await appErrorCode(download(file))).equal('provider_unavailable');
     });
 
@@ -202,15 +178,11 @@ describe('connector peculiarities', () => {
       expect(await appErrorCode(download(await find('folder')))).equal('remote_file_not_found');
     });
 
-    it('distinguishes a scope that was not granted from an expired token', async () => {
+    it('distinguishes a scope that was not granted from a token that it revoked', async () => {
       const { fake, connector, newAccess } = await open('acme_dropbox');
       const weak = { ...newAccess(), accessToken: fake.accessToken(['account_info.read']) };
       expect(await appErrorCode(connector.list(weak, { path: '' }, null))).equal('not_granted');
-    });
-
-    it('revokes a grant by an API call', async () => {
-      const { fake, connector } = await open('acme_dropbox');
-      const access = { kind: 'oauth' as const, accessToken: fake.token(), siteId: null };
+      const access = newAccess();
       await connector.revoke?.(access);
       expect(await appErrorCode(connector.check(access))).equal('needs_reauth');
     });

@@ -1,0 +1,197 @@
+import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { mock } from 'node:test';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
+import { createRs256AccessTokens } from '#src/adapters/tokens/rs256-access-tokens.ts';
+import { AppError } from '#src/errors.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
+
+const issuer = 'the-service';
+const newKey = () => {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+  const privatePem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return { privateKey, publicKey, privatePem, publicPem: publicKey.export({ type: 'spki', format: 'pem' }).toString() };
+};
+const [own, foreign] = [newKey(), newKey()];
+const serviceWith = (options: Partial<Parameters<typeof createRs256AccessTokens>[0]> = {}) =>
+  createRs256AccessTokens({
+    ...{ privateKeyPem: own.privatePem, verifyKeyPems: [], issuer, lifetimeSeconds: 900 },
+    ...options,
+  });
+const service = serviceWith();
+const kid = String(service.keySet().keys[0]?.kid);
+const [userId, sessionId] = ['01890000-0000-7000-8000-000000000001', '01890000-0000-7000-8000-000000000002'];
+
+const seconds = () => Math.floor(Date.now() / 1_000);
+const goodHeader = { alg: 'RS256', typ: 'at+jwt', kid };
+const goodClaims = () => ({
+  ...{ iss: issuer, aud: issuer, sub: userId, sid: sessionId, jti: 'one' },
+  ...{ iat: seconds(), exp: seconds() + 900 },
+});
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const signed = (text: string, key: KeyObject = own.privateKey) =>
+  `${text}.${sign('RSA-SHA256', Buffer.from(text), key).toString('base64url')}`;
+const tokenOf = (header: object = {}, claims: object = {}, key?: KeyObject) =>
+  signed(`${encode({ ...goodHeader, ...header })}.${encode({ ...goodClaims(), ...claims })}`, key);
+const hmac = (text: string) => `${text}.${createHmac('sha256', own.publicPem).update(text).digest('base64url')}`;
+
+function isAccepted(token: string): boolean {
+  try {
+    service.verify(token);
+    return true;
+  } catch (error) {
+    expect(error).instanceOf(AppError).property('code', 'invalid_token');
+    return false;
+  }
+}
+
+/** What the library jose, with the same rules, says of a token. */
+function joseAccepts(token: string): Promise<boolean> {
+  const options = { algorithms: ['RS256'], typ: 'at+jwt', issuer, audience: issuer };
+  const requiredClaims = ['sub', 'sid', 'jti', 'iat', 'exp'];
+  const find = (header: { kid?: string }) => {
+    if (header.kid !== kid) throw new Error('unknown key');
+    return own.publicKey;
+  };
+  return jwtVerify(token, find, { ...options, requiredClaims }).then(
+    () => true,
+    () => false,
+  );
+}
+
+describe('an access token', () => {
+  const teamIds = ['01890000-0000-7000-8000-000000000004'];
+  const rights = { orgId: '01890000-0000-7000-8000-000000000003', teamIds, teamAdminOf: [], isOrgAdmin: true };
+  const claims = { userId, sessionId, ...rights, tier: 'free' };
+
+  it('has the claims of the contract and the id of its key, and verifies to its user and session', async () => {
+    const token = await service.sign(claims);
+    expect(decodeProtectedHeader(token)).deep.equal(goodHeader);
+    const { iat = 0, exp, jti, ...payload } = decodeJwt(token);
+    expect(payload).deep.include({ iss: issuer, aud: issuer, sub: userId, sid: sessionId, org_id: claims.orgId });
+    expect(payload).deep.include({ is_org_admin: true, tier: 'free', team_ids: teamIds });
+    expect([typeof jti, exp]).deep.equal(['string', iat + 900]);
+    expect(service.verify(token)).deep.equal({ userId, sessionId });
+  });
+
+  it('fits into a header for an admin of a thousand teams', async () => {
+    const many = Array.from({ length: 1_000 }, () => crypto.randomUUID());
+    const token = await service.sign({ ...claims, teamIds: many, teamAdminOf: many });
+    expect(token.length).below(8_000);
+    expect(service.verify(token)).include({ userId });
+  });
+
+  it('is verified, but cannot be signed, by a process that has only the public key', async () => {
+    const verifying = serviceWith({ privateKeyPem: null, verifyKeyPems: [own.publicPem] });
+    expect(verifying.verify(await service.sign(claims))).include({ userId });
+    const refused = await verifying.sign(claims).catch((error: unknown) => error);
+    expect(refused).property('message', 'This process has no private key to sign access tokens with.');
+  });
+
+  it('stays valid through a key rotation, in which each public key is published once', async () => {
+    const announced = serviceWith({ verifyKeyPems: [foreign.privatePem, own.publicPem] });
+    const changed = serviceWith({ privateKeyPem: foreign.privatePem, verifyKeyPems: [own.publicPem] });
+    const over = serviceWith({ privateKeyPem: foreign.privatePem });
+    const [first, second] = [await announced.sign(claims), await changed.sign(claims)];
+    for (const each of [announced, changed]) {
+      expect(each.keySet().keys).length(2);
+      for (const key of each.keySet().keys) expect(key).all.keys('kty', 'use', 'alg', 'kid', 'n', 'e');
+      for (const token of [first, second]) expect(each.verify(token)).include({ userId });
+    }
+    expect(over.keySet().keys).length(1);
+    expect(over.verify(second)).include({ userId });
+    expect(() => over.verify(first)).throw(AppError, 'is not valid');
+  });
+
+  it('is refused as expired only if this service signed it, also when it was cached before', () => {
+    const expired = { exp: seconds() - 1 };
+    expect(() => service.verify(tokenOf({}, expired))).throw('The access token has expired.');
+    expect(() => service.verify(tokenOf({}, expired, foreign.privateKey))).throw('is not valid');
+    mock.timers.enable({ apis: ['Date'], now: Date.now() });
+    try {
+      const [token, caching] = [tokenOf(), serviceWith()];
+      for (const _ of [1, 2]) caching.verify(token);
+      mock.timers.tick(901_000);
+      expect(() => caching.verify(token)).throw('The access token has expired.');
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+  const brought = { jwk: foreign.publicKey.export({ format: 'jwk' }), jku: 'http://127.0.0.1/', x5u: 'http://a/' };
+  const refusals: Record<string, () => string> = {
+    'no signature': () => `${encode({ ...goodHeader, alg: 'none' })}.${encode(goodClaims())}.`,
+    'a good signature under the algorithm `none`': () => tokenOf({ alg: 'none' }),
+    'an empty signature': () => tokenOf().replace(/[^.]+$/, ''),
+    'claims that were changed after signing': () =>
+      tokenOf().replace(/\.[^.]+\./, `.${encode({ ...goodClaims(), sub: sessionId })}.`),
+    'the public key as an HMAC secret': () =>
+      hmac(`${encode({ ...goodHeader, alg: 'HS256' })}.${encode(goodClaims())}`),
+    'another algorithm of the same key': () => tokenOf({ alg: 'RS512' }),
+    'a foreign key under the id of ours': () => tokenOf({}, {}, foreign.privateKey),
+    'a key that the token brings along': () => tokenOf(brought, {}, foreign.privateKey),
+    'an unknown key id': () => tokenOf({ kid: 'other' }),
+    'no key id': () => tokenOf({ kid: undefined }),
+    'the type of an id token': () => tokenOf({ typ: 'JWT' }),
+    'no type': () => tokenOf({ typ: undefined }),
+    'an extension that must be understood': () => tokenOf({ crit: ['b64'], b64: false }),
+    'another issuer': () => tokenOf({}, { iss: 'other' }),
+    'another audience': () => tokenOf({}, { aud: 'other' }),
+    'an expiry that is a text': () => tokenOf({}, { exp: '4000000000' }),
+    'a beginning in the future': () => tokenOf({}, { nbf: seconds() + 120 }),
+    'claims that are no object': () => signed(`${encode(goodHeader)}.${encode('claims')}`),
+    'claims that are no JSON': () => signed(`${encode(goodHeader)}.${Buffer.from('{').toString('base64url')}`),
+    'a part too many': () => `${tokenOf()}.AAAA`,
+    'a part too few': () => tokenOf().split('.').slice(0, 2).join('.'),
+  };
+  for (const claim of ['iss', 'aud', 'sub', 'sid', 'jti', 'iat', 'exp']) {
+    refusals[`no claim ${claim}`] = () => tokenOf({}, { [claim]: undefined });
+  }
+  for (const [what, make] of Object.entries(refusals)) {
+    it(`is refused with ${what}, as by jose`, async () => {
+      expect(await joseAccepts(make())).equal(false);
+      expect(isAccepted(make())).equal(false);
+    });
+  }
+
+  it('is refused with a subject or a session that is no id, which jose would take', async () => {
+    for (const token of [tokenOf({}, { sub: 'admin' }), tokenOf({}, { sid: '' })]) {
+      expect([isAccepted(token), await joseAccepts(token)]).deep.equal([false, true]);
+    }
+  });
+
+  it('gets the same verdict as from jose for headers and claims of all kinds', async () => {
+    const offset = fc.constantFrom(-1_000, -60, -2, 30, 900);
+    const optional = <Value>(arbitrary: fc.Arbitrary<Value>) => fc.option(arbitrary, { nil: undefined, freq: 8 });
+    const facts = fc.record({
+      alg: fc.constantFrom('RS256', 'RS256', 'RS256', 'RS384', 'PS256', 'HS256', 'none', 'rs256', ''),
+      typ: optional(fc.constantFrom('at+jwt', 'at+jwt', 'at+jwt', 'JWT', '', 'id+jwt')),
+      kid: optional(fc.constantFrom(kid, kid, kid, 'other', '', '__proto__')),
+      extra: fc.constantFrom({}, {}, { jku: 'http://127.0.0.1/' }, { crit: ['exp'] }, { b64: true }),
+      key: fc.constantFrom(own.privateKey, own.privateKey, own.privateKey, foreign.privateKey),
+      iss: optional(fc.constantFrom(issuer, issuer, issuer, 'other', 7)),
+      aud: optional(fc.constantFrom<unknown>(issuer, issuer, issuer, 'other', [], ['other'])),
+      jti: optional(fc.constant('one')),
+      exp: optional(offset),
+      nbf: fc.option(fc.constantFrom(-60, 0, 600), { nil: undefined, freq: 3 }),
+    });
+    // Few random tokens are valid in all respects.
+    const right = { typ: 'at+jwt', kid, iss: issuer, aud: issuer, jti: 'one', exp: 900, nbf: undefined } as const;
+    const sound = { ...right, alg: 'RS256', extra: {}, key: own.privateKey } as const;
+    let accepted = 0;
+    await fc.assert(
+      fc.asyncProperty(facts, async ({ alg, typ, kid: keyId, extra, key, exp, nbf, ...others }) => {
+        const at = (after: number | undefined) => (after === undefined ? undefined : seconds() + after);
+        const times = { exp: at(exp), nbf: at(nbf), iat: seconds() };
+        const token = tokenOf({ alg, typ, kid: keyId, ...extra }, { ...others, ...times }, key);
+        const verdict = isAccepted(token);
+        // Only header parameters that the service signs with are accepted.
+        expect(verdict).equal(Object.keys(extra).length === 0 && (await joseAccepts(token)));
+        if (verdict) accepted += 1;
+      }),
+      { numRuns: propertyRuns(500), examples: [[sound]] },
+    );
+    expect(accepted).above(0);
+  });
+});
