@@ -5,26 +5,12 @@ import { type ConnectorStack, connect, startConnectorStack } from './connector-s
 import { until } from './until.ts';
 import { untilJob } from './until-job.ts';
 
-export type ImportResultView = {
-  file_id: string | null;
-  document_id: string | null;
-  job_id: string;
-  status: string;
-  error: { code: string; message: string } | null;
-};
-export type SyncRunView = {
-  id: string;
-  job_id: string;
-  status: string;
-  mode: string | null;
-  finished_at: string | null;
-  added: number;
-  updated: number;
-  unchanged: number;
-  deleted: number;
-  failed: number;
-  last_error: { code: string; message: string } | null;
-};
+type ErrorView = { code: string; message: string };
+export type ImportResultView = Record<'job_id' | 'status', string> &
+  Record<'file_id' | 'document_id', string | null> & { error: ErrorView | null };
+export type SyncRunView = Record<'id' | 'job_id' | 'status', string> &
+  Record<'mode' | 'finished_at', string | null> &
+  typeof noChanges & { last_error: ErrorView | null };
 
 let shared: Promise<ConnectorStack> | undefined;
 

@@ -89,38 +89,28 @@ const file: RemoteFile = {
 const oauth: ConnectorAccess = { kind: 'oauth', accessToken: 'token', siteId: 'site' };
 const credentials: ToolCredentials = { use: (_actor, _tool, use) => use('token') };
 
-export const outboundClientNames = [
-  ...([
-    'Drive: list',
-    'Drive: check',
-    'Drive: changes',
-    'Drive: download',
-    'OneDrive: list',
-    'OneDrive: check',
-  ] as const),
-  ...(['OneDrive: changes', 'OneDrive: download', 'SharePoint: list', 'Dropbox: list', 'Dropbox: changes'] as const),
-  ...([
-    'Dropbox: download',
-    'S3: list',
-    'S3: check',
-    'S3: download',
-    'web fetch',
-    'http.request',
-    'web search',
-  ] as const),
-  ...([
-    'calendar events',
-    'OpenID discovery',
-    'OpenID token',
-    'OpenID keys',
-    'OpenID userinfo',
-    'OAuth token',
-  ] as const),
-  ...(['OAuth revocation', 'chat stream', 'chat answer', 'embeddings', 'reranker', 'model list', 'Gotenberg'] as const),
-] as const;
+/** What is called at each service. */
+const calls = {
+  'Drive: ': ['list', 'check', 'changes', 'download'],
+  'OneDrive: ': ['list', 'check', 'changes', 'download'],
+  'SharePoint: ': ['list'],
+  'Dropbox: ': ['list', 'changes', 'download'],
+  'S3: ': ['list', 'check', 'download'],
+  'OpenID ': ['discovery', 'token', 'keys', 'userinfo'],
+  'OAuth ': ['token', 'revocation'],
+  '': ['web fetch', 'http.request', 'web search', 'calendar events', 'embeddings', 'reranker', 'Gotenberg'],
+  'chat ': ['stream', 'answer'],
+  'model ': ['list'],
+} as const;
+type ClientName = {
+  [service in keyof typeof calls]: `${service}${(typeof calls)[service][number]}`;
+}[keyof typeof calls];
+export const outboundClientNames = Object.entries(calls).flatMap(([service, names]) =>
+  names.map((name) => `${service}${name}` as ClientName),
+);
 
 export type OutboundClients = {
-  clients: Readonly<Record<(typeof outboundClientNames)[number], OutboundClient>>;
+  clients: Readonly<Record<ClientName, OutboundClient>>;
   close(): Promise<void>;
 };
 
@@ -128,13 +118,8 @@ export type OutboundClients = {
  * Every outbound client, each at the same server.
  * @param timeMs each deadline, and each limit of silence
  */
-export async function openOutboundClients({
-  place,
-  timeMs,
-}: {
-  place: string;
-  timeMs: number;
-}): Promise<OutboundClients> {
+export async function openOutboundClients(to: { place: string; timeMs: number }): Promise<OutboundClients> {
+  const { place, timeMs } = to;
   const agent = createGuardedAgent({ allow: [place] });
   const baseUrl = `http://${place}`;
   const call = createProviderHttpClient({ agent, deadlineMs: timeMs });
@@ -158,31 +143,19 @@ export async function openOutboundClients({
   const reranker = createReranker(endpoint);
   const catalog = createModelCatalog(endpoint);
   const request: ModelRequest = {
-    model: 'm',
-    messages: [{ role: 'user', content: 'Count!' }],
-    temperature: 0,
-    maxTokens: 50,
-    timeoutMs: timeMs,
-    signal,
+    ...{ model: 'm', messages: [{ role: 'user', content: 'Count!' }], temperature: 0, maxTokens: 50 },
+    ...{ timeoutMs: timeMs, signal },
   };
   const tokens = createOAuthClient({ call });
-  const provider = {
-    issuer: baseUrl,
-    authorizeUrl: `${baseUrl}/authorize`,
-    tokenUrl: `${baseUrl}/token`,
-    revokeUrl: `${baseUrl}/revoke`,
-    client: { id: 'client', secret: 'secret' },
-    authorizeParameters: {},
-  };
+  const urls = { authorizeUrl: `${baseUrl}/authorize`, tokenUrl: `${baseUrl}/token`, revokeUrl: `${baseUrl}/revoke` };
+  const provider = { issuer: baseUrl, ...urls, client: { id: 'client', secret: 'secret' }, authorizeParameters: {} };
   const readAll = async (content: AsyncIterable<unknown>) => {
     for await (const _ of content);
   };
   const download = (connector: typeof drive, access: ConnectorAccess) => async () =>
     readAll((await connector.download(access, file, { limitBytes, signal })).content);
-  const signIn = await signInFlow(
-    baseUrl,
-    createIdentityProviderHttpClient({ issuer: baseUrl, allow: [], deadlineMs: timeMs }),
-  );
+  const callIssuer = createIdentityProviderHttpClient({ issuer: baseUrl, allow: [], deadlineMs: timeMs });
+  const signIn = await signInFlow(baseUrl, callIssuer);
 
   const provided = { otherwise: 'provider_unavailable' };
   // A file may hold anything.

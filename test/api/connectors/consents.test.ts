@@ -11,36 +11,193 @@ import {
   consentTo,
   frontendUrl,
 } from '#test/support/connector-stack.ts';
+import type { Choice, FakeGrants } from '#test/support/fake-oauth.ts';
 import { finishConsent } from '#test/support/finish-consent.ts';
-import { stack } from '#test/support/stack.ts';
+import type { ProviderServer } from '#test/support/provider-server.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+import { beginConsent as beginToolConsent, toolStack } from '#test/support/tool-stack.ts';
 
-const drive = '/connectors/oauth/acme_drive';
+type Query = Record<string, string>;
+type Opened = {
+  api: Stack;
+  fake: ProviderServer & FakeGrants;
+  /** @returns the consent page of the provider */
+  begin(member: Member, query?: Query): Promise<string>;
+};
+type Kind = { base: string; provider: string; another: string; withKeys: string; open(): Promise<Opened> };
 
-describe('the consent to a connection', () => {
+const kinds: Record<string, Kind> = {
+  'to a connection': {
+    ...{ base: '/connectors/oauth', provider: 'acme_drive', another: 'acme_dropbox', withKeys: 'acme_s3' },
+    open: async () => {
+      const api = await connectorStack();
+      return { api, fake: api.fakes.acme_drive, begin: (member, query) => beginConsent(member, 'acme_drive', query) };
+    },
+  },
+  'to a tool': {
+    ...{ base: '/agents/tools', provider: 'google_calendar', another: 'brave_search', withKeys: 'brave_search' },
+    open: async () => {
+      const api = await toolStack();
+      const begin = (member: Member, query: Query = {}) => beginToolConsent(member, `?${new URLSearchParams(query)}`);
+      return { api, fake: api.google, begin };
+    },
+  },
+};
+
+for (const [kind, { base, provider, another, withKeys, open }] of Object.entries(kinds)) {
+  describe(`a consent ${kind}`, () => {
+    const own = `${base}/${provider}`;
+    let { api, fake, begin }: Opened = {} as Opened;
+    let ada: Member;
+    before(async () => {
+      ({ api, fake, begin } = await open());
+      ada = await api.signUp();
+    });
+
+    /** Consents at the provider. @returns path and query of the callback */
+    const consent = async ({ query = {}, ...choice }: Choice & { query?: Query } = {}) => {
+      const { pathname, search } = await fake.consent(await begin(ada, query), choice);
+      return `${pathname}${search}`;
+    };
+    const expire = () => {
+      const expiresAt = api.container.db.raw("now() - interval '1 second'");
+      return api.container.db('oauth_states').where({ orgId: ada.orgId }).update({ expiresAt });
+    };
+    const callbackFails = async (path: string) => Object((await api.anonymous.get(path, 400)).body).code;
+    const pageOf = async (path: string) => {
+      const response = await api.anonymous.raw(path, { redirect: 'manual' });
+      expect([response.status, await response.text()]).deep.equal([303, '']);
+      expect(response.headers.get('referrer-policy')).equal('no-referrer');
+      return new URL(response.headers.get('location') ?? '');
+    };
+
+    it('404, 409 and 501: exists only for a known provider of OAuth that the deployment has a client for', async () => {
+      for (const unknown of ['unknown', provider.toUpperCase(), '__proto__', '%00', `${withKeys}%2F`]) {
+        const { body } = await ada.get(`${base}/${unknown}/authorize`, 404);
+        expect(body, unknown).include({ code: 'provider_not_found' });
+      }
+      await api.anonymous.get(`${base}/unknown/callback?state=s&code=c`, 404);
+      await ada.post(`${base}/unknown/finish`, { consent_code: 'c' }, 404);
+      for (const { body } of [
+        await ada.get(`${base}/${withKeys}/authorize`, 409),
+        await ada.post(`${base}/${withKeys}/finish`, { consent_code: 'c' }, 409),
+      ]) {
+        expect(body).include({ code: 'wrong_auth_kind' });
+      }
+      const eve = await (await stack()).signUp();
+      expect((await eve.get(`${own}/authorize`, 501)).body).include({ code: 'provider_not_configured' });
+    });
+
+    it('200: begins with a PKCE challenge and a state, of which it stores neither in plain text', async () => {
+      const url = new URL(await begin(ada));
+      const of = (name: string) => url.searchParams.get(name) ?? '';
+      expect([url.origin, of('response_type')]).deep.equal([fake.baseUrl, 'code']);
+      expect([of('redirect_uri'), of('client_id')]).deep.equal([`${api.baseUrl}${own}/callback`, fake.client.id]);
+      expect(of('code_challenge_method')).equal('S256');
+      expect(of('state')).match(/^[\w-]{43}$/);
+      expect(url.href).not.contain(fake.client.secret);
+      const rows = await api.container.db('oauth_states').where({ orgId: ada.orgId });
+      expect(JSON.stringify(rows)).not.contain(of('state'));
+      expect(rows[0].codeVerifier).match(/^1:/);
+    });
+
+    it('422: comes back to the frontend and to allowed origins only', async () => {
+      for (const return_to of ['/files', `${frontendUrl}/x`, 'https://other.example.com/y']) {
+        await begin(ada, { return_to });
+      }
+      for (const wrong of ['https://evil.example', '//evil.example', '/\\evil.example', 'javascript:alert(1)', '']) {
+        const { body } = await ada.get(`${own}/authorize?${new URLSearchParams({ return_to: wrong })}`, 422);
+        expect(Object(body).errors[0].path, wrong).equal('return_to');
+      }
+      await api.anonymous.get(`${own}/callback?code=c`, 422);
+    });
+
+    it('200: returns a code at the callback, on every request, and neither connects nor calls the provider', async () => {
+      const path = await consent();
+      const before = [fake.liveGrants(), fake.calls.length];
+      expect((await api.anonymous.raw(path, { method: 'HEAD' })).status).equal(200);
+      for (const _ of [1, 2]) {
+        const { body, headers } = await api.anonymous.get(path, 200);
+        expect(headers.get('cache-control')).equal('no-store');
+        for (const secret of fake.secrets) expect(JSON.stringify(body)).not.contain(secret);
+      }
+      expect([fake.liveGrants(), fake.calls.length]).deep.equal(before);
+    });
+
+    it('303: comes back to return_to with the code or the error, in the place of an earlier outcome', async () => {
+      const query = { return_to: '/files?tab=1&error=consent_denied&consent_code=7' };
+      const page = await pageOf(await consent({ query }));
+      expect(page.href).match(/^https:\/\/app\.example\.com\/files\?tab=1&consent_code=[^&]{40,}$/);
+      await ada.post(`${own}/finish`, { consent_code: page.searchParams.get('consent_code') }, 200);
+      const denied = await pageOf(await consent({ query, isDenied: true }));
+      expect(denied.href).equal(`${frontendUrl}/files?tab=1&error=consent_denied`);
+      const old = await consent({ query });
+      await expire();
+      expect((await pageOf(old)).href).equal(`${frontendUrl}/files?tab=1&error=consent_invalid`);
+    });
+
+    it('400: is refused at the callback when the user denies it, without a code, or for the state of another', async () => {
+      const denied = await consent({ isDenied: true });
+      for (const path of [denied, `${denied}&code=c`]) expect(await callbackFails(path)).equal('consent_denied');
+      const path = await consent();
+      const elsewhere = path.replace(provider, another);
+      for (const wrong of [`${own}/callback?state=unknown&code=x`, path.replace(/code=[^&]+&?/, ''), elsewhere]) {
+        expect(await callbackFails(wrong)).equal('consent_invalid');
+      }
+      await expire();
+      expect(await callbackFails(path), 'expired').equal('consent_invalid');
+      const states = api.container.db('oauth_states').where({ orgId: ada.orgId });
+      const foreign = await consent();
+      await states.clone().update({ purpose: kind === 'to a tool' ? 'connectors' : 'tools' });
+      expect(await callbackFails(foreign), 'of the other kind').equal('consent_invalid');
+      await expire();
+      await api.container.consents.deleteExpired();
+      expect(await states).length(0);
+      expect(await callbackFails(path), 'deleted by the sweeper').equal('consent_invalid');
+    });
+
+    it('400: is finished once, also by concurrent requests, and not with a forged code or issuer', async () => {
+      const path = await consent();
+      const body = JSON.stringify((await api.anonymous.get(path, 200)).body);
+      const headers = { 'content-type': 'application/json' };
+      const send = async () => (await ada.raw(`${own}/finish`, { method: 'POST', headers, body })).status;
+      expect((await Promise.all([send(), send(), send()])).toSorted()).deep.equal([200, 400, 400]);
+      expect(await callbackFails(path), 'used').equal('consent_invalid');
+      const { body: old } = await api.anonymous.get(await consent(), 200);
+      await expire();
+      for (const code of [{ consent_code: 'made-up' }, Object(old), JSON.parse(body)]) {
+        expect((await ada.post(`${own}/finish`, code, 400)).body).include({ code: 'consent_invalid' });
+      }
+      for (const forged of [
+        (await consent()).replace(/code=[^&]+/, 'code=guessed'),
+        `${await consent()}&iss=${encodeURIComponent('https://evil.example')}`,
+      ]) {
+        expect((await finishConsent(api, ada, forged, 400)).body).include({ code: 'consent_invalid' });
+      }
+    });
+
+    it('501, 502 and 503: fails when the provider refuses the exchange or is away', async () => {
+      for (const [reply, status, code] of [
+        [{ status: 401, json: { error: 'invalid_client' } }, 501, 'provider_not_configured'],
+        [{ status: 400, json: { error: 'odd' } }, 502, 'provider_rejected'],
+        [{ status: 500, text: 'down' }, 503, 'provider_unavailable'],
+      ] as const) {
+        const path = await consent();
+        fake.failNext(1, reply);
+        expect((await finishConsent(api, ada, path, status)).body).include({ code });
+      }
+    });
+  });
+}
+
+describe('a connection by consent', () => {
   let api: ConnectorStack;
   let ada: Member;
   before(async () => {
     api = await connectorStack();
     ada = await api.signUp();
-    // Each consent at a fake provider comes from a new account, so that it counts against the tier's limit.
-    await api.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
   });
-
-  const ofAda = () => ({ api, member: ada, provider: 'acme_drive' }) as const;
-  const expire = () => {
-    const expiresAt = api.container.db.raw("now() - interval '1 second'");
-    return api.container.db('oauth_states').where({ orgId: ada.orgId }).update({ expiresAt });
-  };
   const finish = (path: string, status: number, member = ada) => finishConsent(api, member, path, status);
-  const finishFails = async (path: string, status: number) => Object((await finish(path, status)).body).code;
-  const callbackFails = async (path: string) => Object((await api.anonymous.get(path, 400)).body).code;
-  const codeOf = async (path: string) => Object((await api.anonymous.get(path, 200)).body).consent_code;
-  const locationOf = async (path: string) => {
-    const response = await api.anonymous.raw(path, { redirect: 'manual' });
-    expect(await response.text()).equal('');
-    expect(response.status).equal(303);
-    return response.headers.get('location') ?? '';
-  };
 
   it('200: is offered for the providers that the deployment has an OAuth client for', async () => {
     const providers = oauthConnectorProviders.map((provider) => {
@@ -49,105 +206,29 @@ describe('the consent to a connection', () => {
     expect((await ada.get('/connectors/oauth/providers', 200)).body).deep.equal({ providers });
     const eve = await (await stack()).signUp();
     expect((await eve.get('/connectors/oauth/providers', 200)).body).deep.equal({ providers: [] });
-    expect((await eve.get(`${drive}/authorize`, 501)).body).include({ code: 'provider_not_configured' });
   });
 
-  it('404 and 409: exists only for a known provider of OAuth', async () => {
-    for (const provider of ['unknown', 'ACME_DRIVE', '__proto__', '%00', 'google_calendar']) {
-      const { body } = await ada.get(`/connectors/oauth/${provider}/authorize`, 404);
-      expect(body).include({ code: 'provider_not_found' });
-    }
-    await api.anonymous.get('/connectors/oauth/unknown/callback?state=s&code=c', 404);
-    await ada.post('/connectors/oauth/unknown/finish', { consent_code: 'c' }, 404);
-    for (const { body } of [
-      await ada.get('/connectors/oauth/acme_s3/authorize', 409),
-      await ada.post('/connectors/oauth/acme_s3/finish', { consent_code: 'c' }, 409),
-    ]) {
-      expect(body).include({ code: 'wrong_auth_kind' });
-    }
+  it('200: begins with login_hint where the provider supports it', async () => {
+    const hintAt = async (provider: 'acme_drive' | 'acme_dropbox') => {
+      const url = new URL(await beginConsent(ada, provider, { login_hint: 'ada@example.com' }));
+      return url.searchParams.get('login_hint');
+    };
+    expect([await hintAt('acme_drive'), await hintAt('acme_dropbox')]).deep.equal(['ada@example.com', null]);
   });
 
-  it('200: begins with a PKCE challenge and a state, of which it stores neither in plain text', async () => {
-    const url = new URL(await beginConsent(ada, 'acme_drive', { login_hint: 'ada@example.com' }));
-    const of = (name: string) => url.searchParams.get(name) ?? '';
-    expect(url.origin).equal(api.fakes.acme_drive.baseUrl);
-    expect([of('redirect_uri'), of('response_type')]).deep.equal([`${api.baseUrl}${drive}/callback`, 'code']);
-    expect([of('code_challenge_method'), of('login_hint')]).deep.equal(['S256', 'ada@example.com']);
-    expect(of('state')).match(/^[\w-]{43}$/);
-    expect(url.href).not.contain(api.fakes.acme_drive.client.secret);
-    const rows = await api.container.db('oauth_states').where({ orgId: ada.orgId });
-    expect(JSON.stringify(rows)).not.contain(of('state'));
-    expect(rows.at(-1).codeVerifier).match(/^1:/);
-    const elsewhere = new URL(await beginConsent(ada, 'acme_dropbox', { login_hint: 'ada@example.com' }));
-    expect(elsewhere.searchParams.get('login_hint'), 'which the provider does not support').equal(null);
-    for (const return_to of ['/files', `${frontendUrl}/x`, 'https://other.example.com/y']) {
-      await beginConsent(ada, 'acme_drive', { return_to });
+  it('422: needs a site for SharePoint that the account can read, and all scopes', async () => {
+    for (const query of ['', '?site_id=']) {
+      const { body } = await ada.get(`/connectors/oauth/acme_sharepoint/authorize${query}`, 422);
+      expect(Object(body).errors[0].path).equal('site_id');
+    }
+    const site = await consentTo(api, ada, 'acme_sharepoint', { query: { site_id: 'no,such,site' } });
+    const bare = await consentTo(api, ada, 'acme_drive', { scopes: [] });
+    for (const path of [site, bare]) {
+      expect((await finish(path, 422)).body).include({ code: 'connection_check_failed' });
     }
   });
 
-  it('422: is not begun with a return_to at another origin, for SharePoint without a site, or without a state', async () => {
-    for (const [path, field] of [
-      ['acme_drive/authorize?return_to=https%3A%2F%2Fevil.example', 'return_to'],
-      ['acme_drive/authorize?return_to=%2F%2Fevil.example', 'return_to'],
-      ['acme_drive/authorize?return_to=javascript%3Aalert(1)', 'return_to'],
-      ['acme_drive/authorize?return_to=', 'return_to'],
-      ['acme_sharepoint/authorize', 'site_id'],
-      ['acme_sharepoint/authorize?site_id=', 'site_id'],
-    ]) {
-      const { body } = await ada.get(`/connectors/oauth/${path}`, 422);
-      expect(Object(body).errors[0].path, path).equal(field);
-    }
-    await api.anonymous.get(`${drive}/callback?code=c`, 422);
-  });
-
-  it('200: returns a code at the callback, on every request, and neither connects nor calls the provider', async () => {
-    const path = await consentTo(api, ada, 'acme_drive');
-    const { liveGrants, calls, secrets } = api.fakes.acme_drive;
-    const before = [liveGrants(), calls.length];
-    expect((await api.anonymous.raw(path, { method: 'HEAD' })).status).equal(200);
-    for (const _ of [1, 2]) {
-      const { body, headers } = await api.anonymous.get(path, 200);
-      expect(headers.get('cache-control')).equal('no-store');
-      for (const secret of secrets) expect(JSON.stringify(body)).not.contain(secret);
-    }
-    expect([liveGrants(), calls.length]).deep.equal(before);
-    expect((await ada.get('/connectors/connections', 200)).body).deep.equal({ items: [] });
-  });
-
-  it('303: comes back to return_to with the code or with the error', async () => {
-    const begin = (choice: object = {}) =>
-      consentTo(api, ada, 'acme_dropbox', { query: { return_to: '/files?tab=1' }, ...choice });
-    const page = new URL(await locationOf(await begin()));
-    expect(page.href).match(/^https:\/\/app\.example\.com\/files\?tab=1&consent_code=/);
-    const consent_code = page.searchParams.get('consent_code');
-    await ada.post('/connectors/oauth/acme_dropbox/finish', { consent_code }, 200);
-    const denied = await locationOf(await begin({ isDenied: true }));
-    expect(denied).equal(`${frontendUrl}/files?tab=1&error=consent_denied`);
-    const old = await begin();
-    await expire();
-    expect(await locationOf(old)).equal(`${frontendUrl}/files?tab=1&error=consent_invalid`);
-  });
-
-  it('400: is refused when the user denies it, without a code, and for the state of another consent', async () => {
-    const denied = await consentTo(api, ada, 'acme_drive', { isDenied: true });
-    expect(await callbackFails(denied)).equal('consent_denied');
-    expect(await callbackFails(`${denied}&code=c`)).equal('consent_denied');
-    const path = await consentTo(api, ada, 'acme_drive');
-    for (const wrong of [
-      `${drive}/callback?state=unknown&code=x`,
-      path.replace(/code=[^&]+&?/, ''),
-      (await consentTo(api, ada, 'acme_onedrive')).replace('acme_onedrive', 'acme_drive'),
-    ]) {
-      expect(await callbackFails(wrong)).equal('consent_invalid');
-    }
-    await expire();
-    expect(await callbackFails(path), 'expired').equal('consent_invalid');
-    const ofTool = await consentTo(api, ada, 'acme_drive');
-    await api.container.db('oauth_states').where({ orgId: ada.orgId }).update({ purpose: 'tools' });
-    expect(await callbackFails(ofTool), 'made for a tool').equal('consent_invalid');
-  });
-
-  it('200: creates the connection', () => createsConnectionOnConsent(ofAda()));
+  it('200: creates the connection', () => createsConnectionOnConsent({ api, member: ada, provider: 'acme_drive' }));
 
   it('200: reactivates the connection when the same account consents again', async () => {
     const bob = await api.signUp();
@@ -175,22 +256,6 @@ describe('the consent to a connection', () => {
     expect(Object((await bob.get('/connectors/connections', 200)).body).items).length(3);
   });
 
-  it('400: is finished once, also by concurrent requests, and not with a wrong, foreign or expired code', async () => {
-    const body = JSON.stringify({ consent_code: await codeOf(await consentTo(api, ada, 'acme_drive')) });
-    const headers = { 'content-type': 'application/json' };
-    const send = async () => (await ada.raw(`${drive}/finish`, { method: 'POST', headers, body })).status;
-    expect((await Promise.all([send(), send(), send()])).toSorted()).deep.equal([200, 400, 400]);
-    const old = await codeOf(await consentTo(api, ada, 'acme_drive'));
-    const foreign = await codeOf(await consentTo(api, ada, 'acme_onedrive'));
-    await expire();
-    for (const consent_code of ['made-up', foreign, old, JSON.parse(body).consent_code]) {
-      const refusal = await ada.post(`${drive}/finish`, { consent_code }, 400);
-      expect(refusal.body).include({ code: 'consent_invalid' });
-    }
-    const guessed = (await consentTo(api, ada, 'acme_drive')).replace(/code=[^&]+/, 'code=guessed');
-    expect(await finishFails(guessed, 400)).equal('consent_invalid');
-  });
-
   it('401: is not finished once the organization was deleted', async () => {
     const bob = await api.signUp();
     const path = await consentTo(api, bob, 'acme_drive');
@@ -207,23 +272,5 @@ describe('the consent to a connection', () => {
     const before = api.fakes.acme_drive.liveGrants();
     expect((await finish(path, 409, bob)).body).include({ code: 'connection_limit_reached' });
     expect(api.fakes.acme_drive.liveGrants()).equal(before);
-  });
-
-  it('422: fails for a site that the account cannot read, and for missing scopes', async () => {
-    const site = await consentTo(api, ada, 'acme_sharepoint', { query: { site_id: 'no,such,site' } });
-    const bare = await consentTo(api, ada, 'acme_drive', { scopes: [] });
-    for (const path of [site, bare]) expect(await finishFails(path, 422)).equal('connection_check_failed');
-  });
-
-  it('501, 502 and 503: fails when the provider refuses the exchange or is away', async () => {
-    for (const [reply, status, code] of [
-      [{ status: 401, json: { error: 'invalid_client' } }, 501, 'provider_not_configured'],
-      [{ status: 400, json: { error: 'odd' } }, 502, 'provider_rejected'],
-      [{ status: 500, text: 'down' }, 503, 'provider_unavailable'],
-    ] as const) {
-      const path = await consentTo(api, ada, 'acme_drive');
-      api.fakes.acme_drive.failNext(1, reply);
-      expect(await finishFails(path, status)).equal(code);
-    }
   });
 });

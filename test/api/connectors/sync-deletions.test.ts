@@ -59,8 +59,8 @@ describe('deletions by a sync', () => {
     for (let n = 0; n < 23; n++) tree.add(`emptied/${n}.txt`);
     const { member, id, path } = await connectSynced(api, 'acme_drive', 'emptied');
     await sync(member, id);
-    const numbers = (from: number) => Array.from({ length: 23 - from }, (_, n) => from + n);
-    const remove = (from: number) => numbers(from).map((n) => tree.remove(`emptied/${n}.txt`));
+    const remove = (from: number) =>
+      Array.from({ length: 23 - from }, (_, n) => tree.remove(`emptied/${from + n}.txt`));
     const retry = () => member.post(`/jobs/${syncWorkflowId(id)}/retry`, {}, 202);
 
     const gone = remove(1);

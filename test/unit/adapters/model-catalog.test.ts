@@ -57,13 +57,9 @@ describe('model catalog', () => {
   it('is empty if the provider answers 404, and fails with other errors', async () => {
     server.answer(answerError(404, 'no'));
     expect(await list()).deep.equal([]);
-    for (const [answer, code] of [
-      [answerError(500, 'broken'), 'model_unavailable'],
-      [answerError(401, 'no'), 'model_not_configured'],
-      [answerJson(200, { models: [] }), 'model_response_invalid'],
-    ] as const) {
-      server.answer(answer);
-      expect(await appErrorCode(list())).equal(code);
-    }
+    server.answer(answerError(500, 'broken'));
+    expect(await appErrorCode(list())).equal('model_unavailable');
+    server.answer(answerJson(200, { models: [] }));
+    expect(await appErrorCode(list())).equal('model_response_invalid');
   });
 });

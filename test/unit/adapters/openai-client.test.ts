@@ -38,6 +38,19 @@ describe('an error of the model service', () => {
   const errorOf = (status: number, message: string, code: string | null = null) =>
     APIError.generate(status, { error: { message, code } }, message, new Headers({ 'x-your-key': apiKey }));
 
+  it('has a code that says who can help: the caller, the operator, or time', () => {
+    const codes = {
+      model_rejected: [400, 422],
+      model_not_configured: [401, 402, 403, 404],
+      model_unavailable: [429, 500, 503],
+    };
+    for (const [code, statuses] of Object.entries(codes)) {
+      for (const status of statuses) expect(toModelError(errorOf(status, 'no')), `${status}`).include({ code });
+    }
+    const exhausted = errorOf(429, 'no', 'insufficient_quota');
+    expect(toModelError(exhausted)).include({ code: 'model_not_configured' });
+  });
+
   it('never contains the API key', () => {
     const incorrect = 'Incorrect API key provided: ';
     for (const error of [

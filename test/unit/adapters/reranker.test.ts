@@ -33,11 +33,7 @@ describe('reranker', () => {
   });
 
   const faults: [what: string, answer: ScriptedAnswer, code: string][] = [
-    ...[400, 401, 404, 429, 500].map((status): [string, ScriptedAnswer, string] => {
-      const codes: Record<number, string> = { 400: 'model_rejected', 401: 'model_not_configured' };
-      const code = codes[status] ?? (status === 404 ? 'model_not_configured' : 'model_unavailable');
-      return [`the status ${status}`, answerError(status, 'no'), code];
-    }),
+    ['an error response', answerError(429, 'no'), 'model_unavailable'],
     ['no JSON', (response) => response.writeHead(200).end('<html>'), 'model_response_invalid'],
     ['another shape', answerJson(200, [0.1, 0.9]), 'model_response_invalid'],
     ['too few scores', results([0, 0.5]), 'model_response_invalid'],

@@ -83,14 +83,6 @@ describe('a Qdrant server', () => {
       'embedding_model_changed',
     ],
     ['hangs up', (response) => response.destroy(), away],
-    [
-      'hangs up within its answer',
-      (response) => {
-        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
-        response.write('{"result":', () => response.destroy());
-      },
-      away,
-    ],
     ['answers no JSON', (response) => response.writeHead(200).end('<html>'), away],
     ['answers without a result', answerJson(200, { status: 'ok' }), away],
     ['is silent', () => undefined, away],

@@ -151,73 +151,23 @@ describe('calls of tools by a chat model', () => {
       return called.calls();
     };
     const search = (query: string) => ({ name: 'search', arguments: `{"q":"${query}"}` });
-    const [a, b] = [search('a'), search('b')];
+    const [a, b] = [search('a'), search('b')] as const;
 
+    const at = (index: number, called: unknown, id?: string) => ({ index, ...(id && { id }), function: called });
+    const by = (id: string, called: unknown) => ({ id, function: called });
+    const named = (args: unknown) => ({ name: 'search', arguments: args });
     const cases: [what: string, pieces: unknown[], expected: object[]][] = [
-      [
-        'by their index',
-        [
-          { index: 0, function: a },
-          { index: 1, function: b },
-        ],
-        [a, b],
-      ],
-      [
-        'by their id',
-        [
-          { id: 'x', function: a },
-          { id: 'y', function: b },
-        ],
-        [a, b],
-      ],
-      [
-        'by their id at one index',
-        [
-          { index: 0, id: 'x', function: a },
-          { index: 0, id: 'y', function: b },
-        ],
-        [a, b],
-      ],
+      ['by their index', [at(0, a), at(1, b)], [a, b]],
+      ['by their id', [by('x', a), by('y', b)], [a, b]],
+      ['by their id at one index', [at(0, a, 'x'), at(0, b, 'y')], [a, b]],
+      ['by their index under one id', [at(0, a, 'x'), at(1, b, 'x')], [a, b]],
       ['without either', [{ function: a }, { function: b }], [a, b]],
-      [
-        'by their index under one id',
-        [
-          { index: 0, id: 'x', function: a },
-          { index: 1, id: 'x', function: b },
-        ],
-        [a, b],
-      ],
-      [
-        'with a name in pieces',
-        [{ name: 'sea' }, { name: 'rch', arguments: '{"q":' }, { arguments: '"a"}' }].map((part) => ({
-          index: 0,
-          function: part,
-        })),
-        [a],
-      ],
-      [
-        'with the name repeated in each piece',
-        ['{"q":', '"a"}'].map((part) => ({ index: 0, id: 'x', function: { name: 'search', arguments: part } })),
-        [a],
-      ],
-      ['with an object as arguments', [{ index: 0, function: { name: 'search', arguments: { q: 'a' } } }], [a]],
-      ['with null as arguments', [{ function: { name: 'now', arguments: null } }], [{ name: 'now', arguments: '' }]],
-      [
-        'after a null function',
-        [
-          { index: 0, id: 'x', function: null },
-          { index: 0, function: a },
-        ],
-        [a],
-      ],
-      [
-        'after no function',
-        [
-          { index: 0, id: 'x' },
-          { index: 0, function: a },
-        ],
-        [a],
-      ],
+      ['a name in pieces', [at(0, { name: 'sea' }), at(0, { name: 'rch', arguments: a.arguments })], [a]],
+      ['the name in each piece', [at(0, named('{"q":'), 'x'), at(0, named('"a"}'), 'x')], [a]],
+      ['an object as arguments', [at(0, named({ q: 'a' }))], [a]],
+      ['null as arguments', [{ function: named(null) }], [named('')]],
+      ['a null function before', [at(0, null, 'x'), at(0, a)], [a]],
+      ['no function before', [at(0, undefined, 'x'), at(0, a)], [a]],
     ];
     it('are told apart and put together', () => {
       for (const [what, pieces, expected] of cases) expect(read(...pieces), what).deep.equal(expected);
@@ -227,15 +177,13 @@ describe('calls of tools by a chat model', () => {
     });
 
     it('are kept without a name if they are malformed, so that only they are rejected', () => {
+      const none = { name: '', arguments: '' };
       for (const [piece, expected] of [
-        [7, { name: '', arguments: '' }],
-        [
-          { index: 0, id: 'x' },
-          { name: '', arguments: '' },
-        ],
+        [7, none],
+        [{ index: 0, id: 'x' }, none],
         [{ function: { arguments: '{}' } }, { name: '', arguments: '{}' }],
         [{ function: { name: ' ', arguments: '{}' } }, { name: '', arguments: '{}' }],
-        [{ function: { name: 7 } }, { name: '', arguments: '' }],
+        [{ function: { name: 7 } }, none],
         [{ function: { name: 'a', arguments: [1] } }, { name: 'a', arguments: '[1]' }],
         [{ function: { name: 'a', arguments: 7 } }, { name: 'a', arguments: '7' }],
       ] as const) {

@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { z } from 'zod';
 import { settingNames } from '#src/config.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { chartValues } from '../../../scripts/deploy/chart-values.ts';
@@ -19,31 +18,21 @@ const ofTests = ['NODE_ENV', 'FAULTS'];
 /** Of the model server, which reads its own. */
 const ofTheModelServer = ['TRUST_NETWORK', 'LLM_THREADS'];
 
-const text = z.union([z.string(), z.number(), z.boolean(), z.null()]);
-const service = z.object({
-  image: z.string(),
-  command: z.array(z.string()).optional(),
-  environment: z.record(z.string(), text).optional(),
-  stop_grace_period: z.string().optional(),
-  ports: z.array(z.string()).optional(),
-  healthcheck: z.object({ test: z.array(z.string()).optional() }).optional(),
-  networks: z.union([z.array(z.string()), z.record(z.string(), z.unknown())]).optional(),
-});
-const compose = z
-  .object({
-    services: z.record(z.string(), service),
-    networks: z.record(z.string(), z.object({ internal: z.boolean() })),
-  })
-  .parse(parse(read('docker-compose.yml'), { merge: true }));
+type Service = { image: string; command?: string[]; stop_grace_period?: string; ports?: string[] } & {
+  environment?: Record<string, string | number | boolean | null>;
+  healthcheck?: { test?: string[] };
+  networks?: string[] | Record<string, unknown>;
+};
+const compose: { services: Record<string, Service>; networks: Record<string, { internal: boolean }> } = parse(
+  read('docker-compose.yml'),
+  { merge: true },
+);
 const services = Object.entries(compose.services);
 const own = services.filter(([, { image }]) => image.includes('agent-conversation-service'));
-
-const values = z
-  .looseObject({
-    settings: z.record(z.string(), text),
-    workers: z.record(z.string(), z.object({ queues: z.array(z.string()) })),
-  })
-  .parse(parse(read(`${chartFolder}/values.yaml`)));
+const values: { settings: object; workers: Record<string, { queues: string[] }> } = parse(
+  read(`${chartFolder}/values.yaml`),
+);
+const { definitions } = JSON.parse(read(`${chartFolder}/values.schema.json`));
 const templates = readdirSync(join(root, chartFolder, 'templates')).map((name) =>
   read(`${chartFolder}/templates/${name}`),
 );
@@ -104,10 +93,7 @@ describe('the files that the service is deployed with', () => {
     const inCompose = own.flatMap(([, { environment }]) => String(environment?.WORKER_QUEUES ?? '').split(','));
     expect(inCompose.filter(Boolean)).have.members(queues);
     expect(Object.values(values.workers).flatMap((group) => group.queues)).have.members(queues);
-    const schema = z
-      .object({ definitions: z.object({ group: z.object({ properties: z.object({ queues: z.unknown() }) }) }) })
-      .parse(JSON.parse(read(`${chartFolder}/values.schema.json`)));
-    expect(schema.definitions.group.properties.queues).nested.property('items.enum').have.members(queues);
+    expect(definitions.group.properties.queues.items.enum).have.members(queues);
     const notes = read(`${chartFolder}/templates/NOTES.txt`);
     expect(queues.filter((queue) => !notes.includes(`"${queue}"`))).deep.equal([]);
     const row = /^\| `WORKER_QUEUES` .*separated by commas: (.+?)\. /m.exec(read('docs/settings.md'))?.[1] ?? '';
@@ -125,20 +111,8 @@ describe('the files that the service is deployed with', () => {
   });
 
   it('take no secret and nothing that the chart itself says as a setting of the chart', () => {
-    const { propertyNames } = z
-      .object({
-        definitions: z.object({
-          settings: z.object({
-            propertyNames: z.object({
-              not: z.object({
-                anyOf: z.tuple([z.object({ pattern: z.string() }), z.object({ enum: z.array(z.string()) })]),
-              }),
-            }),
-          }),
-        }),
-      })
-      .parse(JSON.parse(read(`${chartFolder}/values.schema.json`))).definitions.settings;
-    const [secrets, ofTheChart] = propertyNames.not.anyOf;
+    const [secrets, ofTheChart]: [{ pattern: string }, { enum: string[] }] =
+      definitions.settings.propertyNames.not.anyOf;
     const refused = settingNames.filter((name) => new RegExp(secrets.pattern).test(name));
     expect(refused).include.members(['DATABASE_URL', 'CODEC_TOKEN', 'OTEL_EXPORTER_OTLP_HEADERS', 'OPENAI_API_KEY']);
     expect(refused).not.include.members(['S3_ACCESS_KEY_ID', 'JWT_PRIVATE_KEY_FILE']);
@@ -146,14 +120,9 @@ describe('the files that the service is deployed with', () => {
   });
 
   it('have Prometheus ask the processes of Compose', () => {
-    const asked = z
-      .object({
-        scrape_configs: z.array(
-          z.object({ dns_sd_configs: z.array(z.object({ names: z.array(z.string()), port: z.number() })) }),
-        ),
-      })
-      .parse(parse(read('deploy/prometheus/scrape.yml')))
-      .scrape_configs.flatMap((job) => job.dns_sd_configs);
+    type Job = { dns_sd_configs: { names: string[]; port: number }[] };
+    const jobs: Job[] = parse(read('deploy/prometheus/scrape.yml')).scrape_configs;
+    const asked = jobs.flatMap((job) => job.dns_sd_configs);
     const ports = asked.flatMap(({ names, port }) => names.map((name) => [name, String(port)]));
     const shown = own.flatMap(([name, { environment = {} }]) => {
       const port = environment.METRICS_PORT ?? environment.WORKER_PORT;
