@@ -3,6 +3,7 @@ import type { ErrorCode } from '#src/errors.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
 import type { Member } from './client.ts';
 import { s3Hosts } from './connector-s3.ts';
+import { sendJson } from './json-request.ts';
 import { type Stack, startStack } from './stack.ts';
 
 /** The limit of every counted resource by tier, in the stack that these tests share. */
@@ -14,16 +15,12 @@ const GATEWAY_TIMEOUT = 504;
 let shared: Promise<Stack> | undefined;
 
 function limitedStack(): Promise<Stack> {
-  const limits = Object.entries(allowed).map(([tier, n]) => {
-    return [tier, { members: n, agents: n, draftsPerUser: n, documents: n, evaluationCasesPerDay: n, connections: n }];
-  });
+  const names = ['members', 'agents', 'draftsPerUser', 'documents', 'evaluationCasesPerDay', 'connections'];
+  const limitsOf = (limit: number) => Object.fromEntries(names.map((name) => [name, limit]));
+  const limits = Object.entries(allowed).map(([tier, limit]) => [tier, limitsOf(limit)]);
+  const TIER_LIMITS = JSON.stringify(Object.fromEntries(limits));
   // No worker runs, so the judge model is never called.
-  const settings = {
-    TIER_LIMITS: JSON.stringify(Object.fromEntries(limits)),
-    EVAL_MODEL: 'judge',
-    EGRESS_ALLOW: s3Hosts().join(),
-  };
-  shared ??= startStack(settings, { workers: false });
+  shared ??= startStack({ TIER_LIMITS, EVAL_MODEL: 'judge', EGRESS_ALLOW: s3Hosts().join() }, { workers: false });
   return shared;
 }
 
@@ -42,27 +39,19 @@ export function itHoldsTheLimit(
   prepare: (member: Member) => Promise<() => Promise<Response>>,
   used = 0,
 ): void {
-  for (const [tier, places] of Object.entries(allowed)) {
-    it(`409 ${code}: exactly over the limit of ${tier}, for ${CONCURRENT_REQUESTS} at once`, async () => {
-      const { container, signUp } = await limitedStack();
+  it(`409 ${code}: exactly over the limit of each tier, for ${CONCURRENT_REQUESTS} at once`, async () => {
+    const { container, signUp } = await limitedStack();
+    for (const [tier, limit] of Object.entries(allowed)) {
       const member = await signUp();
       await container.db('organizations').where({ id: member.orgId }).update({ tier });
-      const request = await prepare(member);
-      const replies = await Promise.all(Array.from({ length: CONCURRENT_REQUESTS }, request));
+      const replies = await Promise.all(Array.from({ length: CONCURRENT_REQUESTS }, await prepare(member)));
       const refused = replies.filter(({ status }) => status !== 201 && status !== GATEWAY_TIMEOUT);
-      expect(refused.length).equal(CONCURRENT_REQUESTS - places + used);
+      expect(refused.length, tier).equal(CONCURRENT_REQUESTS - limit + used);
       for (const reply of refused) expect(problemSchema.parse(await reply.json()).code).equal(code);
-    });
-  }
+    }
+  });
 }
 
 /** Sends a POST whose response is not checked against the contract. */
-export function post(
-  member: Member,
-  path: string,
-  body: object,
-  others: Record<string, string> = {},
-): Promise<Response> {
-  const headers = { 'content-type': 'application/json', ...others };
-  return member.raw(path, { method: 'POST', headers, body: JSON.stringify(body) });
-}
+export const post = (member: Member, path: string, body: object, headers: Record<string, string> = {}) =>
+  sendJson(member, 'POST', path, body, headers);

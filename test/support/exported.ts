@@ -43,12 +43,8 @@ export async function unpack(archives: readonly Buffer[]): Promise<Exported> {
 /** Reads the records of a kind from all volumes. */
 export function recordsOf(files: Exported, kind: string): Record<string, unknown>[] {
   const paths = [...files.keys()].filter((path) => path.startsWith(`${kind}/`) && path.endsWith('.jsonl')).sort();
-  return paths.flatMap((path) =>
-    String(files.get(path))
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line) as Record<string, unknown>),
-  );
+  const lines = paths.flatMap((path) => String(files.get(path)).split('\n'));
+  return lines.filter(Boolean).map((line) => JSON.parse(line));
 }
 
 export const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');

@@ -1,14 +1,5 @@
+import type { Knex } from 'knex';
 import type { Stack } from './stack.ts';
-
-/** Tables with data of a document, and the column that contains its id. */
-const documentTables = {
-  documents: 'id',
-  folderLinks: 'documentId',
-  documentGenerations: 'documentId',
-  chunks: 'documentId',
-  chunkVectors: 'documentId',
-  recognizedPages: 'documentId',
-} as const;
 
 /** Keys of a document's data in all stores, to look them up after its deletion. */
 export type Traces = {
@@ -21,49 +12,34 @@ export type Traces = {
 };
 
 /** Reads the keys now. What an ingestion adds later is found by the document's id. */
-export async function tracesOf({ container }: Stack, documentId: string): Promise<Traces> {
-  const { db } = container;
+export async function tracesOf({ container: { db } }: Stack, documentId: string): Promise<Traces> {
   const [document] = await db('documents').where({ id: documentId });
-  const generations = await db('documentGenerations').where({ documentId });
-  const chunks: { textSha256: Buffer }[] = await db('chunks').where({ documentId });
-  const made: { blobKey: string; contentSha256: string }[] = [document, ...generations];
-  return {
+  const generations: { blobKey: string; contentSha256: string }[] = await db('documentGenerations').where({
     documentId,
-    orgId: document.orgId,
-    name: document.name,
-    blobKeys: made.map((source) => source.blobKey),
-    contents: made.map((source) => source.contentSha256),
-    texts: chunks.map((chunk) => chunk.textSha256),
+  });
+  const sources = [document, ...generations];
+  const chunks: { textSha256: Buffer }[] = await db('chunks').where({ documentId });
+  return {
+    ...{ documentId, orgId: document.orgId, name: document.name },
+    blobKeys: sources.map(({ blobKey }) => blobKey),
+    contents: sources.map(({ contentSha256 }) => contentSha256),
+    texts: chunks.map(({ textSha256 }) => textSha256),
   };
 }
 
 /** Returns the stores that still have data of the document. */
-export async function remainsOf({ container }: Stack, traces: Traces): Promise<string[]> {
-  const { db } = container;
-  const { documentId, orgId } = traces;
+export async function remainsOf({ container: { db, blobs } }: Stack, traces: Traces): Promise<string[]> {
+  const { documentId, orgId, name, contents, texts } = traces;
+  const tables = ['folderLinks', 'documentGenerations', 'chunks', 'chunkVectors', 'recognizedPages'];
+  const rows: Record<string, Knex.QueryBuilder> = {
+    documents: db('documents').where({ id: documentId }),
+    ...Object.fromEntries(tables.map((table) => [table, db(table).where({ documentId })])),
+    jobs: db('jobs').where({ documentId }).whereRaw('position(? in start::text) > 0', [name]),
+    conversions: db('conversions').where({ orgId }).whereIn('contentSha256', contents),
+    embeddings: db('embeddings').where({ orgId }).whereIn('textSha256', texts),
+  };
   const remains: string[] = [];
-  for (const [table, column] of Object.entries(documentTables)) {
-    if (
-      await db(table)
-        .where({ [column]: documentId })
-        .first(column)
-    )
-      remains.push(table);
-  }
-  const job = await db('jobs')
-    .where({ documentId })
-    .whereRaw('position(? in start::text) > 0', [traces.name])
-    .first('id');
-  if (job) remains.push('jobs');
-  const conversion = await db('conversions').where({ orgId }).whereIn('contentSha256', traces.contents).first('id');
-  if (conversion) remains.push('conversions');
-  const embedding = await db('embeddings')
-    .where({ orgId })
-    .whereRaw('text_sha256 = any (?::bytea[])', [traces.texts])
-    .first('model');
-  if (embedding) remains.push('embeddings');
-  for (const key of traces.blobKeys) {
-    if (await container.blobs.exists(key)) remains.push(`blob ${key}`);
-  }
+  for (const [store, found] of Object.entries(rows)) if (await found.first(db.raw('1'))) remains.push(store);
+  for (const key of traces.blobKeys) if (await blobs.exists(key)) remains.push(`blob ${key}`);
   return remains;
 }

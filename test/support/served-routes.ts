@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import pino from 'pino';
+import pino, { type Logger } from 'pino';
 import type { ConcurrencyLimit } from '#src/domain/access/limits.ts';
-import { appError } from '#src/errors.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import type { BearerAuthenticator } from '#src/http/request/authentication.ts';
 import { createEventStreamRegistry, type EventStreamRegistry } from '#src/http/response/event-streams.ts';
 import { createErrorHandler } from '#src/http/response/problem.ts';
@@ -17,7 +17,17 @@ import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 
 export type ServedRoutes = { baseUrl: string; streams: EventStreamRegistry; close(): Promise<void> };
 
-/** The HTTP core with routes of the test's own, on a port of its own. */
+/** The facts of a route that a test of the HTTP core does not care about. */
+export const routeAt = <Method extends HttpRoute['method']>(method: Method, path: string) => ({
+  ...{ method, path, operationId: `${method} ${path}`, tag: 'tests', summary: 'A route of the tests' },
+});
+export const done = { 204: { description: 'Done' } } as const;
+
+export const anActor = (fields: Partial<Actor> = {}): Actor => ({
+  ...{ userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], ...fields },
+});
+
+/** Serves routes by the HTTP core on a port of its own. Every token is that of `anActor()` unless told otherwise. */
 export async function serveRoutes(
   routes: readonly HttpRoute[],
   deps: {
@@ -26,10 +36,10 @@ export async function serveRoutes(
     idempotency?: IdempotencyStore;
     maxRestBytes?: number;
     uploadLimit?: ConcurrencyLimit;
-    requestLimit?: ConcurrencyLimit;
+    logger?: Logger;
   } = {},
 ): Promise<ServedRoutes> {
-  const logger = pino({ level: 'silent' });
+  const { logger = pino({ level: 'silent' }), authenticate = signedIn } = deps;
   const isOutage = () => false;
   const streams = createEventStreamRegistry({
     activeSessions: deps.activeSessions ?? (async (ids) => new Set(ids)),
@@ -38,12 +48,12 @@ export async function serveRoutes(
   });
   const dispatch = createDispatcher({
     publicUrl: null,
-    authenticate: deps.authenticate ?? (() => Promise.reject(appError('invalid_token'))),
+    authenticate,
     idempotency: deps.idempotency ?? noIdempotency,
     fingerprintKey: randomBytes(32),
     rateLimit: async () => {},
     concurrency: createConcurrencyLimiter({
-      requests: deps.requestLimit ?? null,
+      requests: null,
       streams: null,
       ...(deps.uploadLimit !== undefined && { uploads: deps.uploadLimit }),
     }),
@@ -70,11 +80,10 @@ export async function serveRoutes(
   };
 }
 
-/** For routes that are not idempotent. */
-const noIdempotency: IdempotencyStore = {
-  claim: () => Promise.reject(new Error('no idempotency here')),
-  renew: () => Promise.reject(new Error('no idempotency here')),
-  complete: () => Promise.reject(new Error('no idempotency here')),
-  release: () => Promise.reject(new Error('no idempotency here')),
-  forgetExpired: () => Promise.reject(new Error('no idempotency here')),
+const signedIn: BearerAuthenticator = async () => {
+  const actor = anActor();
+  return { actor, sessionId: 's', actorNow: async () => actor };
 };
+
+/** No route of these tests is idempotent. */
+const noIdempotency = {} as IdempotencyStore;

@@ -6,58 +6,42 @@
 export async function signInAtProvider(
   authorizationUrl: string,
   account: { login: string; password: string },
-  options: { consents?: boolean } = {},
+  { consents = true }: { consents?: boolean } = {},
 ): Promise<URL> {
-  const { consents = true } = options;
   const { origin } = new URL(authorizationUrl);
-  const browser = createBrowser();
-  let at = await browser.open(authorizationUrl, origin);
-  while (at.page !== null) {
-    const { page } = at;
-    const step = ['login', 'consent'].find((name) => page.includes(`/${name}"`));
-    if (at.status !== 200 || step === undefined) throw new Error(`the provider shows ${at.status} ${page}`);
-    const action = formAction(page, step === 'consent' && !consents ? 'cancel' : step);
-    const form = step === 'login' ? { login: account.login, password: account.password } : {};
-    at = await browser.open(new URL(action, at.url).href, origin, new URLSearchParams(form));
-  }
-  return at.url;
-}
-
-function formAction(page: string, step: string): string {
-  const action = new RegExp(`<form method="post" action="([^"]+/${step})"`).exec(page)?.[1];
-  if (action === undefined) throw new Error(`the provider's page has no form to ${step}: ${page}`);
-  return action;
-}
-
-/** Where a browser is: at a page, or on its way to another site. */
-type Place = { url: URL; status: number; page: string | null };
-
-function createBrowser() {
   const cookies = new Map<string, string>();
 
-  function keepCookies(headers: Headers): void {
-    for (const line of headers.getSetCookie()) {
+  /** Follows redirects as long as they stay at the site. `page` is null for an address of another site. */
+  async function open(
+    address: string,
+    form?: URLSearchParams,
+  ): Promise<{ url: URL; status: number; page: string | null }> {
+    const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') };
+    const init: RequestInit = { headers, redirect: 'manual', ...(form && { method: 'POST', body: form }) };
+    const response = await fetch(address, init);
+    for (const line of response.headers.getSetCookie()) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (value === '') cookies.delete(name);
       else cookies.set(name, value);
     }
+    const { status } = response;
+    const page = await response.text();
+    const location = response.headers.get('location');
+    if (location === null) return { url: new URL(address), status, page };
+    const next = new URL(location, address);
+    return next.origin === origin ? open(next.href) : { url: next, status, page: null };
   }
 
-  return {
-    /** Follows redirects as long as they stay at the site. */
-    async open(address: string, origin: string, form?: URLSearchParams): Promise<Place> {
-      const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') };
-      const response = await fetch(address, {
-        headers,
-        redirect: 'manual',
-        ...(form && { method: 'POST', body: form }),
-      });
-      keepCookies(response.headers);
-      const text = await response.text();
-      const location = response.headers.get('location');
-      if (location === null) return { url: new URL(address), status: response.status, page: text };
-      const next = new URL(location, address);
-      return next.origin === origin ? this.open(next.href, origin) : { url: next, status: response.status, page: null };
-    },
-  };
+  let at = await open(authorizationUrl);
+  while (at.page !== null) {
+    const { page } = at;
+    const step = ['login', 'consent'].find((name) => page.includes(`/${name}"`));
+    if (at.status !== 200 || step === undefined) throw new Error(`the provider shows ${at.status} ${page}`);
+    const button = step === 'consent' && !consents ? 'cancel' : step;
+    const action = new RegExp(`<form method="post" action="([^"]+/${button})"`).exec(page)?.[1];
+    if (action === undefined) throw new Error(`the provider's page has no form to ${button}: ${page}`);
+    const form = step === 'login' ? { login: account.login, password: account.password } : {};
+    at = await open(new URL(action, at.url).href, new URLSearchParams(form));
+  }
+  return at.url;
 }

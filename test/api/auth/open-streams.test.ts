@@ -12,12 +12,10 @@ describe('an open event stream', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;
-  let finish = Promise.withResolvers<void>();
+  let finish: PromiseWithResolvers<void>;
 
-  before(async () => {
-    stack = await scriptedStack();
-  });
   beforeEach(async () => {
+    stack = await scriptedStack();
     finish = Promise.withResolvers();
     stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
     ada = await stack.signUp('Ada');
@@ -29,6 +27,11 @@ describe('an open event stream', () => {
   });
 
   const question = () => ({ agent_id: agentId, message: 'How is a loan repaid?' });
+  const anOpenStream = async () => {
+    const events = await openChatStream(ada, question());
+    await events.next();
+    return events;
+  };
   const roundOfAda = () => stack.container.db('rounds').where({ orgId: ada.orgId, round: 1 }).first();
   // Written to the database directly: another process may have made the change.
   const disable = () => stack.container.db('users').where({ id: ada.userId }).update({ disabledAt: new Date() });
@@ -41,15 +44,11 @@ describe('an open event stream', () => {
   };
 
   it('ends when its user is disabled; the answer is cancelled and not stored', async () => {
-    const events = await openChatStream(ada, question());
-    await events.next();
+    const events = await anOpenStream();
     await disable();
     await expectEnded(events);
-    const ended = await until('the round is over', async () => {
-      const round = await roundOfAda();
-      return round?.status === 'error' && round;
-    });
-    expect(ended).include({ errorCode: 'account_disabled', assistantReply: null, leaseOwner: null });
+    await until('the round is over', async () => (await roundOfAda())?.status === 'error');
+    expect(await roundOfAda()).include({ errorCode: 'account_disabled', assistantReply: null, leaseOwner: null });
   });
 
   it('is not required: disabling the user fails a non-streaming request with 403', async () => {
@@ -60,32 +59,25 @@ describe('an open event stream', () => {
     expect(await roundOfAda()).include({ status: 'error', assistantReply: null });
   });
 
-  it('ends when its session ends, while the answer is completed and stored', async () => {
-    const events = await openChatStream(ada, question());
-    await events.next();
+  it('ends when its session ends, also one of a job, while the answer is completed and stored', async () => {
+    const { jobId } = await stoppedIngestion(stack, ada, 'parked');
+    const progress = readEvents(await ada.raw(`/jobs/${jobId}/events`));
+    await progress.next();
+    const events = await anOpenStream();
     await logOut(ada.refreshToken);
-    await expectEnded(events);
+    for (const stream of [events, progress]) await expectEnded(stream);
     finish.resolve();
     await until('the answer is stored', async () => (await roundOfAda())?.status === 'complete');
   });
 
   it('stays open when another session of its user ends', async () => {
     const { body } = await ada.post('/auth/login', { username: ada.email, password: ada.password }, 200);
-    const events = await openChatStream(ada, question());
-    await events.next();
+    const events = await anOpenStream();
     const other: ApiClient = ada.withToken(tokenResponse.parse(body).access_token);
     await other.get('/folders', 200);
     await logOut(tokenResponse.parse(body).refresh_token);
     await until('the other session is over', async () => (await other.raw('/folders')).status === 401);
     finish.resolve();
     expect((await collect(events)).at(-1)?.event).equal('done');
-  });
-
-  it('of a job ends when its session ends', async () => {
-    const { jobId } = await stoppedIngestion(stack, ada, 'parked');
-    const events = readEvents(await ada.raw(`/jobs/${jobId}/events`));
-    await events.next();
-    await logOut(ada.refreshToken);
-    await expectEnded(events);
   });
 });

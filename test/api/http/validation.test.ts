@@ -23,6 +23,8 @@ const noIdList = listOf(noId, 1_001, unknownId);
 const noWords = listOf(noText, 2_001, 'word');
 const noName = [...badNames, ...blankNames];
 const noOptionalName = badNames;
+/** A password that is only compared may break the rule for new ones. */
+const noPassword = [...noText, '', 'Aa1-'.repeat(1_000)];
 const fileName = ['a\nb', 'x'.repeat(256), ...noText];
 const folderName = [...blankNames, '.', '..', 'a/b', 'a\\b', 'a\nb', 'x'.repeat(256), ...noText];
 /** What stands in paths: nothing that exists, except where a provider is read before the body. */
@@ -66,9 +68,11 @@ const refused: Record<string, readonly unknown[]> = {
     ...[...noObject, {}, { access_key_id: 'key', secret_access_key: 'two words' }],
     { access_key_id: 'key', secret_access_key: 'secret', password: 'x' },
   ],
-  current_password: noText,
+  current_password: noPassword,
   display_name: noOptionalName,
   'createS3Connection.display_name': noName,
+  'updateProfile.display_name': noName,
+  'updateUser.display_name': noName,
   document_id: noId,
   draft_id: noId,
   email: badEmails,
@@ -109,14 +113,14 @@ const refused: Record<string, readonly unknown[]> = {
   parent_id: noId,
   parent_version_id: noId,
   password: badPasswords,
-  'login.password': noText,
-  'deleteAccount.password': noText,
+  'login.password': noPassword,
+  'deleteAccount.password': noPassword,
   path: noText,
   promote: noBoolean,
   provider: noText,
   redirect_uri: [...noText, 'x'],
   redo: noBoolean,
-  refresh_token: [...noText, ''],
+  refresh_token: [...noText, '', 'x'.repeat(4_000)],
   reranking: noBoolean,
   'setRagConfig.reranking': [...noObject, {}],
   reranking_type: notOneOf,
@@ -141,6 +145,26 @@ const refused: Record<string, readonly unknown[]> = {
   version_id: noId,
   visibility: [...notOneOf, 'public'],
   words: noWords,
+};
+
+/** Fields without which a body is refused. An empty path is that of a body that changes nothing. */
+const required: Record<string, string[]> = {
+  register: ['email', 'password'],
+  login: ['username', 'password'],
+  refreshTokens: ['refresh_token'],
+  logout: ['refresh_token'],
+  changePassword: ['current_password', 'new_password'],
+  setPassword: ['password'],
+  authorizeSso: ['provider'],
+  updateProfile: [''],
+  renameOrganization: ['name'],
+  createMember: ['email', 'password'],
+  setOrgAdmin: ['is_org_admin'],
+  updateUser: [''],
+  resetPassword: ['new_password'],
+  createTeam: ['name'],
+  createTeamMember: ['email', 'password'],
+  setTeamAdmin: ['is_team_admin'],
 };
 
 /** Query parameters. Where a filter takes any text, only its control characters are refused. */
@@ -211,6 +235,15 @@ describe('a request that does not fit its route', () => {
       }
     }
     expect(wrong).deep.equal([]);
+  });
+
+  it('422 names the fields that a body lacks', async () => {
+    for (const [operationId, fields] of Object.entries(required)) {
+      const [route] = withJson.filter((each) => each.operationId === operationId);
+      if (route === undefined) throw new Error(`There is no operation ${operationId}.`);
+      const { status, problem } = await send(route, {});
+      expect([status, pathsOf(problem)], operationId).deep.equal([422, fields]);
+    }
   });
 
   it('422 names a field of a body that is not known', async () => {

@@ -1,198 +1,134 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { buffer, text } from 'node:stream/consumers';
+import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { noContentAnswer } from '#src/http/response/answers.ts';
 import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
-import { defineRoute, multipartBody } from '#src/http/routing/route.ts';
-import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
+import { multipartBody, defineRoute } from '#src/http/routing/route.ts';
+import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
+import { until } from '#test/support/until.ts';
 
 const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nsome bytes';
 const end = '\r\n--b--\r\n';
 
-describe('concurrent uploads', () => {
+describe('concurrent uploads of a user', () => {
   let served: ServedRoutes;
-  let open: ClientRequest[];
-  /** Resolves when this many files have begun to arrive. */
-  let begun: PromiseWithResolvers<void>;
-  let expectedFiles = 0;
+  const open: ClientRequest[] = [];
+  let arrived = 0;
+  const fetching = Promise.withResolvers<void>();
 
-  const upload = defineRoute({
-    method: 'post',
-    path: '/uploads',
-    operationId: 'upload',
-    tag: 'uploads',
-    summary: 'A form of the tests',
-    access: 'user',
-    body: multipartBody({
-      fields: z.strictObject({}),
-      store: async (_actor, { fileName, content }) => {
-        expectedFiles -= 1;
-        if (expectedFiles === 0) begun.resolve();
-        return { fileName, sha256: String((await buffer(content)).length) };
-      },
-      discard: async () => {},
-    }),
-    responses: { 204: { description: 'Stored' } },
-    handle: () => noContentAnswer(),
-  });
-  const large = defineRoute({
-    method: 'post',
-    path: '/large',
-    operationId: 'large',
-    tag: 'uploads',
-    summary: 'Large JSON of the tests',
-    access: 'user',
-    body: z.looseObject({}),
-    bodyLimitBytes: 8_000_000,
-    responses: { 204: { description: 'Read' } },
-    handle: () => noContentAnswer(),
-  });
-
-  let fetching = Promise.withResolvers<void>();
-  const fetched = defineRoute({
-    method: 'post',
-    path: '/fetched',
-    operationId: 'fetched',
-    tag: 'uploads',
-    summary: 'A file that the handler fetches',
-    access: 'user',
-    fetchesFile: true,
-    body: z.strictObject({}),
-    responses: { 204: { description: 'Fetched' } },
-    handle: async () => {
-      expectedFiles -= 1;
-      if (expectedFiles === 0) begun.resolve();
-      await fetching.promise;
-      return noContentAnswer();
+  const facts = { access: 'user', responses: done } as const;
+  const form = multipartBody({
+    fields: z.strictObject({}),
+    store: async (_actor, { fileName, content }) => {
+      arrived += 1;
+      return { fileName, sha256: await text(content) };
     },
+    discard: async () => {},
   });
-
+  const fetched = async () => {
+    arrived += 1;
+    await fetching.promise;
+    return noContentAnswer();
+  };
+  const body = z.looseObject({});
+  const handle = () => noContentAnswer();
   before(async () => {
-    served = await serveRoutes([upload, large, fetched], {
-      // The token names the user and the organization.
-      authenticate: async (authorization) => {
-        const [userId = '', orgId = ''] = (authorization ?? '').split('@');
-        const actor = { userId, orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-        return { actor, sessionId: 's', actorNow: async () => actor };
-      },
-      uploadLimit: { perUser: 2, perOrganization: 3 },
-    });
+    const routes = [
+      defineRoute({ ...routeAt('post', '/uploads'), ...facts, body: form, handle }),
+      defineRoute({ ...routeAt('post', '/large-json'), ...facts, body, bodyLimitBytes: 8_000_000, handle }),
+      defineRoute({ ...routeAt('post', '/fetched'), ...facts, body, fetchesFile: true, handle: fetched }),
+    ];
+    served = await serveRoutes(routes, { uploadLimit: { perUser: 2, perOrganization: 9 } });
   });
   after(() => served.close());
-  beforeEach(() => {
-    open = [];
-  });
   afterEach(() => {
     for (const req of open) req.destroy();
   });
 
-  function begin(who: string, path = '/uploads', type = 'multipart/form-data; boundary=b') {
-    const headers = { authorization: who, 'content-type': type };
-    const req = request(served.baseUrl + path, { method: 'POST', headers }).on('error', () => {});
+  function begin(path: string) {
+    const type = path === '/uploads' ? 'multipart/form-data; boundary=b' : 'application/json';
+    const init = { method: 'POST', headers: { 'content-type': type } };
+    const req = request(served.baseUrl + path, init).on('error', () => {});
     open.push(req);
-    const answer = new Promise<IncomingMessage>((resolve) => req.once('response', resolve));
-    return { req, answer };
+    return { req, answer: new Promise<IncomingMessage>((resolve) => req.once('response', resolve)) };
   }
+  async function finish({ req, answer }: ReturnType<typeof begin>, rest: string): Promise<number | undefined> {
+    req.end(rest);
+    const { statusCode, headers } = await answer;
+    if (statusCode === 429) expect(headers).include({ 'retry-after': '5' });
+    return statusCode;
+  }
+  const ask = (path: string) => finish(begin(path), path === '/uploads' ? head + end : '{}');
 
-  /** Uploads that have begun and never end. */
-  async function hold(...callers: string[]) {
-    begun = Promise.withResolvers();
-    expectedFiles = callers.length;
-    const held = callers.map((who) => begin(who));
-    for (const { req } of held) req.write(head);
-    await begun.promise;
+  /** Begins two requests, which do not end before the test ends them. */
+  async function hold(path: string) {
+    const expected = arrived + 2;
+    const held = [begin(path), begin(path)];
+    for (const { req } of held) path === '/uploads' ? req.write(head) : req.end('{}');
+    await until('both have arrived', async () => arrived === expected);
     return held;
   }
 
-  async function answerTo(who: string): Promise<{ status: number | undefined; problem: { code?: string } }> {
-    const { req, answer } = begin(who);
-    req.end(head + end);
-    const { statusCode: status, headers } = await answer;
-    if (status === 429) expect(headers).include({ 'retry-after': '5' });
-    const body = await text(await answer);
-    return { status, problem: body === '' ? {} : JSON.parse(body) };
-  }
-
-  it('are rejected with 429 above the limit of the user; running uploads continue', async () => {
-    const held = await hold('ada@acme', 'ada@acme');
-    expect(await answerTo('ada@acme')).deep.include({ status: 429 });
-    expect(await answerTo('grace@acme')).deep.include({ status: 204 });
-    for (const { req, answer } of held) {
-      req.end(end);
-      expect((await answer).statusCode).equal(204);
-    }
-    expect(await answerTo('ada@acme')).deep.include({ status: 204 });
+  it('429: above the limit, together with large JSON bodies and files that the service downloads', async () => {
+    const uploads = await hold('/uploads');
+    for (const path of ['/uploads', '/large-json', '/fetched']) expect(await ask(path), path).equal(429);
+    for (const upload of uploads) expect(await finish(upload, end)).equal(204);
+    expect(await ask('/uploads')).equal(204);
+    const fetches = await hold('/fetched');
+    expect(await ask('/uploads')).equal(429);
+    fetching.resolve();
+    for (const { answer } of fetches) expect((await answer).statusCode).equal(204);
+    for (const path of ['/uploads', '/large-json', '/fetched']) expect(await ask(path), path).equal(204);
   });
 
-  it('are rejected with 429 above the limit of the organization', async () => {
-    await hold('ada@acme', 'ada@acme', 'grace@acme');
-    const { status, problem } = await answerTo('lin@acme');
-    expect({ status, code: problem.code }).deep.equal({ status: 429, code: 'rate_limited' });
-    expect(await answerTo('alan@other')).deep.include({ status: 204 });
+  it('free their slots when the client disconnects', async () => {
+    for (const { req } of await hold('/uploads')) req.destroy();
+    await until('a slot is free', async () => (await ask('/uploads')) === 204);
   });
+});
 
-  it('are rejected with 503 above the limit of the process', () => {
-    const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
-    const take = (n: number) => concurrency.take('uploads', { userId: `user ${n}`, orgId: `organization ${n}` });
-    const [first] = Array.from({ length: 256 }, (_, n) => take(n));
-    expect(() => take(256))
-      .throw('This server has too many uploads open.')
-      .include({ code: 'service_unavailable' });
+describe('the limits of concurrent uploads and event streams', () => {
+  it('429: above the limit of the user or of the organization, until one ends', () => {
+    const uploads = { perUser: 2, perOrganization: 3 };
+    const concurrency = createConcurrencyLimiter({ requests: null, streams: null, uploads });
+    const take = (userId: string, orgId = 'acme') => concurrency.take('uploads', { userId, orgId });
+    const [first] = [take('ada'), take('ada'), take('grace')];
+    for (const user of ['ada', 'lin'])
+      expect(() => take(user))
+        .throw()
+        .include({ code: 'rate_limited' });
+    take('alan', 'other');
     first?.();
-    take(256);
+    take('lin');
   });
 
-  it('leave the last quarter of the slots to organizations with fewer than four uploads', () => {
+  it('503: above 256 uploads of a process; the last quarter is for organizations with fewer than four', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
-    const take = (user: string, orgId: string) => concurrency.take('uploads', { userId: user, orgId });
+    const take = (userId: string, orgId: string) => concurrency.take('uploads', { userId, orgId });
+    const refusal = { message: 'This server has too many uploads open.', code: 'service_unavailable' };
+    const expectRefusal = (userId: string, orgId: string) =>
+      expect(() => take(userId, orgId))
+        .throw()
+        .include(refusal);
     const [first] = Array.from({ length: 192 }, (_, n) => take(`user ${n % 4}`, `organization ${n % 4}`));
-    const refusal = 'This server has too many uploads open.';
-    expect(() => take('user 0', 'organization 0')).throw(refusal);
+    expectRefusal('user 0', 'organization 0');
     for (let n = 0; n < 4; n += 1) take('ada', 'acme');
-    expect(() => take('ada', 'acme')).throw(refusal);
-    take('grace', 'other');
+    expectRefusal('ada', 'acme');
     // With 196 open uploads, the end of one frees no slot for an organization that already has many.
     first?.();
-    expect(() => take('user 0', 'organization 0')).throw(refusal);
+    expectRefusal('user 0', 'organization 0');
+    const others = Array.from({ length: 61 }, (_, n) => take(`other ${n}`, `small organization ${n}`));
+    expectRefusal('grace', 'another');
+    others[0]?.();
+    take('grace', 'another');
   });
 
-  it('have a limit per process even if limits per user are disabled', () => {
+  it('503: above 3,750 event streams of an organization, even if limits per user are disabled', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (orgId: string) => concurrency.take('streams', { userId: `user of ${orgId}`, orgId });
     for (let n = 0; n < 3_750; n += 1) take('acme');
     expect(() => take('acme')).throw('This server has too many event streams open.');
     take('other');
-  });
-
-  it('free their slots when the client disconnects', async () => {
-    const held = await hold('ada@acme', 'ada@acme');
-    for (const { req } of held) req.destroy();
-    let status: number | undefined = 429;
-    while (status === 429) ({ status } = await answerTo('ada@acme'));
-    expect(status).equal(204);
-  });
-
-  it('count together with files that the service downloads', async () => {
-    begun = Promise.withResolvers();
-    fetching = Promise.withResolvers();
-    expectedFiles = 2;
-    const begunFetches = [1, 2].map(() => begin('ada@acme', '/fetched', 'application/json'));
-    for (const { req } of begunFetches) req.end('{}');
-    await begun.promise;
-    const third = begin('ada@acme', '/fetched', 'application/json');
-    third.req.end('{}');
-    expect((await third.answer).statusCode).equal(429);
-    expect(await answerTo('ada@acme')).deep.include({ status: 429 });
-    fetching.resolve();
-    for (const { answer } of begunFetches) expect((await answer).statusCode).equal(204);
-    expect(await answerTo('ada@acme')).deep.include({ status: 204 });
-  });
-
-  it('count together with requests with large JSON bodies', async () => {
-    await hold('ada@acme', 'ada@acme');
-    const { req, answer } = begin('ada@acme', '/large', 'application/json');
-    req.end('{}');
-    expect((await answer).statusCode).equal(429);
   });
 });

@@ -1,0 +1,234 @@
+import { hash } from '@node-rs/argon2';
+import { expect } from 'chai';
+import { decodeJwt } from 'jose';
+import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
+import { auditEntries } from '#test/support/audit-entries.ts';
+import { aColleague, freshEmail, treesOf } from '#test/support/builders.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
+import { sendJson, statusesOf } from '#test/support/json-request.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+
+const password = 'Correct-horse-1';
+const wrong = 'Wrong-horse-1';
+const newPassword = '\u00c4nother-horse-2';
+const lookalike = password.replace('o', '\u043e');
+const manyPasswords = Array.from({ length: 6 }, (_, index) => `Another-horse-${index}`);
+
+describe('accounts', () => {
+  let api: Stack;
+  let member: Member;
+  beforeEach(async () => {
+    api = await stack();
+    member = await api.signUp();
+  });
+
+  const usersRow = (userId = member.userId) => api.container.db('users').where({ id: userId });
+  const login = async (status: number, fields: object = {}) =>
+    Object((await api.anonymous.post('/auth/login', { username: member.email, password, ...fields }, status)).body);
+  const signIn = async (fields: object = {}) => {
+    const { access_token, refresh_token } = tokenResponse.parse(await login(200, fields));
+    return { client: api.anonymous.withToken(access_token), refreshToken: refresh_token };
+  };
+  const refresh = (refresh_token: string, status: number) =>
+    api.anonymous.post('/auth/refresh_tokens', { refresh_token }, status);
+  const isOut = (client: ApiClient) =>
+    until('it is cut off', async () => (await client.raw('/folders')).status === 401);
+  const auditActions = () => api.container.db('audit_log').where({ actorId: member.userId }).pluck('action');
+
+  describe('POST /auth/register', () => {
+    const register = async (body: object = {}) => {
+      const sent = { email: freshEmail('grace'), password, ...body };
+      return tokenResponse.parse((await api.anonymous.post('/auth/register', sent, 201)).body);
+    };
+
+    it('201: creates an account and an organization, named after its founder or as told, with their folders', async () => {
+      const email = freshEmail('grace');
+      const { access_token, organization, ...tokens } = await register({ email });
+      expect(organization).include({ name: `${email.split('@')[0]}'s organization`, tier: 'free' });
+      expect(tokens).include({ token_type: 'bearer', is_new_user: true, needs_profile_completion: true });
+      expect(tokens.expires_in).equal(api.config.auth.accessTokenSeconds);
+      expect(decodeJwt(access_token)).include({ org_id: organization.org_id, is_org_admin: true });
+      const folders = await treesOf({ ...member, ...api.anonymous.withToken(access_token) });
+      expect(folders.map(({ system_role }) => system_role)).members(['org_root', 'personal_root']);
+      const founder = await register({ first_name: ' Ada ', last_name: 'Lovelace' });
+      expect(founder.needs_profile_completion).equal(false);
+      expect(founder.organization.name).equal("Ada Lovelace's organization");
+      expect((await register({ org_name: 'Looms' })).organization.name).equal('Looms');
+    });
+
+    it('409: for an email that has an account, in any case, also for concurrent requests', async () => {
+      const taken = { email: ` ${member.email.toUpperCase()} `, password };
+      expect((await api.anonymous.post('/auth/register', taken, 409)).body).include({ code: 'email_taken' });
+      const sent = { email: freshEmail(), password };
+      const requests = Array.from({ length: 8 }, () => sendJson(api.anonymous, 'POST', '/auth/register', sent));
+      expect(await statusesOf(requests)).deep.equal([201, ...Array(7).fill(409)]);
+    });
+  });
+
+  describe('POST /auth/login', () => {
+    const auditOf = ({ request_id: requestId }: { request_id: string }) =>
+      api.container.db('auditLog').where({ requestId }).first();
+
+    it('200: for the right password, ignoring case and surrounding spaces of the email', async () => {
+      const sent = { username: ` ${member.email.toUpperCase()}`, password };
+      const { body, headers } = await api.anonymous.post('/auth/login', sent, 200);
+      const { access_token, organization, is_new_user } = tokenResponse.parse(body);
+      expect([organization.org_id, is_new_user]).deep.equal([member.orgId, false]);
+      expect(headers.get('cache-control')).equal('no-store');
+      await api.anonymous.withToken(access_token).get('/folders', 200);
+    });
+
+    it('200: renews a hash that was made with other parameters, once for concurrent sign-ins', async () => {
+      const weak = await hash(password, { memoryCost: 8_192, timeCost: 1 });
+      await usersRow().update({ passwordHash: weak });
+      await login(401, { password: wrong });
+      expect(await usersRow().first()).include({ passwordHash: weak });
+      await Promise.all([1, 2, 3].map(() => login(200)));
+      const { passwordHash: renewed, version } = await usersRow().first();
+      // The profile is unchanged, and the hash has the value of `PASSWORD_HASH_MEMORY_MIB` in the test stack.
+      expect(version).equal(1);
+      expect(renewed).match(/^\$argon2id\$v=19\$m=1024,t=2,p=1\$/);
+      await login(200);
+      expect(await usersRow().first()).include({ passwordHash: renewed });
+    });
+
+    it('401: for a wrong password, with the same response as for an unknown email', async () => {
+      const [first, second] = [await login(401, { password: wrong }), await login(401, { username: freshEmail() })];
+      expect(first).include({ code: 'invalid_credentials', detail: second.detail });
+      const refusal = { action: 'session.refused', actorId: null, detail: { reason: 'invalid_credentials' } };
+      expect(await auditOf(first)).deep.include({ ...refusal, orgId: member.orgId, target: member.userId });
+      expect(await auditOf(second)).deep.include({ ...refusal, orgId: null, target: null });
+      await login(401, { password: lookalike });
+      await usersRow().update({ passwordHash: null });
+      await login(401);
+    });
+
+    it('403: for a disabled account, but only with its right password', async () => {
+      await usersRow().update({ disabledAt: new Date() });
+      const problem = await login(403);
+      expect(problem).include({ code: 'account_disabled' });
+      const refusal = { action: 'session.refused', target: member.userId, detail: { reason: 'account_disabled' } };
+      expect(await auditOf(problem)).deep.include(refusal);
+      await login(401, { password: wrong });
+    });
+  });
+
+  describe('POST /auth/change-password', () => {
+    const body = (fields: object = {}) => ({ current_password: password, new_password: newPassword, ...fields });
+    const change = (status: number, fields?: object) => member.post('/auth/change-password', body(fields), status);
+    const expectWrongPassword = async (fields?: object) =>
+      expect((await change(403, fields)).body).include({ code: 'wrong_password' });
+
+    it('204: only the new password signs in; all refresh tokens and other sessions end', async () => {
+      const other = await signIn();
+      await other.client.get('/folders', 200);
+      await change(204);
+      // Passwords are compared as received, without Unicode normalization.
+      for (const secret of [password, newPassword.normalize('NFD')]) await login(401, { password: secret });
+      for (const { refreshToken } of [other, member]) await refresh(refreshToken, 401);
+      await isOut(other.client);
+      // The access token of the caller works until it expires or the caller logs out.
+      await member.get('/folders', 200);
+      await api.anonymous.post('/auth/logout', { refresh_token: member.refreshToken }, 204);
+      await isOut(member);
+      expect(await auditActions()).include('password.changed');
+      await (await signIn({ password: newPassword })).client.get('/folders', 200);
+    });
+
+    it('204: ends a session that was opened concurrently with the old password', async () => {
+      const sent = { username: member.email, password };
+      const logins = Array.from({ length: 8 }, () => sendJson(api.anonymous, 'POST', '/auth/login', sent));
+      const [answers] = await Promise.all([Promise.all(logins), change(204)]);
+      for (const answer of answers.filter(({ status }) => status === 200)) {
+        const tokens = tokenResponse.parse(await answer.json());
+        await refresh(tokens.refresh_token, 401);
+        await isOut(api.anonymous.withToken(tokens.access_token));
+      }
+    });
+
+    it('403: for a wrong password, which changes nothing and is recorded, and without a password', async () => {
+      for (const current_password of [newPassword, lookalike]) await expectWrongPassword({ current_password });
+      expect(await auditActions()).include('password.refused');
+      await login(200);
+      await usersRow().update({ passwordHash: null });
+      await expectWrongPassword();
+    });
+
+    it('403: for all but one of many concurrent changes', async () => {
+      const requests = manyPasswords.map((new_password) =>
+        sendJson(member, 'POST', '/auth/change-password', body({ new_password })),
+      );
+      const statuses = await Promise.all(requests.map(async (request) => (await request).status));
+      expect(statuses.toSorted()).deep.equal([204, 403, 403, 403, 403, 403]);
+      await login(200, { password: manyPasswords[statuses.indexOf(204)] });
+    });
+
+    it('422: names each part of the password rule that the new password breaks', async () => {
+      const { errors } = Object((await change(422, { new_password: 'short' })).body);
+      const faults = ['length', 'uppercase', 'digit', 'special'].map((fault) => `new_password password_${fault}`);
+      expect(errors.map(({ path, code }: Record<string, string>) => `${path} ${code}`)).members(faults);
+    });
+  });
+
+  describe('POST /auth/set-password', () => {
+    const set = (status: number) => member.post('/auth/set-password', { password: newPassword }, status);
+
+    it('204: sets the first password, and 409 for another one; sessions stay open', async () => {
+      expect((await set(409)).body).include({ code: 'password_already_set' });
+      await login(200);
+      await usersRow().update({ passwordHash: null });
+      await set(204);
+      await login(200, { password: newPassword });
+      await member.get('/folders', 200);
+      await refresh(member.refreshToken, 200);
+      expect(await auditActions()).include('password.set');
+      await usersRow().update({ passwordHash: null });
+      const requests = manyPasswords.map((text) => sendJson(member, 'POST', '/auth/set-password', { password: text }));
+      expect(await statusesOf(requests)).deep.equal([204, 409, 409, 409, 409, 409]);
+    });
+  });
+
+  describe('DELETE /auth/account', () => {
+    let grace: Member;
+    beforeEach(async () => {
+      grace = await aColleague(api, member);
+    });
+    const remove = (by: Member, status: number, body?: object) => by.delete('/auth/account', status, body);
+
+    it('204: ends the account and all its sessions, and frees the email at once', async () => {
+      const { email } = grace;
+      const other = await signIn({ username: email });
+      const requests = [1, 2].map(() => sendJson(grace, 'DELETE', '/auth/account', { password }));
+      expect(await statusesOf(requests)).deep.equal([204, 401]);
+      for (const session of [grace, other.client]) await session.get('/folders', 401);
+      await refresh(other.refreshToken, 401);
+      await login(401, { username: email });
+      await api.anonymous.post('/auth/register', { email, password }, 201);
+      const acts = (await auditEntries(api, grace.userId)).map(({ actorId, action }) => [actorId, action]);
+      expect(acts).deep.include([grace.userId, 'account.deleted']);
+      await member.get('/folders', 200);
+    });
+
+    it('204: deletes the organization with its only member, when disabled members have been removed', async () => {
+      await member.post(`/entity/users/${grace.userId}/disable`, {}, 204);
+      expect((await remove(member, 409, { password })).body).include({ code: 'last_org_admin' });
+      await member.delete(`/entity/members/${grace.userId}`, 204);
+      await remove(member, 204, { password });
+      await member.get('/folders', 401);
+      const entry = { action: 'organization.deleted', detail: { members: 1 } };
+      expect((await auditEntries(api, member.orgId)).at(-1)).deep.include(entry);
+    });
+
+    it('403 or 422: requires the right password, and none of an account without one', async () => {
+      expect((await remove(grace, 403, { password: wrong })).body).include({ code: 'wrong_password' });
+      const { errors } = Object((await remove(grace, 422)).body);
+      const error = { path: 'password', code: 'password_required', message: 'is required: the account has one' };
+      expect(errors).deep.equal([error]);
+      await usersRow(grace.userId).update({ passwordHash: null });
+      expect((await remove(grace, 403, { password })).body).include({ code: 'wrong_password' });
+      await remove(grace, 204);
+      await grace.get('/folders', 401);
+    });
+  });
+});

@@ -1,0 +1,187 @@
+import { once } from 'node:events';
+import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
+import { createServer as createNetServer } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { mock } from 'node:test';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { ConfigError } from '#src/config.ts';
+import { noContentAnswer } from '#src/http/response/answers.ts';
+import { defineRoute } from '#src/http/routing/route.ts';
+import { createGracefulServer, type GracefulServer, listenOnPort } from '#src/http/server/http-server.ts';
+import { healthRoutes, readinessSchema } from '#src/http/server/service.routes.ts';
+import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
+import { until } from '#test/support/until.ts';
+
+describe('readiness', () => {
+  let served: ServedRoutes;
+  const lines: string[] = [];
+  let asked = 0;
+  /** The database check waits for this promise. */
+  let released = Promise.resolve();
+  let requests = 0;
+  let isLeaving = false;
+  before(async () => {
+    const database = async () => {
+      asked += 1;
+      await released;
+      return true;
+    };
+    const broken = () => Promise.reject(new Error('not there'));
+    const isShuttingDown = () => {
+      requests += 1;
+      return isLeaving;
+    };
+    const health = healthRoutes({ checks: { database, broken }, isShuttingDown });
+    const other = defineRoute({
+      ...routeAt('get', '/folders'),
+      access: 'public',
+      responses: done,
+      handle: () => noContentAnswer(),
+    });
+    served = await serveRoutes([...health, other], { logger: pino({}, { write: (line) => lines.push(line) }) });
+  });
+  after(() => served.close());
+  afterEach(() => mock.timers.reset());
+
+  const ask = async () => {
+    const response = await fetch(`${served.baseUrl}/readyz`);
+    expect([response.status, response.headers.get('cache-control')]).deep.equal([503, 'no-store']);
+    return readinessSchema.parse(await response.json()).checks;
+  };
+
+  it('runs each check once for concurrent requests, and fails immediately during a shutdown', async () => {
+    // The clock is stopped, and with it the three-second timeout of checks.
+    mock.timers.enable({ apis: ['Date', 'setTimeout'] });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    released = promise;
+    const asking = Promise.all(Array.from({ length: 20 }, ask));
+    await until('all 20 requests have come', async () => requests === 20);
+    resolve();
+    for (const answer of await asking) expect(answer).deep.equal({ database: true, broken: false, serving: true });
+    expect(asked).equal(1);
+    isLeaving = true;
+    expect(await ask()).deep.equal({ serving: false });
+    isLeaving = false;
+  });
+
+  it('skips the check that `exclude` names', async () => {
+    const response = await fetch(`${served.baseUrl}/readyz?exclude=broken`);
+    expect(response.status).equal(200);
+    expect(await response.json()).deep.equal({ status: 'ready', checks: { database: true, serving: true } });
+    expect((await fetch(`${served.baseUrl}/readyz?exclude=nothing`)).status).equal(422);
+  });
+
+  it('has a line in the request log only when it fails', async () => {
+    lines.length = 0;
+    for (const path of ['/healthz', '/readyz?exclude=broken', '/folders', '/readyz'])
+      await fetch(served.baseUrl + path);
+    await until('the last one is over', async () => lines.length > 1);
+    const logged = lines.map((line) => JSON.parse(line)).map(({ defineRoute, status }) => [defineRoute, status]);
+    expect(logged).deep.equal([
+      ['/folders', 204],
+      ['/readyz', 503],
+    ]);
+  });
+});
+
+describe('a server that shuts down', () => {
+  let server: Server;
+  let leaving: GracefulServer;
+  let agent: Agent;
+  let port: number;
+  /** Responses that have begun and are ended by the test. */
+  let begun: ServerResponse[];
+
+  async function start() {
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    ({ port } = Object(server.address()));
+  }
+  beforeEach(async () => {
+    begun = [];
+    agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    server = createServer((req, res) => {
+      if (req.url !== '/stream') return void res.end('whole');
+      res.writeHead(200).write('begun ');
+      begun.push(res);
+    });
+    leaving = createGracefulServer(server);
+    await start();
+  });
+  afterEach(() => {
+    mock.timers.reset();
+    syncBuiltinESMExports();
+    agent.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const get = async (path: string) => {
+    const asked = request({ port, path, agent }).end();
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    return { isReused: asked.reusedSocket, connection: answer.headers.connection, answer };
+  };
+  const end = async ({ answer }: { answer: IncomingMessage }, index = 0) => {
+    begun[index]?.end('and ended');
+    expect(await text(answer)).equal('begun and ended');
+  };
+
+  it('keeps a connection that was promised keep-alive, and closes it with the next response', async () => {
+    const stream = await get('/stream');
+    leaving.announce();
+    await end(stream);
+    const next = await get('/');
+    expect([next.isReused, next.connection, await text(next.answer)]).deep.equal([true, 'close', 'whole']);
+    expect((await get('/')).isReused).equal(false);
+  });
+
+  it('answers slow requests that arrive on open connections while it waits', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    syncBuiltinESMExports();
+    const lingerMs = 30;
+    const first = await get('/stream');
+    leaving.announce();
+    const closed = leaving.close(60_000, lingerMs);
+    await end(first);
+    const second = await get('/stream');
+    expect(second.isReused).equal(true);
+    mock.timers.tick(5 * lingerMs);
+    await new Promise(setImmediate);
+    await end(second, 1);
+    await closed;
+  });
+
+  it('waits for open requests and aborts them after the timeout', async () => {
+    const quick = await get('/stream');
+    const closed = leaving.close(60_000);
+    await end(quick);
+    await closed;
+
+    await start();
+    const endless = await get('/stream');
+    const cut = text(endless.answer).catch((error: NodeJS.ErrnoException) => error.code);
+    await leaving.close(0);
+    expect(await cut).equal('ECONNRESET');
+  });
+});
+
+describe('listen', () => {
+  it('names the setting of an address that is in use or of another machine', async () => {
+    const settings = { host: 'HOST', port: 'PORT' };
+    const first = createNetServer();
+    await listenOnPort(first, { host: '127.0.0.1', port: 0 }, settings);
+    const { port } = Object(first.address());
+    // The last two are reserved for documentation (RFC 5737), and a link-local address without a zone.
+    const refusals: Record<string, string> = {
+      '127.0.0.1': `PORT: port ${port} on 127.0.0.1 is already in use by another process`,
+      '192.0.2.1': 'HOST: 192.0.2.1 is not an address of this machine',
+      'fe80::1': 'HOST: fe80::1 is not an address of this machine',
+    };
+    for (const [host, refusal] of Object.entries(refusals)) {
+      const failure = await listenOnPort(createNetServer(), { host, port }, settings).catch((error: unknown) => error);
+      expect(failure).instanceOf(ConfigError).property('message', `wrong setting ${refusal}`);
+    }
+    first.close();
+  });
+});
