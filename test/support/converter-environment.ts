@@ -19,14 +19,13 @@ export type ConverterEnvironment = {
     content: string | Buffer,
     limits?: Partial<ConversionProcessLimits>,
   ): Promise<ConvertedDocument>;
-  convertPath(path: string): Promise<ConvertedDocument>;
+  /** Converts a file. OCR reads all pages at once, unless told otherwise; null is without OCR. */
+  convertPath(path: string, recognition?: OcrOptions | null): Promise<ConvertedDocument>;
   write(fileName: string, content: string | Buffer): Promise<string>;
   remove(): Promise<void>;
 };
 
-/** Recognizes all pages in one slice. */
-const recognition: OcrOptions = { known: [], sliceMs: 60_000, keep: async () => undefined };
-
+const allPages: OcrOptions = { known: [], sliceMs: 60_000, keep: async () => undefined };
 const sandbox = createParserSandbox('auto');
 const toolsDir = process.env.TOOLS_DIR ?? '';
 
@@ -40,19 +39,30 @@ export async function createConverterEnvironment(): Promise<ConverterEnvironment
     await writeFile(path, content);
     return path;
   };
-  const run = async (which: DocumentConverter, path: string) => {
+  const run = async (which: DocumentConverter, path: string, recognition: OcrOptions | null = allPages) => {
     const fileName = path.slice(path.lastIndexOf('/') + 1);
     const format = await which.detect({ path, fileName });
-    return which.convert({ orgId: 'any', path, fileName, format, signal: new AbortController().signal, recognition });
+    const { signal } = new AbortController();
+    return which.convert({ orgId: 'any', path, fileName, format, signal, ...(recognition && { recognition }) });
   };
   return {
     converter,
     folder,
     write,
     convert: async (fileName, content, limits) => run(build(limits), await write(fileName, content)),
-    convertPath: (path) => run(converter, path),
+    convertPath: (path, recognition) => run(converter, path, recognition),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
+}
+
+/** For a suite: a converter of its own. It is empty until `before` has run. */
+export function useConverter(): ConverterEnvironment {
+  const environment: Partial<ConverterEnvironment> = {};
+  before(async () => {
+    Object.assign(environment, await createConverterEnvironment());
+  });
+  after(() => environment.remove?.());
+  return environment as ConverterEnvironment;
 }
 
 /** PDF tests need PDFium, which `npm test` installs; without it they are skipped. */

@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import { crc32, deflateSync } from 'node:zlib';
+import sharp from 'sharp';
 import { defaultConversionProcessLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { renderPdfPageImages } from '#src/adapters/converter/formats/pdf.ts';
 import { readPgmImages } from '#src/adapters/converter/ocr/image-pages.ts';
@@ -54,60 +54,29 @@ export function turnRight({ width, height, grey }: Picture): Picture {
   return { width: height, height: width, grey: turned };
 }
 
-export function pngFile({ width, height, grey }: Picture): Buffer {
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(width, 0);
-  header.writeUInt32BE(height, 4);
-  header.set([8, 0, 0, 0, 0], 8);
-  const rows = Array.from({ length: height }, (_, row) =>
-    Buffer.concat([Buffer.alloc(1), grey.subarray(row * width, (row + 1) * width)]),
-  );
-  return Buffer.concat([
-    Buffer.from('89504e470d0a1a0a', 'hex'),
-    pngChunk('IHDR', header),
-    pngChunk('IDAT', deflateSync(Buffer.concat(rows))),
-    pngChunk('IEND', Buffer.alloc(0)),
-  ]);
-}
-
-function pngChunk(name: string, content: Buffer): Buffer {
-  const named = Buffer.concat([Buffer.from(name), content]);
-  const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
-  length.writeUInt32BE(content.length);
-  sum.writeUInt32BE(crc32(named));
-  return Buffer.concat([length, named, sum]);
-}
+export const pngFile = ({ width, height, grey }: Picture): Promise<Buffer> =>
+  sharp(grey, { raw: { width, height, channels: 1 } })
+    .png()
+    .toBuffer();
 
 /** A TIFF with a page for each picture; `compression` is the TIFF tag value, 1 for none. */
 export function tiffFile(pictures: Picture[], compression = 1): Buffer {
   const parts: Buffer[] = [Buffer.from('II*\0\0\0\0\0', 'latin1')];
   let length = 8;
-  let pointer: { part: Buffer; at: number } = { part: parts[0] ?? Buffer.alloc(8), at: 4 };
+  let pointer = { part: parts[0] ?? Buffer.alloc(8), at: 4 };
   for (const { width, height, grey } of pictures) {
-    const tags: [number, number][] = [
-      ...([
-        [256, width],
-        [257, height],
-        [258, 8],
-        [259, compression],
-        [262, 1],
-      ] satisfies [number, number][]),
-      ...([
-        [273, length],
-        [277, 1],
-        [278, height],
-        [279, grey.length],
-      ] satisfies [number, number][]),
-    ];
-    const directory = Buffer.alloc(2 + tags.length * 12 + 4);
-    directory.writeUInt16LE(tags.length);
-    tags.forEach(([tag, value], index) => {
+    const tags = { 256: width, 257: height, 258: 8, 259: compression, 262: 1 };
+    const strip = { 273: length, 277: 1, 278: height, 279: grey.length };
+    const entries = Object.entries({ ...tags, ...strip });
+    const directory = Buffer.alloc(2 + entries.length * 12 + 4);
+    directory.writeUInt16LE(entries.length);
+    for (const [index, [tag, value]] of entries.entries()) {
       const at = 2 + index * 12;
-      directory.writeUInt16LE(tag, at);
+      directory.writeUInt16LE(Number(tag), at);
       directory.writeUInt16LE(4, at + 2);
       directory.writeUInt32LE(1, at + 4);
       directory.writeUInt32LE(value, at + 8);
-    });
+    }
     const padding = Buffer.alloc(grey.length % 2);
     pointer.part.writeUInt32LE(length + grey.length + padding.length, pointer.at);
     pointer = { part: directory, at: directory.length - 4 };

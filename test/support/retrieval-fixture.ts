@@ -76,19 +76,15 @@ export async function createRetrievalFixture(): Promise<RetrievalFixture> {
 
     async addDocument(organization, { texts, acl = ['user:ada'], model = 'model-a', ...settings }) {
       const config = defaultRagConfig({ embeddingModel: model, hasReranker: false });
-      const ragConfig: RagConfig = {
-        ...config,
-        retrieval: { ...config.retrieval, ...settings.retrieval },
-        reranking: { ...config.reranking, ...settings.reranking },
-      };
+      const retrieval = { ...config.retrieval, ...settings.retrieval };
+      const ragConfig = { ...config, retrieval, reranking: { ...config.reranking, ...settings.reranking } };
       const document = await addIndexedDocument(db, organization, texts, { acl });
       const { orgId, documentId, generation, chunkIds } = document;
       await db('documents')
         .where({ id: documentId })
         .update({ ragConfig: JSON.stringify(ragConfig), activeEmbeddingModel: model });
-      const points = chunkIds.map((id, index) => {
-        return { id, documentId, generation, vector: wordVector(model, texts[index] ?? '') };
-      });
+      const vectorOf = (index: number) => wordVector(model, texts[index] ?? '');
+      const points = chunkIds.map((id, index) => ({ id, documentId, generation, vector: vectorOf(index) }));
       await vectors.upsert({ orgId, model, points });
       return document;
     },

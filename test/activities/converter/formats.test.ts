@@ -1,39 +1,82 @@
 import { utils, write } from '@e965/xlsx';
 import { expect } from 'chai';
-import {
-  type ConverterEnvironment,
-  createConverterEnvironment,
-  needsPdfium,
-} from '#test/support/converter-environment.ts';
+import PDFDocument from 'pdfkit';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { needsPdfium, useConverter } from '#test/support/converter-environment.ts';
 import { docxFile, docxParagraph, pdfFile } from '#test/support/document-fixtures.ts';
 import { odfFile } from '#test/support/office-fixtures.ts';
 
 describe('converting a file to Markdown', () => {
-  let environment: ConverterEnvironment;
-  before(async () => {
-    environment = await createConverterEnvironment();
-  });
-  after(() => environment.remove());
+  const environment = useConverter();
+  const bodyOf = async (...file: Parameters<typeof environment.convert>) => (await environment.convert(...file)).body;
 
-  it('keeps text and Markdown unchanged', async () => {
-    const text = await environment.convert('notes.txt', 'One\r\n\r\n\r\nTwo\u200b');
-    expect(text).to.eql({
-      body: 'One\n\nTwo',
-      pageMap: null,
-      pageCount: null,
-      sourceFormat: 'text',
-      title: null,
-      pagesLeft: 0,
+  it('keeps text as it is', async () => {
+    expect(await environment.convert('notes.txt', 'One\r\n\r\n\r\nTwo\u200b')).eql({
+      ...{ body: 'One\n\nTwo', sourceFormat: 'text', title: null },
+      ...{ pageMap: null, pageCount: null, pagesLeft: 0 },
     });
-    const markdown = await environment.convert('notes.md', '# Title\n\n- item');
-    expect(markdown).to.include({ body: '# Title\n\n- item', title: 'Title', sourceFormat: 'markdown' });
   });
 
-  it('puts source code into a fenced block', async () => {
-    const { body, title } = await environment.convert('job.py', '# not a heading\nprint("```")\n');
-    expect(body).to.equal('````python\n# not a heading\nprint("```")\n````');
-    expect(title).to.equal(null);
-  });
+  const mail = 'From: Ann <ann@example.org>\nMIME-Version: 1.0\nSubject: Keys\n\nAt the door.\n';
+  const ofMail = '# Keys\n\nFrom: Ann <ann@example.org>\n\nAt the door.';
+  const code = '# not a heading\nprint("```")\n';
+  const bare = '<!doctype html><title>Office</title><p>Open at nine';
+  const row = (...cells: string[]) =>
+    `<w:tr>${cells.map((text) => `<w:tc>${docxParagraph(text)}</w:tc>`).join('')}</w:tr>`;
+  const policy = docxFile(
+    docxParagraph('Leave policy', 'H1') +
+      docxParagraph('Anspruch', 'berschrift2') +
+      docxParagraph('Every employee has 30 days.') +
+      `<w:tbl>${row('Year', 'Days')}${row('2024', '30')}</w:tbl>`,
+  );
+  const ofPolicy = [
+    ...['# Leave policy', '## Anspruch', 'Every employee has 30 days.'],
+    '| Year | Days |\n| --- | --- |\n| 2024 | 30 |',
+  ].join('\n\n');
+  const slides = ['one', 'two'].map(
+    (text) => `<draw:page><draw:frame><draw:text-box><text:p>${text}</text:p></draw:text-box></draw:frame></draw:page>`,
+  );
+  const plan = odfFile('presentation', slides.join(''), { title: 'Plan' });
+  const ofPlan = '## Slide 1\n\none\n\n## Slide 2\n\ntwo';
+  const ofTable = '## Animals\n\n| Name | Age |\n| --- | --- |\n| Ёж | 3 |\n\n## Second\n\nwords';
+  function workbook(bookType: 'biff8' | 'xlsx' | 'ods'): Buffer {
+    const book = utils.book_new();
+    const animals = [{ Name: 'Ёж', Age: 3 }];
+    utils.book_append_sheet(book, utils.json_to_sheet(animals), 'Animals');
+    utils.book_append_sheet(book, utils.aoa_to_sheet([['words']]), 'Second');
+    return write(book, { type: 'buffer', bookType });
+  }
+
+  /** `second` is where the second page begins, for a file with pages. */
+  type File = [
+    name: string,
+    content: string | Buffer,
+    format: string,
+    body: string,
+    title: string | null,
+    second?: string,
+  ];
+  const files: File[] = [
+    ['notes.md', '# Title\n\n- item', 'markdown', '# Title\n\n- item', 'Title'],
+    ['job.py', code, 'code', `\`\`\`\`python\n${code}\`\`\`\``, null],
+    ['a.csv', 'Name,Age\nAnn,30\n', 'csv', '| Name | Age |\n| --- | --- |\n| Ann | 30 |', null],
+    ['a.json', '{"name":"Ann"}', 'json', '- name: Ann', null],
+    ['mail.txt', mail, 'eml', ofMail, 'Keys'],
+    ['page.html', bare, 'html', '# Office\n\nOpen at nine', 'Office'],
+    ['bare.html', '<body><p>Open at nine', 'html', 'Open at nine', null],
+    ['policy.docx', policy, 'docx', ofPolicy, 'Leave policy'],
+    ['plan.odp', plan, 'odp', ofPlan, 'Plan', '## Slide 2'],
+    ['old table.bin', workbook('biff8'), 'xls', ofTable, null, '## Second'],
+    ['table.bin', workbook('xlsx'), 'xlsx', ofTable, null, '## Second'],
+    ['open table.bin', workbook('ods'), 'ods', ofTable, null, '## Second'],
+  ];
+  for (const [name, content, sourceFormat, body, title, second] of files) {
+    it(`reads ${name} as ${sourceFormat}`, async () => {
+      const converted = await environment.convert(name, content);
+      expect(converted).include({ sourceFormat, body, title });
+      expect(converted.pageMap).eql(second === undefined ? null : [0, body.indexOf(second)]);
+    });
+  }
 
   it('reads the main part of a web page with headings, lists, tables and unbroken phrases', async () => {
     const paragraph = 'The <b>annual</b> report of the <a href="https://example.com/x_y">supply office</a> is public.';
@@ -45,114 +88,81 @@ describe('converting a file to Markdown', () => {
       <pre><code class="language-sql">select 1</code></pre></article>
       <script>alert(1)</script></body></html>`;
     const { body, title, sourceFormat } = await environment.convert('page.pdf', page);
-    expect(sourceFormat).to.equal('html');
-    expect(title).to.equal('Report');
-    expect(body).to.contain('# Report\n\n## Findings\n\nThe annual report of the supply office is public.');
-    expect(body).to.contain('- first\n- second');
-    expect(body).to.contain('```sql\nselect 1\n```');
-    expect(body).to.contain('| Code | Sum |\n| --- | --- |\n| A B | 3 |');
-    expect(body).to.not.match(/alert|About us|https/);
+    expect({ sourceFormat, title }).eql({ sourceFormat: 'html', title: 'Report' });
+    for (const part of [
+      '# Report\n\n## Findings\n\nThe annual report of the supply office is public.',
+      '- first\n- second',
+      '```sql\nselect 1\n```',
+      '| Code | Sum |\n| --- | --- |\n| A B | 3 |',
+    ]) {
+      expect(body).contain(part);
+    }
+    expect(body).not.match(/alert|About us|https/);
   });
 
   it('reads a web page without a main part completely', async () => {
     const links = Array.from({ length: 40 }, (_, index) => `<li><a href="/${index}">Office number ${index}</a></li>`);
-    const { body } = await environment.convert('list.html', `<html><body><ul>${links.join('')}</ul></body></html>`);
-    expect(body).to.contain('- Office number 0\n').and.to.contain('- Office number 39');
+    expect(await bodyOf('list.html', `<html><body><ul>${links.join('')}</ul></body></html>`))
+      .contain('- Office number 0\n')
+      .and.contain('- Office number 39');
   });
 
-  it('reads web pages without optional tags', async () => {
-    const { body } = await environment.convert('page.html', '<!doctype html><title>Office</title><p>Open at nine');
-    expect(body).to.equal('# Office\n\nOpen at nine');
-    expect((await environment.convert('bare.html', '<body><p>Open at nine')).body).to.equal('Open at nine');
-  });
-
-  it('reads CSV and JSON', async () => {
-    const csv = await environment.convert('a.csv', 'Name,Age\nAnn,30\n');
-    expect(csv.body).to.equal('| Name | Age |\n| --- | --- |\n| Ann | 30 |');
-    const json = await environment.convert('a.json', '{"name":"Ann"}');
-    expect(json.body).to.equal('- name: Ann');
-  });
-
-  it('reads Word files with localized heading styles, lists and tables', async () => {
-    const cell = (text: string) => `<w:tc>${docxParagraph(text)}</w:tc>`;
-    const row = (...texts: string[]) => `<w:tr>${texts.map(cell).join('')}</w:tr>`;
-    const file = docxFile(
-      docxParagraph('Leave policy', 'H1') +
-        docxParagraph('Anspruch', 'berschrift2') +
-        docxParagraph('Every employee has 30 days.') +
-        `<w:tbl>${row('Year', 'Days')}${row('2024', '30')}</w:tbl>`,
-    );
-    const { body, title } = await environment.convert('policy.docx', file);
-    expect(body).to.equal(
-      '# Leave policy\n\n## Anspruch\n\nEvery employee has 30 days.\n\n| Year | Days |\n| --- | --- |\n| 2024 | 30 |',
-    );
-    expect(title).to.equal('Leave policy');
-  });
-
-  it('reads spreadsheets with a page for each sheet', async () => {
-    const book = utils.book_new();
-    utils.book_append_sheet(
-      book,
-      utils.aoa_to_sheet([
-        ['Name', 'Age'],
-        ['Ёж', 3],
-      ]),
-      'Animals',
-    );
-    utils.book_append_sheet(book, utils.aoa_to_sheet([['words']]), 'Second');
-    for (const [bookType, format] of [
-      ['biff8', 'xls'],
-      ['xlsx', 'xlsx'],
-      ['ods', 'ods'],
-    ] as const) {
-      const file: Buffer = write(book, { type: 'buffer', bookType });
-      const { body, pageMap, sourceFormat } = await environment.convert('table.bin', file);
-      expect(sourceFormat).to.equal(format);
-      expect(body).to.equal('## Animals\n\n| Name | Age |\n| --- | --- |\n| Ёж | 3 |\n\n## Second\n\nwords');
-      expect(pageMap).to.eql([0, body.indexOf('## Second')]);
+  describe('a PDF', () => {
+    before(function () {
+      needsPdfium(this);
+    });
+    async function made(draw: (document: PDFKit.PDFDocument) => void, options = {}): Promise<Buffer> {
+      const document = new PDFDocument({ font: 'Helvetica', ...options });
+      draw(document);
+      document.end();
+      return Buffer.concat(await document.toArray());
     }
-  });
 
-  it('reads mail with any file name', async () => {
-    const mail = 'From: Ann <ann@example.org>\nMIME-Version: 1.0\nSubject: Keys\n\nAt the door.\n';
-    const { body, sourceFormat, title, pageMap } = await environment.convert('mail.txt', mail);
-    expect(body).to.equal('# Keys\n\nFrom: Ann <ann@example.org>\n\nAt the door.');
-    expect({ sourceFormat, title, pageMap }).to.eql({ sourceFormat: 'eml', title: 'Keys', pageMap: null });
-  });
+    it('has its headings, paragraphs, table rows and a page map', async () => {
+      const file = pdfFile([
+        [
+          { text: 'Leave policy', x: 50, y: 750, size: 18, font: 'bold' },
+          { text: 'Every employee has thirty days of leave in each and every year of', x: 50, y: 720 },
+          { text: 'employment.', x: 50, y: 708 },
+          { text: 'Year', x: 50, y: 660 },
+          { text: 'Days', x: 200, y: 660 },
+          { text: '2024', x: 50, y: 640 },
+          { text: '30', x: 200, y: 640 },
+        ],
+        [{ text: 'Second page.', x: 50, y: 750 }],
+      ]);
+      const { body, pageMap, pageCount, title } = await environment.convert('policy.pdf', file);
+      const sentence = 'Every employee has thirty days of leave in each and every year of employment.';
+      expect(body).equal(`# Leave policy\n\n${sentence}\n\nYear Days\n2024 30\n\nSecond page.`);
+      expect(pageMap).eql([0, body.indexOf('Second page.')]);
+      expect({ pageCount, title }).eql({ pageCount: 2, title: 'Leave policy' });
+    });
 
-  it('reads presentations with a page map', async () => {
-    const frame = (text: string) => `<draw:frame><draw:text-box><text:p>${text}</text:p></draw:text-box></draw:frame>`;
-    const slides = ['one', 'two'].map((text) => `<draw:page>${frame(text)}</draw:page>`);
-    const { body, pageMap, title, sourceFormat } = await environment.convert(
-      'plan.odp',
-      odfFile('presentation', slides.join(''), { title: 'Plan' }),
-    );
-    expect(sourceFormat).to.equal('odp');
-    expect(body).to.equal('## Slide 1\n\none\n\n## Slide 2\n\ntwo');
-    expect(pageMap).to.eql([0, body.indexOf('## Slide 2')]);
-    expect(title).to.equal('Plan');
-  });
+    it('keeps form fields and notes, but no passwords', async () => {
+      const fields = [
+        { label: 'Name of the applicant:', name: 'name', value: 'Ada Lovelace' },
+        { label: 'City of birth:', name: 'city', value: 'London' },
+        { label: 'Secret word:', name: 'secret', value: 'xyzzy', password: true },
+      ];
+      const file = await made((document) => {
+        document.initForm();
+        for (const [index, { label, name, ...options }] of fields.entries()) {
+          document.text(label, 72, 100 + index * 40).formText(name, 220, 96 + index * 40, 200, 20, options);
+        }
+        document.note(72, 400, 20, 20, 'Check the year.').note(72, 500, 20, 20, 'Call her back.');
+      });
+      expect((await bodyOf('form.pdf', file)).split('\n\n')).eql([
+        ...['Name of the applicant: Ada Lovelace', 'City of birth: London', 'Secret word:'],
+        ...['Note: Check the year.', 'Note: Call her back.'],
+      ]);
+    });
 
-  it('reads PDF files with a page map', async function () {
-    needsPdfium(this);
-    const file = pdfFile([
-      [
-        { text: 'Leave policy', x: 50, y: 750, size: 18, font: 'bold' },
-        { text: 'Every employee has thirty days of leave in each and every year of', x: 50, y: 720 },
-        { text: 'employment.', x: 50, y: 708 },
-        { text: 'Year', x: 50, y: 660 },
-        { text: 'Days', x: 200, y: 660 },
-        { text: '2024', x: 50, y: 640 },
-        { text: '30', x: 200, y: 640 },
-      ],
-      [{ text: 'Second page.', x: 50, y: 750 }],
-    ]);
-    const { body, pageMap, pageCount, title } = await environment.convert('policy.pdf', file);
-    expect(body).to.equal(
-      '# Leave policy\n\nEvery employee has thirty days of leave in each and every year of employment.\n\nYear Days\n2024 30\n\nSecond page.',
-    );
-    expect(pageMap).to.eql([0, body.indexOf('Second page.')]);
-    expect(pageCount).to.equal(2);
-    expect(title).to.equal('Leave policy');
+    it('is opened with an owner password, but not with a user password', async () => {
+      const protectedBy = (options: object) => made((document) => document.text('Read me.'), options);
+      const owned = await protectedBy({ ownerPassword: 'owner', permissions: { copying: false } });
+      expect(await bodyOf('a.pdf', owned)).equal('Read me.');
+      const locked = environment.convert('b.pdf', await protectedBy({ userPassword: 'user' }));
+      expect(await appErrorCode(locked)).equal('encrypted_document');
+    });
   });
 });

@@ -3,12 +3,7 @@ import { expect } from 'chai';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import type { AppError } from '#src/errors.ts';
 import type { ConvertedDocument } from '#src/ports/documents.ts';
-import {
-  type ConverterEnvironment,
-  createConverterEnvironment,
-  needsPdfium,
-  realDocuments,
-} from '#test/support/converter-environment.ts';
+import { needsPdfium, realDocuments, useConverter } from '#test/support/converter-environment.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 
 /** File, format, pages of a sentence, the sentence, and further expected lines such as table rows. */
@@ -36,14 +31,7 @@ const readable: ReadableFile[] = [
   ['DA-1p.pdf', 'pdf', [1], 'a home on the edge of the town exploded, sending splinters of wood and', '# MAIN GAME'],
   ['RECEIPT-2024-TXN-98765_retail_purchase.pdf', 'pdf', [1], 'SUBTOTAL $863.91', 'Points Earned: 821'],
   ['REPAIR-2022-INV-001_multipage.pdf', 'pdf', [1, 3], 'until an alignment on the vehicle', 'Body Labor 2 150 300'],
-  [
-    'SPARSE-2024-INV-1234_borderless_table.pdf',
-    'pdf',
-    [2],
-    'Implement additional verification for critical items.',
-    'SKU-9201 Hardware $32.50 $25,285.00 2024-10-22 Verified',
-    'Cross-location verification protocols should be reviewed to prevent',
-  ],
+  ['SPARSE-2024-INV-1234_borderless_table.pdf', 'pdf', [2], 'SKU-9201 Hardware $32.50 $25,285.00 2024-10-22 Verified'],
   ['copy-protected.pdf', 'pdf', [1], 'improve reusability and simplify', '# LayoutParser: A Unified Toolkit'],
   ['masterformat_partial_numbering.pdf', 'pdf', [1], 'document, from qualified Construction Managers'],
   ['movie-theater-booking-2024.pdf', 'pdf', [1], 'December 2024 48 $12,500.00 $11,250.00 85%'],
@@ -58,16 +46,7 @@ const readable: ReadableFile[] = [
   ['fake.doc', 'doc', null, 'Lorem ipsum dolor sit amet.'],
   ['fake.odt', 'odt', null, 'Lorem ipsum dolor sit amet.', '| Header row | Mon | Wed | Fri |', '| Leader | Sarah |'],
   ['test.rtf', 'rtf', null, 'It is included to test', '# This is a Sample RTF File\n\n'],
-  [
-    'test.pptx',
-    'pptx',
-    [2],
-    'AutoGen agents are customizable',
-    '| 7 | 8 | 9 | 1b92870d-e3b5-4e65-8153-919f4ff45592 | 11 | 12 |',
-    '## A chart to test parsing:\n\na3f6004b-6f4f-4ea8-bee3-3741f4dc385f\n\n|  | Series 1 |',
-    '- Comment 2:\n  - Sub comment 2',
-    '44bf7d06-5e7a-4a40-a2e1-a2e42ef28c8a',
-  ],
+  ['test.pptx', 'pptx', [2], 'AutoGen agents are customizable', '| 7 | 8 | 9 | 1b92870d-e3b5-4e65-8153-919f4ff45592 |'],
   ['fake-power-point-malformed.pptx', 'pptx', [1], '## Test Slide'],
   ['fake-power-point-many-pages.pptx', 'pptx', [2], '## Page 2'],
   ['test.xlsx', 'xlsx', [1], '6ff4173b-42a5-4784-9b19-f49caff4d93d', '## Sheet1\n\n| Alpha | Beta | Gamma | Delta |'],
@@ -90,28 +69,26 @@ const refused: [file: string, code: string, advice: RegExp][] = [
   [
     'fake-power-point.ppt',
     'converter_unavailable',
-    /Save the file as .pptx, or ask an operator to install LibreOffice or set GOTENBERG_URL/,
+    /Save the file as .pptx, or ask an operator to install LibreOffice/,
   ],
 ];
 
 describe('converting real documents', () => {
-  let environment: ConverterEnvironment;
-  let reads: Map<string, Promise<ConvertedDocument>>;
-  before(async function () {
+  const environment = useConverter();
+  const reads = new Map<string, Promise<ConvertedDocument>>();
+  before(function () {
     const folder = realDocuments(this);
-    environment = await createConverterEnvironment();
     const start = sideBySide(4);
-    const files = [...readable, ...refused].map(([file]) => file);
-    reads = new Map(files.map((file) => [file, start(() => environment.convertPath(join(folder, file)))]));
-    for (const read of reads.values()) read.catch(() => undefined);
+    for (const [file] of [...readable, ...refused]) {
+      const read = start(() => environment.convertPath(join(folder, file)));
+      read.catch(() => undefined);
+      reads.set(file, read);
+    }
   });
-  after(async () => {
-    await Promise.allSettled(reads?.values() ?? []);
-    await environment?.remove();
-  });
+  after(() => Promise.allSettled(reads.values()));
 
   for (const [file, format, pages, sentence, ...alsoThere] of readable) {
-    it(`${file} is ${format}${pages === null ? '' : `, with its sentence on page ${pages.join(' and ')}`}`, async function () {
+    it(`reads ${file} as ${format}${pages ? `, with its sentence on page ${pages.join(' and ')}` : ''}`, async function () {
       if (format === 'pdf') needsPdfium(this);
       const document = await reads.get(file);
       expect(document).include({ sourceFormat: format });
@@ -121,7 +98,7 @@ describe('converting real documents', () => {
   }
 
   for (const [file, code, advice] of refused) {
-    it(`${file} is refused: ${code}`, async () => {
+    it(`rejects ${file} with ${code}`, async () => {
       const error: AppError | undefined = await reads.get(file)?.then(undefined, (reason) => reason);
       expect(error).include({ code });
       expect(error?.message).match(advice);

@@ -2,57 +2,41 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
 import { createDocumentsRepository } from '#src/modules/documents/documents.repository.ts';
 import { documentTotalsMatchDocuments } from '#src/modules/store-audit/invariants/documents.ts';
-import { createTestDatabase } from '#test/support/services.ts';
+import { useTestDatabase } from '#test/support/test-database.ts';
 
 const keys = ['a', 'b', 'c', 'd'];
-const anyKeys = fc.subarray(keys, { minLength: 1 });
-const anySize = fc.integer({ min: 0, max: 1_000 });
-const anyPlaces = fc.uniqueArray(fc.nat({ max: 9 }), { minLength: 1, maxLength: 10 });
-
-/** `places` are positions in the list of existing documents. */
-type Change =
-  | { kind: 'add'; count: number; acl: string[]; sizeBytes: number }
-  | { kind: 'share'; places: number[]; acl: string[] }
-  | { kind: 'replace'; places: number[]; sizeBytes: number }
-  | { kind: 'mark' | 'purge' | 'touch'; places: number[] };
-
-const anyChange: fc.Arbitrary<Change> = fc.oneof(
-  fc.record({
-    kind: fc.constant('add' as const),
-    count: fc.integer({ min: 1, max: 5 }),
-    acl: anyKeys,
-    sizeBytes: anySize,
-  }),
-  fc.record({ kind: fc.constant('share' as const), places: anyPlaces, acl: anyKeys }),
-  fc.record({ kind: fc.constant('replace' as const), places: anyPlaces, sizeBytes: anySize }),
-  fc.record({ kind: fc.constantFrom('mark' as const, 'purge' as const, 'touch' as const), places: anyPlaces }),
-);
+/** `places` are positions in the list of existing documents; each kind of change reads some of the other fields. */
+const anyChange = fc.record({
+  kind: fc.constantFrom('add', 'share', 'replace', 'mark', 'purge', 'touch'),
+  places: fc.uniqueArray(fc.nat({ max: 9 }), { minLength: 1, maxLength: 10 }),
+  count: fc.integer({ min: 1, max: 5 }),
+  acl: fc.subarray(keys, { minLength: 1 }),
+  sizeBytes: fc.nat({ max: 1_000 }),
+});
+type Change = typeof anyChange extends fc.Arbitrary<infer Value> ? Value : never;
+const anyTransaction = fc.record({
+  changes: fc.array(anyChange, { minLength: 1, maxLength: 4 }),
+  fails: fc.boolean(),
+});
+type Transaction = typeof anyTransaction extends fc.Arbitrary<infer Value> ? Value : never;
 
 describe('document totals', () => {
-  let db: Knex;
-  let drop: () => Promise<void>;
+  const own = useTestDatabase(8);
   const [orgId, userId, folderId] = [uuidv7(), uuidv7(), uuidv7()];
 
   before(async () => {
-    const database = await createTestDatabase();
-    db = createDatabase({ url: database.url, maxConnections: 8, applicationName: 'test' });
-    drop = database.drop;
+    const { db } = own;
     await db('organizations').insert({ id: orgId, name: 'Bench' });
     await db('users').insert({ id: userId, email: 'ada@example.com', displayName: 'Ada' });
     const root = { name: 'Root', kind: 'system', systemRole: 'org_root', visibility: 'org_level' };
     await db('folders').insert({ ...root, id: folderId, orgId, rootId: folderId, acl: keys, createdBy: userId });
   });
-  after(async () => {
-    await db.destroy();
-    await drop();
-  });
 
   /** @returns the ids of the new documents */
-  async function add(trx: Knex, { count, acl, sizeBytes }: Extract<Change, { kind: 'add' }>): Promise<string[]> {
+  async function add(trx: Knex, { count, acl, sizeBytes }: Omit<Change, 'kind' | 'places'>): Promise<string[]> {
     const ids = Array.from({ length: count }, () => uuidv7());
     const ragConfig = JSON.stringify(defaultRagConfig({ embeddingModel: 'any', hasReranker: false }));
     const of = { orgId, name: 'Note', fileName: 'note.txt', sizeBytes, contentSha256: '', ragConfig, acl };
@@ -77,7 +61,7 @@ describe('document totals', () => {
     }
   }
 
-  async function apply(trx: Knex, change: Exclude<Change, { kind: 'add' }>, ids: readonly string[]): Promise<void> {
+  async function apply(trx: Knex, change: Change, ids: readonly string[]): Promise<void> {
     const some = trx('documents').whereIn(
       'id',
       change.places.flatMap((place) => ids[place] ?? []),
@@ -89,51 +73,38 @@ describe('document totals', () => {
     if (change.kind === 'touch') await some.update({ updatedAt: trx.raw('clock_timestamp()') });
   }
 
-  const violations = async (): Promise<string[]> => {
+  async function violations(): Promise<string[]> {
     const found: string[] = [];
-    const deps = { db } as Parameters<typeof documentTotalsMatchDocuments.run>[0];
-    await documentTotalsMatchDocuments.run(
-      deps,
-      { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0, erasureSeconds: 0 },
-      ({ detail }) => void found.push(detail),
-    );
+    const deps = { db: own.db } as Parameters<typeof documentTotalsMatchDocuments.run>[0];
+    const grace = { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0, erasureSeconds: 0 };
+    await documentTotalsMatchDocuments.run(deps, grace, ({ detail }) => void found.push(detail));
     return found;
-  };
+  }
 
   it('are exact after any concurrent changes, some of them rolled back', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.record({ changes: fc.array(anyChange, { minLength: 1, maxLength: 4 }), fails: fc.boolean() }), {
-          minLength: 1,
-          maxLength: 8,
-        }),
-        async (transactions) => {
-          const undone = new Error('undone');
-          await Promise.all(
-            transactions.map(({ changes, fails }) =>
-              db
-                .transaction(async (trx) => {
-                  await applyAll(trx, changes);
-                  if (fails) throw undone;
-                })
-                .catch((error: unknown) => expect(error).equal(undone)),
-            ),
-          );
-          expect(await violations()).deep.equal([]);
-        },
-      ),
-      { numRuns: 30 },
-    );
+    const undone = new Error('undone');
+    const transact = ({ changes, fails }: Transaction) =>
+      own.db.transaction(async (trx) => {
+        await applyAll(trx, changes);
+        if (fails) throw undone;
+      });
+    const exact = fc.asyncProperty(fc.array(anyTransaction, { minLength: 1, maxLength: 8 }), async (transactions) => {
+      const ends = transactions.map((each) => transact(each).catch((error: unknown) => expect(error).equal(undone)));
+      await Promise.all(ends);
+      expect(await violations()).deep.equal([]);
+    });
+    await fc.assert(exact, { numRuns: 30 });
   });
 
   it("equal the counts of a reader's list and of the organization's limits", async () => {
+    const { db } = own;
     const actor = { userId: 'reader', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
     const documents = createDocumentsRepository(db);
     await db('documents').delete();
     expect(await documents.usage(orgId)).deep.equal({ documents: 0, storageBytes: 0 });
-    await add(db, { kind: 'add', count: 3, acl: ['user:reader'], sizeBytes: 10 });
-    await add(db, { kind: 'add', count: 2, acl: ['user:reader', `org:${orgId}`], sizeBytes: 1 });
-    await add(db, { kind: 'add', count: 7, acl: ['user:another'], sizeBytes: 100 });
+    await add(db, { count: 3, acl: ['user:reader'], sizeBytes: 10 });
+    await add(db, { count: 2, acl: ['user:reader', `org:${orgId}`], sizeBytes: 1 });
+    await add(db, { count: 7, acl: ['user:another'], sizeBytes: 100 });
     expect(await documents.countReadable(actor)).equal(5);
     expect(await documents.countReadable(actor, userId)).equal(5);
     expect(await documents.countReadable(actor, folderId)).equal(0);

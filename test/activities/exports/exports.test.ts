@@ -12,61 +12,50 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Exported, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
-import { type Stack, startStack } from '#test/support/stack.ts';
+import { useIdleStack } from '#test/support/idle-stack.ts';
 
 /** Small, so that each volume has a few documents. */
 const volumeBytes = 4_000;
 
 describe('export activities', () => {
-  let own: Stack;
+  const own = useIdleStack();
   let ada: Member;
   let texts: string[];
-
-  before(async () => {
-    // No workers: the tests call the activities themselves.
-    own = await startStack({}, { workers: false });
-  });
-  after(() => own.close());
+  let of: ExportReference;
+  let steps: ExportActivities;
   beforeEach(async () => {
     ada = await own.signUp();
     texts = Array.from({ length: 7 }, (_, n) => `Text ${n} of ${ada.userId}. `.repeat(40));
     for (const content of texts) await ada.upload('/documents', { name: 'note.txt', content }, 201);
+    of = await begin();
+    steps = stepsOf();
   });
 
+  async function begin(): Promise<ExportReference> {
+    const { export_id: exportId } = Object((await ada.post('/entity/org/exports', undefined, 202)).body);
+    return { orgId: ada.orgId, exportId };
+  }
   function stepsOf(blobs: Pick<BlobStore, 'read'> = own.container.blobs): ExportActivities {
     const { db, originals, accounts, jobs, exports } = own.container;
     const writer = createExportVolumeWriter({ db, blobs, volumeBytes });
     const deps = { db, writer, originals, accounts, jobs, exports, keepDays: 7 };
     return createExportActivities({ exportSteps: createExportStepsService(deps) });
   }
-  const write = (steps: ExportActivities, of: ExportReference, number: number) =>
-    runActivity<WriteExportVolumeInput, WriteExportVolumeResult>(steps.writeVolume, {
-      ...of,
-      number,
-      done: 0,
-      total: 0,
-    });
-
-  async function begin(member = ada): Promise<ExportReference> {
-    const { export_id: exportId } = Object((await member.post('/entity/org/exports', undefined, 202)).body);
-    return { orgId: member.orgId, exportId };
-  }
-
-  /** @returns the contents of the stored volumes */
-  async function stored({ orgId, exportId }: ExportReference): Promise<Exported> {
-    const { db, blobs } = own.container;
-    const volumes = await db('exportVolumes').where({ orgId, exportId }).orderBy('number');
-    return unpack(await Promise.all(volumes.map(async ({ blobKey }) => buffer(await blobs.read(blobKey)))));
-  }
-
-  /** @returns the number of volumes */
-  async function writeFrom(steps: ExportActivities, of: ExportReference, first = 1): Promise<number> {
+  const write = (by: ExportActivities, number: number) =>
+    runActivity<WriteExportVolumeInput, WriteExportVolumeResult>(by.writeVolume, { ...of, number, done: 0, total: 0 });
+  /** Writes each volume twice at the same time. @returns the number of volumes */
+  async function writeFrom(first = 1): Promise<number> {
     for (let number = first; ; number += 1) {
-      const [one, other] = await Promise.all([write(steps, of, number), write(steps, of, number)]);
+      const [one, other] = await Promise.all([write(steps, number), write(steps, number)]);
       expect(one).deep.equal(other);
       if (!one.isMore) return number;
     }
   }
+  const volumesNow = () => own.db('exportVolumes').where({ exportId: of.exportId }).orderBy('number');
+  /** @returns the contents of the stored volumes */
+  const archives = async () =>
+    Promise.all((await volumesNow()).map(async ({ blobKey }) => buffer(await own.container.blobs.read(blobKey))));
+  const stored = async (): Promise<Exported> => unpack(await archives());
 
   function expectAll(files: Exported): void {
     const documents = recordsOf(files, 'documents');
@@ -76,129 +65,107 @@ describe('export activities', () => {
   }
 
   it('write every volume once, even if each activity runs twice at the same time', async () => {
-    const of = await begin();
-    const steps = stepsOf();
     const { total } = await runActivity<ExportReference, { total: number }>(steps.countExport, of);
-    const count = await writeFrom(steps, of);
+    const count = await writeFrom();
     expect(count).above(2);
-    const files = await stored(of);
+    const files = await stored();
     expectAll(files);
-    const manifest = JSON.parse(String(files.get('manifest.json')));
-    expect(manifest.volumes).length(count);
-    const { db, blobs } = own.container;
-    const rows = await db('exportVolumes').where({ exportId: of.exportId }).orderBy('number');
-    for (const [index, { blobKey }] of rows.slice(0, -1).entries()) {
-      expect(manifest.volumes[index].sha256).equal(sha256Of(await buffer(await blobs.read(blobKey))));
+    const { volumes, records } = JSON.parse(String(files.get('manifest.json')));
+    expect(volumes).length(count);
+    for (const [index, archive] of (await archives()).slice(0, -1).entries()) {
+      expect(volumes[index].sha256).equal(sha256Of(archive));
     }
-    const { organization, users, documents, folders } = manifest.records;
-    expect({ organization, users, documents }).deep.equal({ organization: 1, users: 1, documents: 7 });
-    expect(folders).equal(2);
-    const { audit_log, ...all } = manifest.records as Record<string, number>;
-    const sum = Object.values(all).reduce((a, b) => a + b, audit_log ?? 0);
-    expect(sum).equal(total);
-    // The store has no orphans.
-    const stores = await own.container.storeAudit.auditPage({
-      pass: 'blobs',
-      after: null,
-      repair: false,
-      graceSeconds: 0,
-    });
-    expect(stores.findings).deep.equal({});
+    expect(recordsOf(files, 'sessions'), 'for operators only').deep.equal([]);
+    expect(records).include({ organization: 1, users: 1, documents: 7, folders: 2 });
+    expect(Object.values(records as Record<string, number>).reduce((a, b) => a + b)).equal(total);
+    const orphans = { pass: 'blobs', after: null, repair: false, graceSeconds: 0 } as const;
+    expect((await own.container.storeAudit.auditPage(orphans)).findings).deep.equal({});
   });
 
   it('continue after a store failure and leave nothing of the interrupted volume', async () => {
-    const of = await begin();
-    const { blobs, db } = own.container;
-    const fifth = await db('documents').where({ orgId: ada.orgId }).orderBy('id').offset(4).first();
+    const fifth = await own.db('documents').where({ orgId: ada.orgId }).orderBy('id').offset(4).first();
+    async function* cut() {
+      yield Buffer.from('Text');
+      throw new Error('the line is cut');
+    }
+    const { blobs } = own.container;
     const broken = stepsOf({
-      read: async (key, range) => {
-        if (key !== fifth.blobKey) return blobs.read(key, range);
-        return Readable.from(
-          (async function* () {
-            yield Buffer.from('Text');
-            throw new Error('the line is cut');
-          })(),
-        );
-      },
+      read: async (key, range) => (key === fifth.blobKey ? Readable.from(cut()) : blobs.read(key, range)),
     });
     let number = 1;
-    const failure = await (async () => {
-      for (; ; number += 1) await write(broken, of, number);
-    })().catch((error: unknown) => error);
-    expect(String(failure)).contain('the line is cut');
-    expect(await db('exportVolumes').where({ exportId: of.exportId })).length(number - 1);
+    const writing = async () => {
+      for (; ; number += 1) await write(broken, number);
+    };
+    expect(String(await writing().catch((error: unknown) => error))).contain('the line is cut');
     expect(number).above(1);
-    await writeFrom(stepsOf(), of, number);
-    expectAll(await stored(of));
+    expect(await volumesNow()).length(number - 1);
+    await writeFrom(number);
+    expectAll(await stored());
   });
 
   it('export a document without its missing original', async () => {
-    const of = await begin();
-    const { blobKey, id } = await own.container.db('documents').where({ orgId: ada.orgId }).first();
+    const { blobKey, id } = await own.db('documents').where({ orgId: ada.orgId }).first();
     await own.container.blobs.delete(blobKey);
-    await writeFrom(stepsOf(), of);
-    const documents = recordsOf(await stored(of), 'documents');
+    await writeFrom();
+    const documents = recordsOf(await stored(), 'documents');
     expect(documents).length(7);
     expect(documents.find((document) => document.document_id === id)).include({ original: null });
   });
 
   it('fail once the requesting user is no longer an admin, or the export is deleted', async () => {
     const grace = await aColleague(own, ada, 'Grace');
-    const { db } = own.container;
-    await db('memberships').where({ userId: grace.userId }).update({ isOrgAdmin: true });
-    const of = await begin(ada);
-    await db('memberships').where({ userId: ada.userId }).update({ isOrgAdmin: false });
-    expect(await appErrorCode(write(stepsOf(), of, 1))).equal('forbidden');
-    await db('exports').where({ id: of.exportId }).delete();
-    expect(await appErrorCode(write(stepsOf(), of, 1))).equal('export_not_found');
-    const publish = runActivity(stepsOf().publishExport, { ...of, records: 1 });
+    const setAdmin = (userId: string, isOrgAdmin: boolean) =>
+      own.db('memberships').where({ userId }).update({ isOrgAdmin });
+    await setAdmin(grace.userId, true);
+    await setAdmin(ada.userId, false);
+    expect(await appErrorCode(write(steps, 1))).equal('forbidden');
+    await own.db('exports').where({ id: of.exportId }).delete();
+    expect(await appErrorCode(write(steps, 1))).equal('export_not_found');
+    const publish = runActivity(steps.publishExport, { ...of, records: 1 });
     expect(await appErrorCode(publish)).equal('export_not_found');
   });
 
   it('delete older exports beyond twice the storage quota, and keep the newest', async () => {
-    const { db, config } = own.container;
+    const { db, config } = own;
     const { storageBytes } = config.tierLimits.free;
-    async function publishOf(sizeBytes: number): Promise<string> {
-      const of = await begin();
-      const volume = { number: 1, blobKey: `${of.orgId}/${of.exportId}`, sha256: of.exportId, records: '{}' };
+    const ids: string[] = [];
+    const publish = async (sizeBytes: number): Promise<void> => {
+      if (ids.length > 0) of = await begin();
+      const { orgId, exportId } = of;
+      ids.push(exportId);
+      const volume = { number: 1, blobKey: `${orgId}/${exportId}`, sha256: exportId, records: '{}' };
       await db('exportVolumes').insert({ ...of, ...volume, sizeBytes });
-      await runActivity(stepsOf().publishExport, { ...of, records: 1 });
+      await runActivity(steps.publishExport, { ...of, records: 1 });
+      const ended = { status: 'succeeded', finishedAt: db.fn.now() };
       await db('jobs')
-        .where({ id: `export-${of.exportId}` })
-        .update({ status: 'succeeded', finishedAt: db.fn.now() });
-      return of.exportId;
+        .where({ id: `export-${exportId}` })
+        .update(ended);
+    };
+    for (const [size, kept] of [
+      [storageBytes, [0]],
+      [storageBytes, [0, 1]],
+      [1, [1, 2]],
+      [3 * storageBytes, [3]],
+    ] as const) {
+      await publish(size);
+      const left = await db('exports').where({ orgId: ada.orgId }).orderBy('createdAt').pluck('id');
+      expect(left).deep.equal(kept.map((index) => ids[index]));
     }
-    const kept = async () => (await db('exports').where({ orgId: ada.orgId }).orderBy('createdAt')).map(({ id }) => id);
-    const first = await publishOf(storageBytes);
-    const second = await publishOf(storageBytes);
-    expect(await kept()).deep.equal([first, second]);
-    const third = await publishOf(1);
-    expect(await kept()).deep.equal([second, third]);
-    const large = await publishOf(3 * storageBytes);
-    expect(await kept()).deep.equal([large]);
   });
 
   it('delete the stored volumes on cancellation', async () => {
-    const of = await begin();
-    const steps = stepsOf();
-    await write(steps, of, 1);
-    const { db, blobs } = own.container;
-    const { blobKey } = await db('exportVolumes').where({ exportId: of.exportId }).first();
+    await write(steps, 1);
+    const [{ blobKey }] = await volumesNow();
     await runActivity(steps.recordExportCancellation, of);
-    expect(await db('exportVolumes').where({ exportId: of.exportId })).deep.equal([]);
-    expect(await blobs.exists(blobKey)).equal(false);
-    await writeFrom(steps, of);
-    expectAll(await stored(of));
+    expect(await volumesNow()).deep.equal([]);
+    expect(await own.container.blobs.exists(blobKey)).equal(false);
   });
 
   it('buffer only a few pieces of a large file before they are read', async () => {
     const { blobs } = own.container;
-    const pieceBytes = 1_048_576;
-    const pieceCount = 64;
+    const [pieceBytes, pieceCount] = [1_048_576, 64];
     const archive = createZipArchive(new Date());
-    let made = 0;
-    let read = 0;
-    let mostHeld = 0;
+    let [made, read, mostHeld] = [0, 0, 0];
     async function* pieces() {
       for (; made < pieceCount * pieceBytes; made += pieceBytes) {
         mostHeld = Math.max(mostHeld, made - read);
@@ -220,13 +187,8 @@ describe('export activities', () => {
     expect(mostHeld).below(8 * pieceBytes);
   });
 
-  it('omit every column that may hold a secret, and the record kinds for operators only', async () => {
+  it('omit every column that may hold a secret', () => {
     const fields = exportedRecordKinds.map((kind) => kind.fields).join(' ');
     expect(fields).not.match(/credentials|password|token_hash|verifier|lease|\*/);
-    const of = await begin();
-    await writeFrom(stepsOf(), of);
-    const files = await stored(of);
-    expect(recordsOf(files, 'users')).length(1);
-    expect(recordsOf(files, 'sessions')).deep.equal([]);
   });
 });

@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { BaseModel, tableModel } from '#src/adapters/postgres/base-model.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import { integerColumn, textArrayColumn, textColumn, uuidColumn } from '#src/adapters/postgres/shapes.ts';
+import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
+import * as shapes from '#src/adapters/postgres/shapes.ts';
 import { testServices } from '#test/support/services.ts';
 
 /** Tables that need no model, with the reason. */
@@ -12,6 +14,10 @@ const withoutModel: Record<string, string> = {
   knex_migrations: 'belongs to knex',
   knex_migrations_lock: 'belongs to knex',
 };
+
+const { bigintColumn, defineRowShape, integerColumn, queryOneRow, queryRows, textColumn, uuidColumn } = shapes;
+
+class ParentModel extends tableModel('parents', { id: uuidColumn() }) {}
 
 type Model = typeof BaseModel;
 type Table = { columns: Map<string, string>; primaryKey: string[] };
@@ -30,40 +36,19 @@ describe('models', () => {
   after(() => db.destroy());
 
   it('have the columns, types, nullability and primary keys of the migrated tables', () => {
-    expect(models.flatMap((model) => differencesOf(model, tables.get(model.tableName)))).deep.equal([]);
+    expect(models.flatMap((each) => differencesOf(each, tables.get(each.tableName)))).deep.equal([]);
   });
 
   it('exist once per table', () => {
     const names = [...models.map(({ tableName }) => tableName), ...Object.keys(withoutModel)];
     expect(names.sort()).deep.equal([...tables.keys()].sort());
   });
-
-  it('fail the comparison with a missing or additional column, or another type, nullability or primary key', () => {
-    class WrongModel extends tableModel(
-      'hidden_drafts',
-      { orgId: textColumn(), userId: uuidColumn().nullable(), color: textArrayColumn() },
-      'userId',
-    ) {}
-    expect(differencesOf(WrongModel, tables.get('hidden_drafts'))).deep.equal([
-      'hidden_drafts.org_id: the table has uuid not null, the model text not null',
-      'hidden_drafts.user_id: the table has uuid not null, the model uuid',
-      'hidden_drafts.draft_id: the table has uuid not null, the model nothing',
-      'hidden_drafts.color: the table has nothing, the model text[] not null',
-      'hidden_drafts: the primary key is (user_id, draft_id), that of the model (user_id)',
-    ]);
-    class LostModel extends tableModel('lost', { id: integerColumn() }) {}
-    expect(differencesOf(LostModel, tables.get('lost'))).deep.equal(['lost: there is no such table']);
-  });
 });
 
 function differencesOf({ tableName, columns, idColumn }: Model, table: Table | undefined): string[] {
   if (table === undefined) return [`${tableName}: there is no such table`];
-  const modelled = new Map(
-    Object.entries(columns).map(([name, { type, isNullable }]) => [
-      snakeCase(name),
-      `${type}${isNullable ? '' : ' not null'}`,
-    ]),
-  );
+  const typeOf = ({ type, isNullable }: Model['columns'][string]) => `${type}${isNullable ? '' : ' not null'}`;
+  const modelled = new Map(Object.entries(columns).map(([name, column]) => [snakeCase(name), typeOf(column)]));
   const differences = [...new Set([...table.columns.keys(), ...modelled.keys()])].flatMap((name) => {
     const [inTable, inModel] = [table.columns.get(name) ?? 'nothing', modelled.get(name) ?? 'nothing'];
     return inTable === inModel ? [] : [`${tableName}.${name}: the table has ${inTable}, the model ${inModel}`];
@@ -102,3 +87,58 @@ async function loadModels(): Promise<Model[]> {
   );
   return loaded.flatMap((exported) => Object.values<Model>(exported).filter((it) => it.prototype instanceof BaseModel));
 }
+
+describe('statements', () => {
+  const heard: string[] = [];
+  let pool: Knex;
+  let db: Knex.Transaction;
+  before(async () => {
+    pool = createDatabase({
+      ...{ url: testServices().databaseUrl, maxConnections: 1, applicationName: 'test' },
+      onStatement: (sql) => (failure) => heard.push([sql.split(/[ ;]/)[0], failure].join(' ').trim().toLowerCase()),
+    });
+    db = await pool.transaction();
+    await db.raw('create temp table parents (id uuid primary key)');
+  });
+  after(async () => {
+    await db.rollback();
+    await pool.destroy();
+  });
+
+  it('fail if the columns of the result do not match the shape', async () => {
+    const sql = `select 'Ada' as full_name, 1 as count, null::text as color`;
+    const complete = { fullName: textColumn(), count: integerColumn(), color: textColumn() };
+    const attempts: [() => Promise<unknown>, string][] = [
+      [
+        () => queryRows(db, defineRowShape({ count: bigintColumn(), color: textColumn(), other: uuidColumn() }), sql),
+        '"full_name" is not in the shape, "count" is integer and not bigint, "other" is missing.',
+      ],
+      [() => queryRows(db, defineRowShape(complete), sql), 'Column "color" is null, but its shape is not nullable.'],
+      [() => queryOneRow(db, ParentModel, 'select id from parents'), 'the statement returned 0 rows instead of one'],
+      [
+        () => queryRows(db, defineRowShape({ count: integerColumn() }), 'select 1 as count, 2 as count'),
+        'the same name',
+      ],
+    ];
+    for (const [attempt, message] of attempts) {
+      expect(await attempt().then(String, (error: Error) => error.message)).contain(message);
+    }
+    expect(await queryRows(db, defineRowShape({ ...complete, color: textColumn().nullable() }), sql)).deep.equal([
+      { fullName: 'Ada', count: 1, color: null },
+    ]);
+  });
+
+  it("throw Postgres's own errors, and are reported with the class of their failure", async () => {
+    const parent = { id: randomUUID() };
+    await ParentModel.query(db).insert(parent);
+    heard.length = 0;
+    const failed = await db
+      .transaction(async (nested) => ParentModel.query(nested).insert(parent))
+      .catch((error) => error);
+    expect(failed.code).equal('23505');
+    expect(isUniqueViolation(failed, 'parents_pkey')).equal(true);
+    await db.transaction((nested) => nested('parents').first('id'));
+    const failing = ['savepoint', 'insert sqlstate_23', 'rollback'];
+    expect(heard).deep.equal([...failing, 'savepoint', 'select', 'release']);
+  });
+});

@@ -1,20 +1,26 @@
+import { randomBytes } from 'node:crypto';
+import { QdrantClient } from '@qdrant/js-client-rest';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
-import type { VectorStore } from '#src/ports/vector-store.ts';
+import { createQdrantClient, payloadFieldEqualsCondition } from '#src/adapters/vectors/qdrant-client.ts';
+import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
+import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
+import { addIndexedDocument, addOrganization, embeddingModel as model } from '#test/support/indexed-documents.ts';
 import { openQdrant } from '#test/support/qdrant.ts';
-import { seeded } from '#test/support/seeded.ts';
 import { testQdrantUrl } from '#test/support/services.ts';
-import {
-  createVectorFixture,
-  testModel as model,
-  type NewDocument,
-  type StoredDocument,
-  type VectorFixture,
-} from '#test/support/vector-fixture.ts';
+import { useTestDatabase } from '#test/support/test-database.ts';
+import { seededRandom } from '../../../bench/search/random.ts';
 
+/** `generation` is that of the points; the document's active one is 1. */
+type NewDocument = { orgId: string; vectors: Float32Array[]; acl: string[]; model: string; generation: number } & {
+  rrfK: number;
+  isPublished: boolean;
+};
+type StoredDocument = PublishedGeneration & { chunkIds: string[] };
 type Opened = { vectors: VectorStore; close?: () => Promise<void> };
+type Readable = Parameters<VectorStore['search']>[0]['readable'];
 
 const stores: Record<string, (db: Knex) => Opened> = {
   'in Postgres': (db) => ({ vectors: createPgVectorStore(db) }),
@@ -26,277 +32,353 @@ else console.log('  QDRANT_URL is not set: the vector store is not tested on a Q
 
 for (const [place, open] of Object.entries(stores)) {
   describe(`the vector store ${place}`, () => {
-    let fixture: VectorFixture;
+    const own = useTestDatabase();
     let vectors: VectorStore;
     let closeStore: Opened['close'];
+    let userId: string;
     let orgId: string;
-
-    before(async () => {
-      fixture = await createVectorFixture();
-      ({ vectors, close: closeStore } = open(fixture.db));
+    before(() => {
+      ({ vectors, close: closeStore } = open(own.db));
     });
-    after(async () => {
-      await closeStore?.();
-      await fixture.close();
-    });
+    after(() => closeStore?.());
     beforeEach(async () => {
-      orgId = await fixture.addOrganization();
+      ({ orgId, userId } = await addOrganization(own.db));
     });
+    const anotherOrganization = async () => (await addOrganization(own.db)).orgId;
 
     const at = (degrees: number) =>
       Float32Array.of(Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180), 0);
-
+    /** Sets what a document's row says. In Postgres a search joins it, another store knows what is published. */
+    async function setRow(documentId: string, of: { acl: string[]; rrfK: number; model: string }): Promise<string> {
+      const config = defaultRagConfig({ embeddingModel: of.model, hasReranker: false });
+      const ragConfig = JSON.stringify({ ...config, retrieval: { ...config.retrieval, rrfK: of.rrfK } });
+      const [row] = await own
+        .db('documents')
+        .where({ id: documentId })
+        .update({ acl: of.acl, ragConfig, activeEmbeddingModel: of.model })
+        .returning('retrievalSettings');
+      return row.retrievalSettings;
+    }
     /** One chunk per angle, in degrees from the first axis. */
-    const addDocument = (angles: number[], options: Partial<NewDocument> = {}): Promise<StoredDocument> =>
-      fixture.addDocument(vectors, { orgId, vectors: angles.map(at), ...options });
+    async function addDocument(angles: number[], options: Partial<NewDocument> = {}): Promise<StoredDocument> {
+      const of = { orgId, acl: ['user:ada'], model, generation: 1, rrfK: 60, vectors: angles.map(at), ...options };
+      const { documentId } = await addIndexedDocument(own.db, { orgId: of.orgId, userId }, []);
+      const { generation } = of;
+      const points = of.vectors.map((vector) => ({ id: uuidv7(), documentId, generation, vector }));
+      await vectors.upsert({ orgId: of.orgId, model: of.model, points });
+      const retrievalSettings = await setRow(documentId, of);
+      const published = { orgId: of.orgId, documentId, generation, model: of.model, acl: of.acl, retrievalSettings };
+      if (options.isPublished !== false) await vectors.publish(published);
+      return { ...published, chunkIds: points.map((point) => point.id) };
+    }
+    /** Changes the row and publishes its new state. @returns the new settings */
+    async function change(document: StoredDocument, acl: string[], rrfK = 60): Promise<string> {
+      const { chunkIds: _, ...published } = document;
+      const retrievalSettings = await setRow(document.documentId, { acl, rrfK, model: document.model });
+      await vectors.publish({ ...published, acl, retrievalSettings });
+      return retrievalSettings;
+    }
 
-    type Readable = Parameters<VectorStore['search']>[0]['readable'];
-    const search = (readable: Partial<Readable> = {}) =>
+    const search = (readable: Partial<Readable> = {}, options = {}) =>
       vectors.search({
         readable: { orgId, acl: ['user:ada'], ...readable },
-        ...{ model, vector: at(0), limit: 10, minSimilarity: -1 },
+        ...{ model, vector: at(0), limit: 10, minSimilarity: -1, ...options },
       });
-    const idsOf = (hits: { chunkId: string }[]) => hits.map((hit) => hit.chunkId);
+    const found = async (readable?: Partial<Readable>) => (await search(readable)).map((hit) => hit.chunkId);
     const rewrite = ({ documentId, generation }: StoredDocument, id: string, degrees: number) =>
       vectors.upsert({ orgId, model, points: [{ id, documentId, generation, vector: at(degrees) }] });
+    /** Adds points of the generations 2 and 3. */
+    const addNewer = (documentId: string, of = model) => {
+      const points = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
+      return vectors.upsert({ orgId, model: of, points });
+    };
+    const countsOf = (documentId: string) =>
+      vectors.countGenerations([1, 2, 3].map((generation) => ({ orgId, documentId, generation })));
 
-    describe('searching', () => {
-      it('returns the nearest first, with their cosine similarity', async () => {
-        const { chunkIds } = await addDocument([60, 0, 180]);
-        const hits = await search();
-        expect(idsOf(hits)).deep.equal([chunkIds[1], chunkIds[0], chunkIds[2]]);
-        for (const [index, similarity] of [1, 0.5, -1].entries()) {
-          expect(hits[index]?.similarity).closeTo(similarity, 1e-6);
-        }
-      });
-
-      it('orders equal hits by id', async () => {
-        const { chunkIds } = await addDocument([30, 30, 30, 30]);
-        expect(idsOf(await search())).deep.equal([...chunkIds].sort());
-      });
-
-      it('keeps to the limit and the minimum similarity', async () => {
-        await addDocument([0, 30, 60, 90]);
-        const query = { readable: { orgId, acl: ['user:ada'] }, model, vector: at(0) };
-        expect(await vectors.search({ ...query, limit: 2, minSimilarity: -1 })).length(2);
-        expect(await vectors.search({ ...query, limit: 10, minSimilarity: 0.7 })).length(2);
-      });
-
-      it('returns only readable chunks, and unreadable ones take no place in the ranking', async () => {
-        const far = await addDocument([80], { acl: ['team:red', 'user:ada'] });
-        await addDocument(new Array(20).fill(1), { acl: ['user:grace'] });
-        expect(idsOf(await search())).deep.equal(far.chunkIds);
-        expect(idsOf(await search({ acl: ['team:red'] }))).deep.equal(far.chunkIds);
-        expect(await search({ acl: ['team:blue'] })).deep.equal([]);
-        expect(await search({ acl: [] })).deep.equal([]);
-      });
-
-      it('includes and excludes documents', async () => {
-        const [one, two] = [await addDocument([0]), await addDocument([10])];
-        expect(idsOf(await search({ includeDocumentIds: [two.documentId] }))).deep.equal(two.chunkIds);
-        expect(idsOf(await search({ excludeDocumentIds: [two.documentId] }))).deep.equal(one.chunkIds);
-        expect(idsOf(await search({ excludeDocumentIds: [] }))).deep.equal([...one.chunkIds, ...two.chunkIds]);
-        expect(await search({ includeDocumentIds: [] })).deep.equal([]);
-      });
-
-      it('filters by retrieval settings', async () => {
-        const [one, two] = [await addDocument([0]), await addDocument([10], { rrfK: 10 })];
-        const found = async (...retrievalSettings: string[]) => idsOf(await search({ retrievalSettings }));
-        expect(await found(one.retrievalSettings)).deep.equal(one.chunkIds);
-        expect(await found(two.retrievalSettings)).deep.equal(two.chunkIds);
-        expect(await found(one.retrievalSettings, two.retrievalSettings, '{}')).deep.equal([
-          ...one.chunkIds,
-          ...two.chunkIds,
-        ]);
-        expect(await found()).deep.equal([]);
-      });
-
-      it('keeps models apart, also those with similar names or other vector sizes', async () => {
-        for (const name of ['Test-Model', 'test/model', 'test model', `${model}@2`]) {
-          await addDocument([0], { model: name });
-        }
-        await addDocument([], { model: 'wide', vectors: [Float32Array.of(1, 0, 0, 0)] });
-        expect(await search()).deep.equal([]);
-        const { chunkIds } = await addDocument([0]);
-        expect(idsOf(await search())).deep.equal(chunkIds);
-      });
-
-      it('stops when the caller aborts', async () => {
-        await addDocument([0]);
-        const readable = { orgId, acl: ['user:ada'] };
-        const signal = AbortSignal.abort(new Error('gone'));
-        const query = { readable, model, vector: at(0), limit: 1, minSimilarity: -1, signal };
-        expect(await vectors.search(query).catch((error: Error) => error.message)).equal('gone');
-      });
-    });
-
-    describe('publishing', () => {
-      it('hides points until their generation is published', async () => {
-        const newer = await addDocument([0], { generation: 2, isPublished: false });
-        expect(await search()).deep.equal([]);
-        expect(await vectors.countGenerations([newer])).deep.equal([1]);
-      });
-
-      it('is idempotent', async () => {
-        const document = await addDocument([0]);
-        await vectors.publish(document);
-        expect(idsOf(await search())).deep.equal(document.chunkIds);
-      });
-
-      it('applies new access keys', async () => {
-        const document = await addDocument([0, 10]);
-        await fixture.change(vectors, document, { acl: ['team:red'] });
-        expect(await search()).deep.equal([]);
-        expect(await search({ acl: ['team:red'] })).length(2);
-        await fixture.change(vectors, document, { acl: [] });
-        expect(await search({ acl: ['team:red', 'user:ada'] })).deep.equal([]);
-      });
-
-      it('applies new retrieval settings', async () => {
-        const before = await addDocument([0]);
-        const after = await fixture.change(vectors, before, { rrfK: 10 });
-        expect(await search({ retrievalSettings: [before.retrievalSettings] })).deep.equal([]);
-        expect(await search({ retrievalSettings: [after.retrievalSettings] })).length(1);
-      });
-
-      it('is not undone by a late batch of points', async () => {
-        const document = await addDocument([20]);
-        await rewrite(document, document.chunkIds[0] ?? '', 20);
-        expect(idsOf(await search())).deep.equal(document.chunkIds);
-      });
-    });
-
-    describe('storing', () => {
-      it('returns vectors as they were written, and the newer one of two writes', async () => {
-        const document = await addDocument([20, 40], { isPublished: false });
-        const [first = '', second = ''] = document.chunkIds;
-        await rewrite(document, first, 70);
-        const stored = await vectors.fetch({ orgId, model, chunkIds: [...document.chunkIds, uuidv7()] });
-        expect([...stored.keys()]).members([first, second]);
-        for (const [index, number] of at(70).entries()) expect(stored.get(first)?.[index]).closeTo(number, 1e-6);
-        expect(await vectors.countGenerations([document])).deep.equal([2]);
-      });
-
-      it('splits large writes into several requests', async () => {
-        const wide = Array.from({ length: 60 }, (_, index) => new Float32Array(4_000).fill(0.1, 0, index + 1));
-        const document = await addDocument([], { model: 'very-wide', vectors: wide });
-        expect(await vectors.countGenerations([document])).deep.equal([60]);
-      });
-
-      it('deletes older generations of a document, or all', async () => {
-        const { documentId } = await addDocument([0]);
-        const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
-        await vectors.upsert({ orgId, model, points: newer });
-        const counts = () =>
-          vectors.countGenerations([1, 2, 3].map((generation) => ({ orgId, documentId, generation })));
-
-        await vectors.deleteGenerations({ orgId, documentId, before: 2 });
-        expect(await counts()).deep.equal([0, 1, 1]);
-        await vectors.deleteGenerations({ orgId, documentId, before: null });
-        expect(await counts()).deep.equal([0, 0, 0]);
-      });
-
-      it('deletes one generation between others, and those of every model', async () => {
-        const { documentId } = await addDocument([0]);
-        const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
-        await vectors.upsert({ orgId, model: 'older-model', points: newer });
-        await vectors.deleteGenerations({ orgId, documentId, from: 2, before: 3 });
-        const generations = [1, 2, 3].map((generation) => ({ orgId, documentId, generation }));
-        expect(await vectors.countGenerations(generations)).deep.equal([1, 0, 1]);
-      });
-
-      it('lists every generation, page by page', async () => {
-        const stored = new Set<string>();
-        for (const org of [orgId, await fixture.addOrganization()]) {
-          for (const generation of [1, 3]) {
-            const { documentId } = await addDocument([0, 10], { orgId: org, generation });
-            stored.add(`${org} ${documentId} ${generation}`);
-          }
-        }
-        const listed = new Set<string>();
-        for (let after: string | null | undefined; after !== null; ) {
-          const page: Awaited<ReturnType<VectorStore['listGenerations']>> = await vectors.listGenerations({
-            after: after ?? null,
-            limit: 20,
-          });
-          for (const of of page.generations) listed.add(`${of.orgId} ${of.documentId} ${of.generation}`);
-          after = page.next;
-        }
-        expect([...listed]).include.members([...stored]);
-      });
-
-      it('tells which chunks have a vector of any model', async () => {
-        const [{ chunkIds }, other] = [await addDocument([0, 10]), await addDocument([0], { model: 'other-model' })];
-        const known = [chunkIds[0] ?? '', ...other.chunkIds];
-        expect(await vectors.findExisting({ orgId, chunkIds: [...known, uuidv7()] })).deep.equal(new Set(known));
-      });
-
-      it('returns nothing for an unknown model or unknown chunks', async () => {
-        const of = { orgId, documentId: uuidv7(), generation: 1 };
-        expect(await vectors.countGenerations([])).deep.equal([]);
-        expect(await vectors.countGenerations([of])).deep.equal([0]);
-        expect(await vectors.fetch({ orgId, model: 'unheard-of', chunkIds: [uuidv7()] })).property('size', 0);
-        expect(await vectors.findExisting({ orgId, chunkIds: [] })).property('size', 0);
-        await vectors.upsert({ orgId, model: 'unheard-of', points: [] });
-        await vectors.publish({ ...of, model: 'unheard-of', acl: [], retrievalSettings: '' });
-        await vectors.deleteGenerations({ orgId, documentId: of.documentId, before: null });
-        await vectors.maintain();
-      });
-    });
-
-    it('finds what an exact search finds, whatever share is readable', async () => {
-      const random = seeded(7);
-      const randomVector = () => Float32Array.from({ length: 32 }, () => random.next() - 0.5);
-      const percentages = [1, 3, 10, 40, 100];
-      const stored: { percent: number; id: string; vector: Float32Array }[] = [];
-      for (let index = 0; index < 100; index++) {
-        const percent = percentages.find((each) => index < each) ?? 100;
-        const acl = percentages.filter((each) => index < each).map((each) => `user:${each}`);
-        const written = Array.from({ length: 30 }, randomVector);
-        const { chunkIds } = await addDocument([], { model: 'recall', vectors: written, acl });
-        for (const [at, id] of chunkIds.entries()) stored.push({ percent, id, vector: written[at] ?? randomVector() });
+    it('returns the nearest first, with their cosine similarity, and equal hits by id', async () => {
+      const { chunkIds } = await addDocument([60, 0, 180]);
+      const hits = await search();
+      expect(hits.map((hit) => hit.chunkId)).deep.equal([chunkIds[1], chunkIds[0], chunkIds[2]]);
+      for (const [index, similarity] of [1, 0.5, -1].entries()) {
+        expect(hits[index]?.similarity).closeTo(similarity, 1e-6);
       }
+      orgId = await anotherOrganization();
+      const equal = await addDocument([30, 30, 30, 30]);
+      expect(await found()).deep.equal([...equal.chunkIds].sort());
+    });
+
+    it('keeps to the limit and the minimum similarity, and stops when the caller aborts', async () => {
+      await addDocument([0, 30, 60, 90]);
+      expect(await search({}, { limit: 2 })).length(2);
+      expect(await search({}, { minSimilarity: 0.7 })).length(2);
+      const signal = AbortSignal.abort(new Error('gone'));
+      expect(await search({}, { signal }).catch((error: Error) => error.message)).equal('gone');
+    });
+
+    it('returns only readable chunks, and unreadable ones take no place in the ranking', async () => {
+      const far = await addDocument([80], { acl: ['team:red', 'user:ada'] });
+      await addDocument(new Array(20).fill(1), { acl: ['user:grace'] });
+      for (const [acl, expected] of [
+        [['user:ada'], far.chunkIds],
+        [['team:red'], far.chunkIds],
+        [['team:blue'], []],
+        [[], []],
+      ] as const) {
+        expect(await found({ acl: [...acl] }), acl.join()).deep.equal(expected);
+      }
+    });
+
+    it('includes and excludes documents, and filters by retrieval settings', async () => {
+      const [one, two] = [await addDocument([0]), await addDocument([10], { rrfK: 10 })];
+      const both = [...one.chunkIds, ...two.chunkIds];
+      const cases: [Partial<Readable>, string[]][] = [
+        [{ includeDocumentIds: [two.documentId] }, two.chunkIds],
+        [{ includeDocumentIds: [] }, []],
+        [{ excludeDocumentIds: [two.documentId] }, one.chunkIds],
+        [{ excludeDocumentIds: [] }, both],
+        [{ retrievalSettings: [one.retrievalSettings] }, one.chunkIds],
+        [{ retrievalSettings: [two.retrievalSettings] }, two.chunkIds],
+        [{ retrievalSettings: [one.retrievalSettings, two.retrievalSettings, '{}'] }, both],
+        [{ retrievalSettings: [] }, []],
+      ];
+      for (const [readable, expected] of cases) {
+        expect(await found(readable), JSON.stringify(readable)).deep.equal(expected);
+      }
+    });
+
+    it('keeps models apart, also those with similar names or other vector sizes', async () => {
+      for (const name of ['Test-Model', 'test/model', 'test model', `${model}@2`]) {
+        await addDocument([0], { model: name });
+      }
+      await addDocument([], { model: 'wide', vectors: [Float32Array.of(1, 0, 0, 0)] });
+      expect(await found()).deep.equal([]);
+      const { chunkIds } = await addDocument([0]);
+      expect(await found()).deep.equal(chunkIds);
+    });
+
+    it('hides points until their generation is published, again without effect', async () => {
+      const newer = await addDocument([0], { generation: 2, isPublished: false });
+      expect(await found()).deep.equal([]);
+      expect(await vectors.countGenerations([newer])).deep.equal([1]);
+      const document = await addDocument([20]);
+      await vectors.publish(document);
+      // A late batch of points does not undo it.
+      await rewrite(document, document.chunkIds[0] ?? '', 20);
+      expect(await found()).deep.equal(document.chunkIds);
+    });
+
+    it('applies new access keys and retrieval settings', async () => {
+      const document = await addDocument([0]);
+      for (const [acl, readers] of [
+        [['team:red'], ['team:red']],
+        [[], ['team:red', 'user:ada']],
+      ] as const) {
+        await change(document, [...acl]);
+        expect(await found(), 'with the old key').deep.equal([]);
+        expect(await found({ acl: [...readers] })).length(acl.length);
+      }
+      const retrievalSettings = await change(document, ['user:ada'], 10);
+      expect(await found({ retrievalSettings: [document.retrievalSettings] })).deep.equal([]);
+      expect(await found({ retrievalSettings: [retrievalSettings] })).length(1);
+    });
+
+    it('returns vectors as they were written, and the newer one of two writes', async () => {
+      const document = await addDocument([20, 40], { isPublished: false });
+      const [first = '', second = ''] = document.chunkIds;
+      await rewrite(document, first, 70);
+      const stored = await vectors.fetch({ orgId, model, chunkIds: [...document.chunkIds, uuidv7()] });
+      expect([...stored.keys()]).members([first, second]);
+      for (const [index, number] of at(70).entries()) expect(stored.get(first)?.[index]).closeTo(number, 1e-6);
+      expect(await vectors.countGenerations([document])).deep.equal([2]);
+    });
+
+    it('splits large writes into several requests', async () => {
+      const wide = Array.from({ length: 60 }, (_, index) => new Float32Array(4_000).fill(0.1, 0, index + 1));
+      const document = await addDocument([], { model: 'very-wide', vectors: wide });
+      expect(await vectors.countGenerations([document])).deep.equal([60]);
+    });
+
+    it('deletes older generations of a document, one between others, or all, of every model', async () => {
+      const { documentId } = await addDocument([0]);
+      await addNewer(documentId);
+      await vectors.deleteGenerations({ orgId, documentId, before: 2 });
+      expect(await countsOf(documentId)).deep.equal([0, 1, 1]);
+      await vectors.deleteGenerations({ orgId, documentId, before: null });
+      expect(await countsOf(documentId)).deep.equal([0, 0, 0]);
+
+      const other = await addDocument([0]);
+      await addNewer(other.documentId, 'older-model');
+      await vectors.deleteGenerations({ orgId, documentId: other.documentId, from: 2, before: 3 });
+      expect(await countsOf(other.documentId)).deep.equal([1, 0, 1]);
+    });
+
+    it('lists every generation, page by page', async () => {
+      const stored = new Set<string>();
+      for (const org of [orgId, await anotherOrganization()]) {
+        for (const generation of [1, 3]) {
+          const { documentId } = await addDocument([0, 10], { orgId: org, generation });
+          stored.add(`${org} ${documentId} ${generation}`);
+        }
+      }
+      const listed = new Set<string>();
+      for (let after: string | null | undefined; after !== null; ) {
+        const page: Awaited<ReturnType<VectorStore['listGenerations']>> = await vectors.listGenerations({
+          ...{ after: after ?? null, limit: 20 },
+        });
+        for (const each of page.generations) listed.add(`${each.orgId} ${each.documentId} ${each.generation}`);
+        after = page.next;
+      }
+      expect([...listed]).include.members([...stored]);
+    });
+
+    it('tells which chunks have a vector of any model', async () => {
+      const [{ chunkIds }, other] = [await addDocument([0, 10]), await addDocument([0], { model: 'other-model' })];
+      const known = [chunkIds[0] ?? '', ...other.chunkIds];
+      expect(await vectors.findExisting({ orgId, chunkIds: [...known, uuidv7()] })).deep.equal(new Set(known));
+    });
+
+    it('returns nothing for an unknown model or unknown chunks', async () => {
+      const of = { orgId, documentId: uuidv7(), generation: 1 };
+      expect(await vectors.countGenerations([])).deep.equal([]);
+      expect(await vectors.countGenerations([of])).deep.equal([0]);
+      expect(await vectors.fetch({ orgId, model: 'unheard-of', chunkIds: [uuidv7()] })).property('size', 0);
+      expect(await vectors.findExisting({ orgId, chunkIds: [] })).property('size', 0);
+      await vectors.upsert({ orgId, model: 'unheard-of', points: [] });
+      await vectors.publish({ ...of, model: 'unheard-of', acl: [], retrievalSettings: '' });
+      await vectors.deleteGenerations({ orgId, documentId: of.documentId, before: null });
       await vectors.maintain();
-
-      for (const percent of percentages) {
-        const readable = stored.filter((point) => point.percent <= percent);
-        let [found, expected] = [0, 0];
-        for (let round = 0; round < 10; round++) {
-          const vector = randomVector();
-          const nearest = readable
-            .map((point) => ({ id: point.id, similarity: cosine(vector, point.vector) }))
-            .sort((one, other) => other.similarity - one.similarity)
-            .slice(0, 10);
-          const hits = await vectors.search({
-            readable: { orgId, acl: [`user:${percent}`] },
-            ...{ model: 'recall', vector, limit: 10, minSimilarity: -1 },
-          });
-          const right = new Set(nearest.map(({ id }) => id));
-          found += hits.filter((hit) => right.has(hit.chunkId)).length;
-          expected += right.size;
-        }
-        expect(found / expected, `at ${percent} %`).at.least(0.99);
-      }
     });
 
     it("keeps organizations from finding, reading, publishing or deleting each other's points", async () => {
-      const foreign = await addDocument([0], { orgId: await fixture.addOrganization() });
+      const foreign = await addDocument([0], { orgId: await anotherOrganization() });
       const { documentId, chunkIds } = foreign;
-      expect(await search()).deep.equal([]);
-      expect(await search({ includeDocumentIds: [documentId] })).deep.equal([]);
+      expect(await found()).deep.equal([]);
+      expect(await found({ includeDocumentIds: [documentId] })).deep.equal([]);
       expect(await vectors.fetch({ orgId, model, chunkIds })).property('size', 0);
       expect(await vectors.findExisting({ orgId, chunkIds })).property('size', 0);
       expect(await vectors.countGenerations([{ ...foreign, orgId }])).deep.equal([0]);
       await vectors.publish({ ...foreign, orgId, acl: ['user:eve'] });
       await vectors.deleteGenerations({ orgId, documentId, before: null });
-      expect(idsOf(await search({ orgId: foreign.orgId }))).deep.equal(chunkIds);
-      expect(await search({ orgId: foreign.orgId, acl: ['user:eve'] })).deep.equal([]);
+      expect(await found({ orgId: foreign.orgId })).deep.equal(chunkIds);
+      expect(await found({ orgId: foreign.orgId, acl: ['user:eve'] })).deep.equal([]);
     });
   });
 }
 
-function cosine(one: Float32Array, other: Float32Array): number {
-  const dot = (left: Float32Array, right: Float32Array) =>
-    left.reduce((sum, number, at) => sum + number * (right[at] ?? 0), 0);
-  return dot(one, other) / Math.sqrt(dot(one, one) * dot(other, other));
-}
+it('the vector store takes points into a Qdrant collection without indexes, after a killed process', async () => {
+  const client = { url: testQdrantUrl(), apiKey: null, collectionPrefix: `half${randomBytes(4).toString('hex')}` };
+  const points = createQdrantClient(client);
+  const collection = points.collectionOf('model');
+  const server = new QdrantClient({ url: client.url, checkCompatibility: false });
+  await server.createCollection(collection, {
+    vectors: { size: 2, distance: 'Cosine' },
+    strict_mode_config: { enabled: true, unindexed_filtering_retrieve: false, unindexed_filtering_update: false },
+  });
+  try {
+    const selection = { orgId: 'acme', must: [payloadFieldEqualsCondition('document_id', 'd')] };
+    expect(await points.count(collection, selection)).equal(0);
+    await points.delete(collection, selection);
+    const point = { id: crypto.randomUUID(), vector: [1, 0], payload: { document_id: 'd', generation: 1 } };
+    await points.upsert(
+      collection,
+      { orgId: 'acme', points: [point], onlyIf: payloadFieldEqualsCondition('generation', 1) },
+      2,
+    );
+    expect(await points.count(collection, selection)).equal(1);
+  } finally {
+    await server.deleteCollection(collection);
+  }
+});
+
+const chunksEach = 10;
+const selectivities = [1, 3, 10, 40, 100];
+
+describe('the HNSW index in Postgres', () => {
+  const own = useTestDatabase();
+  let owner: Awaited<ReturnType<typeof addOrganization>>;
+  const random = seededRandom(7);
+  const randomVector = (dimensions = 24) => Float32Array.from({ length: dimensions }, () => random.normal());
+
+  before(async () => {
+    owner = await addOrganization(own.db);
+  });
+  afterEach(async () => {
+    await own.db('chunkVectors').delete();
+    await createPgVectorStore(own.db).maintain();
+  });
+
+  async function add(vectors: VectorStore, count: number, of: string = model, dimensions = 24): Promise<void> {
+    for (let index = 0; index < count; index += 1) {
+      const acl = selectivities.filter((percent) => index % 100 < percent).map((percent) => `user:${percent}`);
+      const { orgId, documentId, generation } = await addIndexedDocument(own.db, owner, [], { acl });
+      const points = Array.from({ length: chunksEach }, () => {
+        return { id: uuidv7(), documentId, generation, vector: randomVector(dimensions) };
+      });
+      await vectors.upsert({ orgId, model: of, points });
+    }
+  }
+  const indexes = (): Promise<string[]> =>
+    own
+      .db('pg_indexes')
+      .where({ tablename: 'chunk_vectors' })
+      .whereLike('indexname', 'chunk_vectors_hnsw_%')
+      .pluck('indexname');
+  const query = (percent: number, vector = randomVector(), of: string = model) => ({
+    ...{ readable: { orgId: owner.orgId, acl: [`user:${percent}`] }, model: of, vector, limit: 10, minSimilarity: -1 },
+  });
+
+  it('finds what an exact search finds, whatever share is readable', async () => {
+    const [exact, indexed] = [createPgVectorStore(own.db), createPgVectorStore(own.db, { exactLimit: 0 })];
+    await add(indexed, 300);
+    await indexed.maintain();
+    for (const percent of selectivities) {
+      let [found, expected] = [0, 0];
+      for (let round = 0; round < 20; round += 1) {
+        const asked = query(percent);
+        const right = new Set((await exact.search(asked)).map((hit) => hit.chunkId));
+        const hits = await indexed.search(asked);
+        expect(hits).deep.equal(hits.toSorted((a, b) => b.similarity - a.similarity));
+        found += hits.filter((hit) => right.has(hit.chunkId)).length;
+        expected += right.size;
+      }
+      expect(found / expected, `at ${percent} %`).at.least(0.99);
+    }
+    // Where it finds too few hits, a scan replaces it.
+    const few = createPgVectorStore(own.db, { exactLimit: 5 });
+    expect(await few.search({ ...query(1), limit: 40 })).length(3 * chunksEach);
+  });
+
+  it('is created for a large model of any name and length, and dropped when the model shrinks', async () => {
+    const vectors = createPgVectorStore(own.db, { exactLimit: 15 });
+    const models: [name: string, dimensions: number, isIndexed: boolean][] = [
+      [`it's "a" model? :yes`, 24, true],
+      ['long', 3_072, true],
+      ["above pgvector's limit", 4_096, false],
+    ];
+    for (const [name, dimensions, isIndexed] of models) {
+      await add(vectors, 1, name, dimensions);
+      await vectors.maintain();
+      expect(await indexes(), 'of a small model').length(0);
+      await add(vectors, 1, name, dimensions);
+      for (let times = 0; times < 2; times += 1) await vectors.maintain();
+      expect(await indexes(), name).length(isIndexed ? 1 : 0);
+      expect(await vectors.search(query(100, randomVector(dimensions), name))).length(10);
+      await own.db('chunkVectors').delete();
+      await vectors.maintain();
+      expect(await indexes()).length(0);
+    }
+  });
+
+  it('is rebuilt after an interruption', async () => {
+    const vectors = createPgVectorStore(own.db, { exactLimit: 0 });
+    await add(vectors, 2);
+    await vectors.maintain();
+    const [name] = await indexes();
+    await own.db.raw('update pg_index set indisvalid = false where indexrelid = ?::regclass', [name ?? '']);
+    await vectors.maintain();
+    const { rows } = await own.db.raw(
+      `select indisvalid from pg_index join pg_class c on c.oid = indexrelid where starts_with(relname, 'chunk_vectors_hnsw_')`,
+    );
+    expect(rows).deep.equal([{ indisvalid: true }]);
+  });
+});

@@ -1,0 +1,394 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { Knex } from 'knex';
+import { type AlignmentActivities, createAlignmentActivities } from '#activities/alignment.ts';
+import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
+import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { AlignmentState } from '#src/domain/alignment/chat-state.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { aPublishedAgent } from '#test/support/builders.ts';
+import { useIdleStack } from '#test/support/idle-stack.ts';
+import { addChat } from '#test/support/logged-chats.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
+import { isLockAwaited } from '#test/support/test-database.ts';
+import { until } from '#test/support/until.ts';
+
+type Exchange = { user: string; agent: string };
+
+/** The library logs every failure, also those that a test makes. */
+const silent = new DefaultLogger('ERROR', () => undefined);
+
+const says = (user: string, agent: string): Exchange => ({ user, agent });
+const onTopic = says('What is the interest rate of a mortgage loan?', 'The rate of the mortgage loan is 3 percent.');
+const penguins = says('Tell me about the penguins in Antarctica and their eggs.', 'Penguins lay one or two eggs.');
+const soup = 'What is the best recipe for a tomato soup?';
+const repayment = says('How do I pay the loan back early?', 'Early repayment of the loan costs a fee.');
+const refusal = "I'm sorry, but I can't help with that.";
+const straying = [
+  ...[onTopic, penguins, says('Which football team won the world cup in Brazil?', 'Germany won in Brazil.')],
+  says(soup, 'Cook tomatoes with onions and basil.'),
+  ...[says('thanks!', 'You are welcome.'), repayment],
+  says('And what is the monthly payment of the loan?', 'The monthly payment of the loan is 500.'),
+  says('Which credit does the bank give?', refusal),
+];
+/** Refused with words that are on topic, and a question whose score depends on what the last answer was about. */
+const refused = says(
+  'Which medicines help against a headache?',
+  `${refusal} I can only tell you about mortgage loans and their interest rates.`,
+);
+const afterRefusal = says('what would those cost me', 'That depends.');
+const exchanges = [...straying, says(soup, refusal), refused, afterRefusal];
+
+/**
+ * Events during the rounds of a chat: a round is stored, several scorers run concurrently, the embedder fails within a
+ * step or for long, the result of a step is lost, or rounds have scores of another scorer version.
+ */
+const incidents = [
+  ...(['round', 'round', 'score', 'score_twice'] as const),
+  ...(['embedder_breaks', 'embedder_is_down', 'score_unheard', 'other_scorer'] as const),
+];
+type Incident = (typeof incidents)[number];
+type Course = { rounds: (Exchange | 'failed')[]; happened: Incident[] };
+
+const courses: fc.Arbitrary<Course> = fc.record({
+  rounds: fc.array(fc.constantFrom(...exchanges, 'failed' as const), { minLength: 3, maxLength: 8 }),
+  happened: fc.array(fc.constantFrom(...incidents), { maxLength: 12 }),
+});
+
+const examples: Course[] = [
+  { rounds: straying, happened: straying.flatMap((): Incident[] => ['round', 'score']) },
+  { rounds: straying, happened: [...straying.map((): Incident => 'round'), 'score_twice', 'score_twice'] },
+  { rounds: straying.slice(0, 3), happened: ['round', 'embedder_is_down', 'round', 'embedder_is_down'] },
+  { rounds: straying, happened: ['round', 'round', 'round', 'score_twice', 'other_scorer', 'score_twice', 'round'] },
+  { rounds: [refused, afterRefusal], happened: ['round', 'score', 'other_scorer', 'round', 'score'] },
+  { rounds: [onTopic, 'failed', repayment], happened: ['round', 'round', 'score'] },
+];
+
+describe('scoring the rounds of a chat', () => {
+  const own = useIdleStack({}, () => undefined);
+  let agentId: string;
+  before(async () => {
+    agentId = await aPublishedAgent(own.ada);
+  });
+  beforeEach(() => own.model.failEmbeddings(false));
+
+  async function startChat(settings: { title?: string; titleSource?: string } = {}): Promise<ScoreAlignmentInput> {
+    const { orgId, userId: createdBy } = own.ada;
+    const chatId = await addChat(own.db, { orgId, createdBy, agentId });
+    await updateChat(chatId, { titleSource: 'message', ...settings });
+    return { orgId, chatId };
+  }
+  const updateChat = (id: string, columns: object) => own.db('chats').where({ id }).update(columns);
+  const chatOf = ({ chatId: id }: ScoreAlignmentInput) => own.db('chats').where({ id }).first();
+  const jobIdOf = ({ chatId }: ScoreAlignmentInput) => alignmentWorkflowId(chatId);
+  const jobsOf = (chat: ScoreAlignmentInput) => own.db('jobs').where({ id: jobIdOf(chat) });
+  const jobOf = (chat: ScoreAlignmentInput) => jobsOf(chat).first();
+  const updateJob = (chat: ScoreAlignmentInput, columns: object) => jobsOf(chat).update(columns);
+  const updateRounds = (chat: ScoreAlignmentInput, columns: object) => own.db('rounds').where(chat).update(columns);
+  const roundsOf = ({ chatId }: ScoreAlignmentInput) => own.db('rounds').where({ chatId }).orderBy('round');
+
+  async function addRound(chat: ScoreAlignmentInput, round: number, exchange: Exchange | 'failed'): Promise<void> {
+    const result =
+      exchange === 'failed'
+        ? { status: 'error', userContent: 'Hello?', errorCode: 'model_unavailable' }
+        : { status: 'complete', userContent: exchange.user, assistantReply: exchange.agent };
+    await own.db('rounds').insert({ ...chat, round, model: 'm', finishedAt: new Date(), ...result });
+  }
+  async function addRounds(chat: ScoreAlignmentInput, exchanges: (Exchange | 'failed')[]): Promise<void> {
+    for (const [index, exchange] of exchanges.entries()) await addRound(chat, index + 1, exchange);
+  }
+
+  function run<Name extends keyof AlignmentActivities>(
+    name: Name,
+    input: Parameters<AlignmentActivities[Name]>[0],
+    attempt = 1,
+  ): Promise<unknown> {
+    const step = createAlignmentActivities(own.container)[name] as (of: typeof input) => Promise<unknown>;
+    return new MockActivityEnvironment({ attempt }, { logger: silent }).run(step, input);
+  }
+  const scoreNext = async (chat: ScoreAlignmentInput, attempt = 1) =>
+    (await run('scoreNextRound', chat, attempt)) as ScoreRoundResult;
+  /** @returns the rounds that it scored */
+  async function scoreAll(chat: ScoreAlignmentInput): Promise<number[]> {
+    const rounds: number[] = [];
+    for (let result = await scoreNext(chat); result.scored; result = await scoreNext(chat)) rounds.push(result.round);
+    return rounds;
+  }
+
+  /** All that scoring writes, except times and ids. */
+  async function stateOf(chat: ScoreAlignmentInput): Promise<unknown> {
+    const rounds = await roundsOf(chat).select(
+      ...['round', 'scorerVersion', 'scoreSource', 'userScore', 'agentScore', 'neutral', 'refusalKind'],
+      ...['refusalReading', 'foldState', 'ewma', 'echoState', 'pruned', 'events'],
+    );
+    const withoutTimes = (events: object[]) => events.map((event) => ({ ...event, at: '' }));
+    const { echoRound, echoState, ewma, alignmentScore } = await chatOf(chat);
+    return {
+      rounds: rounds.map((row) => ({ ...row, events: withoutTimes(row.events) })),
+      ...{ echoRound, echoState, ewma, alignmentScore },
+    };
+  }
+
+  /** Violations that `npm run admin -- verify` reports for the scores of the chat. */
+  async function faultsOf({ chatId }: ScoreAlignmentInput): Promise<string[]> {
+    for await (const report of own.container.invariants.reports()) {
+      if (report.invariant !== 'I6' || report.outcome !== 'checked') continue;
+      return report.first.map(({ detail }) => detail).filter((detail) => detail.includes(chatId));
+    }
+    throw new Error('I6 was not checked');
+  }
+
+  async function suffer(chat: ScoreAlignmentInput, incident: Exclude<Incident, 'round'>): Promise<void> {
+    const { scoringRequests } = own.container;
+    const withoutEmbedder = async (attempt: number) => {
+      own.model.failEmbeddings(true);
+      await scoreNext(chat, attempt).catch(() => undefined);
+      own.model.failEmbeddings(false);
+    };
+    switch (incident) {
+      case 'score':
+      case 'score_unheard':
+        await scoreNext(chat);
+        return;
+      case 'score_twice':
+        await Promise.all([scoreNext(chat), scoreNext(chat), scoreAll(chat)]);
+        return;
+      case 'embedder_breaks':
+        await withoutEmbedder(1);
+        return;
+      case 'embedder_is_down':
+        await withoutEmbedder(9);
+        await scoringRequests.requestRescoring(null);
+        return;
+      case 'other_scorer':
+        await updateRounds(chat, {
+          ...{ scorerVersion: '1/before', userScore: 0.5, scoreSource: null, refusalReading: null },
+          refusalKind: own.db.raw(`case when refusal_kind is null then 'policy' end`),
+        }).whereNotNull('scoredAt');
+        await scoringRequests.requestRescoring(null);
+    }
+  }
+
+  it('is the same under random interruptions and orders of scoring', async () => {
+    const runs = fc.asyncProperty(courses, async ({ rounds, happened }) => {
+      const [calm, chat] = [await startChat(), await startChat()];
+      await addRounds(calm, rounds);
+      await scoreAll(calm);
+
+      let stored = 0;
+      const store = () => addRound(chat, stored + 1, rounds[stored++] ?? 'failed');
+      for (const incident of happened) {
+        if (incident !== 'round') await suffer(chat, incident);
+        else if (stored < rounds.length) await store();
+      }
+      while (stored < rounds.length) await store();
+      await scoreAll(chat);
+      expect(await stateOf(chat)).deep.equal(await stateOf(calm));
+      expect(await scoreNext(chat)).deep.equal({ scored: false });
+      expect(await faultsOf(chat)).deep.equal([]);
+    });
+    await fc.assert(runs, { numRuns: propertyRuns(60) + examples.length, examples: examples.map((each) => [each]) });
+  });
+
+  it('shows how a chat drifts and recovers, and leaves failed rounds out', async () => {
+    const chat = await startChat();
+    const rounds = [...straying.slice(0, 3), 'failed' as const, ...straying.slice(3)];
+    await addRounds(chat, rounds);
+    const scored = await Promise.all(Array.from({ length: 4 }, () => scoreAll(chat)));
+    // Each concurrent step returns only rounds that it stored.
+    expect(scored.flat().sort()).deep.equal([1, 2, 3, 5, 6, 7, 8, 9]);
+    const rows: { foldState: AlignmentState | null; pruned: boolean }[] = await roundsOf(chat);
+    expect(rows.map(({ foldState, pruned }) => foldState && `${foldState.shown}${pruned ? ', pruned' : ''}`)).eql([
+      ...['stable', 'watch, pruned', 'watch, pruned', null],
+      ...['drift_user', 'drift_user', 'drift_recovering', 'watch', 'refusal'],
+    ]);
+  });
+
+  it('retries a failing embedder, and then scores by words alone', async () => {
+    const chat = await startChat();
+    await addRound(chat, 1, {
+      user: 'What is a loan with a collateral?',
+      agent: 'A loan with a collateral is safe.',
+    });
+    own.model.failEmbeddings(true);
+    expect(await appErrorCode(scoreNext(chat, 3))).equal('model_unavailable');
+    expect(await scoreNext(chat, 4)).include({ scored: true, round: 1, state: 'stable' });
+    const row = await roundsOf(chat).first();
+    expect(row.scoreSource).equal('words');
+    expect(row.events.map((event: { type: string }) => event.type)).include('scoring_degraded');
+  });
+
+  it('records once in a round why scoring failed, and keeps that beside its scores', async () => {
+    const chat = await startChat();
+    await addRounds(chat, [onTopic, penguins]);
+    for (let times = 0; times < 2; times += 1) {
+      await run('recordAlignmentFailure', { ...chat, error: { code: 'internal_error', message: 'It broke.' } });
+    }
+    const eventsOf = async (round: number): Promise<{ type: string; round: number; data: object }[]> =>
+      (await roundsOf(chat).where({ round }).first()).events;
+    expect((await eventsOf(1)).map(({ type, round, data }) => ({ type, round, data }))).deep.equal([
+      { type: 'scoring_failed', round: 1, data: { reason: 'internal_error' } },
+    ]);
+    expect(await eventsOf(2)).deep.equal([]);
+    await scoreAll(chat);
+    expect((await eventsOf(1)).map(({ type }) => type)).deep.equal(['scoring_failed']);
+    expect((await eventsOf(2)).map(({ type }) => type)).include('watch_entered');
+  });
+
+  it('gives a title to a chat that is titled by its first message, and never touches the title of a user', async () => {
+    for (const [settings, title] of [
+      [{}, 'A scripted title'],
+      [{ title: 'My loan', titleSource: 'user' }, 'My loan'],
+    ] as const) {
+      const chat = await startChat(settings);
+      await addRound(chat, 1, onTopic);
+      await run('nameChat', chat);
+      expect(await chatOf(chat)).include({ title });
+    }
+  });
+
+  describe('that is scored again', () => {
+    async function scoredChat(rounds = 1): Promise<ScoreAlignmentInput> {
+      const chat = await startChat({ titleSource: 'user' });
+      for (let round = 1; round <= rounds; round++) {
+        await addRound(chat, round, straying[(round - 1) % straying.length] ?? 'failed');
+      }
+      await scoreAll(chat);
+      return chat;
+    }
+
+    /** Replaces scores by those of another scorer, which takes every message for on topic. */
+    async function scoreAsBefore(chat: ScoreAlignmentInput): Promise<void> {
+      const stable = (await roundsOf(chat).first()).foldState;
+      const shown = { echoState: 'stable', ewma: 97, alignmentScore: 0.9 };
+      await updateRounds(chat, {
+        ...{ scorerVersion: '1/before', scoreSource: null, refusalReading: null, refusalKind: null },
+        ...{ userScore: 0.9, agentScore: 0.9, neutral: false, pruned: false },
+        ...{ foldState: JSON.stringify(stable), events: '[]', ...shown },
+      });
+      await updateChat(chat.chatId, shown);
+    }
+    const want = () => own.container.scoringRequests.requestRescoring(own.ada.orgId);
+
+    it('is consistent after each of several steps', async () => {
+      const chat = await scoredChat(24);
+      const expected = await stateOf(chat);
+      await scoreAsBefore(chat);
+      await want();
+      expect(await scoreNext(chat)).include({ scored: true, round: 24 });
+      expect(await faultsOf(chat)).deep.equal([]);
+      expect((await chatOf(chat)).rescoringWantedAt).not.equal(null);
+      await scoreAll(chat);
+      expect(await stateOf(chat)).deep.equal(expected);
+      await want();
+      expect((await chatOf(chat)).rescoringWantedAt).equal(null);
+    });
+
+    it('is scored by words if the embedder rejects its texts, without a retry', async () => {
+      const chat = await scoredChat(22);
+      await scoreAsBefore(chat);
+      await want();
+      own.model.failEmbeddings(true, 400);
+      expect(await scoreAll(chat)).deep.equal([22, 22]);
+      expect(await own.db('rounds').where(chat).distinct().pluck('score_source')).deep.equal(['words']);
+      expect(await chatOf(chat)).include({ rescoringWantedAt: null, rescoredTo: 0 });
+    });
+
+    it('keeps old scores while the embedder fails, scores new rounds, and is retried later', async () => {
+      const chat = await scoredChat(3);
+      await scoreAsBefore(chat);
+      const before = await stateOf(chat);
+      await want();
+      own.model.failEmbeddings(true);
+      expect(await scoreNext(chat, 9)).deep.equal({ scored: false });
+      expect(await stateOf(chat)).deep.equal(before);
+      await addRound(chat, 4, repayment);
+      expect(await scoreNext(chat, 9)).include({ scored: true, round: 4 });
+
+      own.model.failEmbeddings(false);
+      const { requeueOverdue } = own.container.scoringRequests;
+      await requeueOverdue();
+      const job = await jobOf(chat);
+      expect(job).include({ status: 'queued', kind: 'alignment' }).and.have.nested.property('start.bulk', true);
+      await requeueOverdue();
+      expect(await jobOf(chat)).include({ attempt: job.attempt });
+      await scoreAll(chat);
+      expect((await chatOf(chat)).rescoringWantedAt).equal(null);
+    });
+
+    it('is one of the outdated chats of the organization that was asked for', async () => {
+      const { requestRescoring, countRescoring } = own.container.scoringRequests;
+      const [outdated, current] = [await scoredChat(), await scoredChat()];
+      const wantedAt = async (chat: ScoreAlignmentInput) => (await chatOf(chat)).rescoringWantedAt;
+      await scoreAsBefore(outdated);
+      await requestRescoring('019f0000-0000-7000-8000-000000000000');
+      expect(await wantedAt(outdated)).equal(null);
+
+      const wanted = await requestRescoring(null);
+      const since = await wantedAt(outdated);
+      expect(since).instanceOf(Date);
+      expect(await wantedAt(current)).equal(null);
+      expect(await requestRescoring(null)).equal(wanted);
+      expect(await wantedAt(outdated)).deep.equal(since);
+      await scoreAll(outdated);
+      expect(await countRescoring(own.ada.orgId)).equal(wanted - 1);
+    });
+  });
+
+  describe('and its job', () => {
+    function requestScoring({ orgId, chatId: id }: ScoreAlignmentInput, trx: Knex) {
+      const { userId: createdBy } = own.ada;
+      const subject = { id, orgId, agentId, createdBy, acl: [`user:${createdBy}`] };
+      return own.container.scoringRequests.requestScoring(trx, subject, null);
+    }
+    async function waitingChat(): Promise<ScoreAlignmentInput> {
+      const chat = await startChat();
+      await addRound(chat, 1, { user: 'What is the interest rate of a loan?', agent: 'It is 3 percent.' });
+      await own.db.transaction((trx) => requestScoring(chat, trx));
+      return chat;
+    }
+
+    it('stays open while a round is unscored', async () => {
+      const chat = await waitingChat();
+      await own.container.alignment.recordSuccess(chat);
+      expect(await jobOf(chat)).include({ status: 'queued' });
+      await scoreAll(chat);
+      expect(await jobOf(chat)).include({ status: 'running', progressDone: 1 });
+      await own.container.alignment.recordSuccess(chat);
+      expect(await jobOf(chat)).include({ status: 'succeeded' });
+    });
+
+    it('stays open for a round that is stored concurrently', async () => {
+      const chat = await waitingChat();
+      await scoreAll(chat);
+      const ended = await own.db.transaction(async (trx) => {
+        await trx('chats').where({ id: chat.chatId }).forUpdate().first('id');
+        const texts = { userContent: 'Hello?', assistantReply: 'Hello!' };
+        await trx('rounds').insert({ ...chat, round: 2, model: 'm', status: 'complete', ...texts });
+        await requestScoring(chat, trx);
+        const success = own.container.alignment.recordSuccess(chat);
+        await until('the end of the job waits for the lock', () => isLockAwaited(own.db));
+        return { success };
+      });
+      await ended.success;
+      expect(await jobOf(chat)).include({ status: 'queued' });
+    });
+
+    it('is queued again if it failed while a round is unscored, but not if an operator cancelled it', async () => {
+      const [failed, cancelled] = [await waitingChat(), await waitingChat()];
+      const finishedAt = own.db.raw("now() - interval '1 hour'");
+      for (const [chat, status] of [
+        [failed, 'failed'],
+        [cancelled, 'cancelled'],
+      ] as const) {
+        await updateRounds(chat, { finishedAt });
+        await updateJob(chat, { status, finishedAt });
+      }
+      await own.container.scoringRequests.requeueOverdue();
+      expect(await jobOf(failed)).include({ status: 'queued', attempt: 2, dispatchedAt: null });
+      expect(await jobOf(cancelled)).include({ status: 'cancelled', attempt: 1 });
+    });
+  });
+});

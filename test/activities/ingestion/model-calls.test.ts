@@ -1,0 +1,262 @@
+import { expect } from 'chai';
+import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
+import { chunkPreviewsSchema } from '#src/modules/rag/rag.schema.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { useIdleStack } from '#test/support/idle-stack.ts';
+import { ingestionOn, sentences, uploadFile } from '#test/support/ingestion-steps.ts';
+import { embeddedTexts } from '#test/support/scripted-model.ts';
+import { answerEmbeddings } from '#test/support/scripted-server.ts';
+import { until } from '#test/support/until.ts';
+
+/** Sweeps page by page. */
+async function sweepAll(sweepUnused: (after: never) => Promise<unknown>): Promise<void> {
+  for (let after: unknown = null; ; ) {
+    after = await sweepUnused(after as never);
+    if (after === null) return;
+  }
+}
+
+describe('embedding windows for semantic chunking', () => {
+  /** Windows per slice. */
+  const sliceSize = 2_048;
+  const answer = answerEmbeddings((text) => [text.length, 1], 'lengths');
+  const own = useIdleStack({ EMBEDDING_MODEL: 'lengths' }, () => undefined);
+  let ingestion: ReturnType<typeof ingestionOn>;
+  before(() => {
+    ingestion = ingestionOn(own);
+  });
+  beforeEach(() => {
+    own.model.behaveEmbedding(answer);
+    own.model.calls.length = 0;
+  });
+  const run: typeof ingestion.run = (...step) => ingestion.run(...step);
+
+  const convert = async (count: number, word: string, fields: Record<string, string> = {}) => {
+    const of = await uploadFile(own.ada, sentences(count, word), {
+      chunking_method: 'semantic',
+      target_tokens: '400',
+      ...fields,
+    });
+    return ingestion.runAll(of, ['parseDocument', 'convertDocument']);
+  };
+  const readJob = async ({ documentId }: IngestDocumentInput) =>
+    (await own.ada.get(`/jobs/${ingestWorkflowId(documentId, 1)}`, 200)).body;
+
+  it('embeds windows in slices, and again neither when the document is chunked nor when it is repeated', async () => {
+    const count = sliceSize + 300;
+    const of = await convert(count, 'long');
+    expect(await run('convertDocument', of)).property('needsWindows', true);
+    expect(await run('embedWindows', of)).deep.equal({ windowsEmbedded: sliceSize, windowsLeft: 300 });
+    expect(embeddedTexts(own.model)).length(sliceSize);
+    const progress = { done: sliceSize, total: count, unit: 'sentences' };
+    expect(await readJob(of)).deep.include({ stage: 'chunk', progress });
+
+    expect(await run('embedWindows', of)).deep.equal({ windowsEmbedded: count, windowsLeft: 0 });
+    await run('chunkDocument', of);
+    expect(embeddedTexts(own.model)).length(count);
+    expect(new Set(embeddedTexts(own.model)).size).equal(count);
+    expect(await run('embedWindows', of)).property('windowsLeft', 0);
+  });
+
+  it('keeps windows that were embedded before the model failed', async () => {
+    const of = await convert(600, 'failing');
+    let answered = 0;
+    own.model.behaveEmbedding((response, body: { input: string[] }) => {
+      if (answered >= 256) return void response.writeHead(503).end();
+      answered += body.input.length;
+      answer(response, body as never);
+    });
+    expect(await appErrorCode(run('embedWindows', of))).equal('model_unavailable');
+    own.model.behaveEmbedding(answer);
+    own.model.calls.length = 0;
+    expect(await run('embedWindows', of)).deep.equal({ windowsEmbedded: 600, windowsLeft: 0 });
+    expect(embeddedTexts(own.model)).length(600 - answered);
+  });
+
+  it('embeds no windows when chunking by tokens or for a short text', async () => {
+    const byTokens = await convert(600, 'tokens', { chunking_method: 'token' });
+    expect(await run('convertDocument', byTokens)).not.property('needsWindows');
+    for (const document of [byTokens, await convert(3, 'few')]) {
+      expect(await run('embedWindows', document)).deep.equal({ windowsEmbedded: 0, windowsLeft: 0 });
+    }
+    expect(embeddedTexts(own.model)).length(0);
+  });
+
+  it('keeps cached windows until their document is chunked, and deletes them when they are a day old', async () => {
+    const { db, ada } = own;
+    const eve = await own.signUp('Eve');
+    await db('jobs').where({ orgId: ada.orgId }).update({ finishedAt: db.fn.now() });
+    const of = await convert(30, 'kept');
+    await run('embedWindows', of);
+    await db('embeddings').update({ createdAt: db.raw(`now() - interval '25 hours'`) });
+    const [some] = await db('embeddings').where({ orgId: ada.orgId });
+    await db('embeddings').insert({ ...some, orgId: eve.orgId });
+    const countOf = async (orgId: string) => (await db('embeddings').where({ orgId })).length;
+    await sweepAll(own.container.embeddings.sweepUnused);
+    expect(await countOf(ada.orgId), 'before it is chunked').least(30);
+    expect(await countOf(eve.orgId), 'of another organization').equal(0);
+    await run('chunkDocument', of);
+    await sweepAll(own.container.embeddings.sweepUnused);
+    expect(await countOf(ada.orgId)).equal(0);
+  });
+
+  it('counts embedded chunks in the job after each call of the model', async () => {
+    const of = await convert(150, 'counted', { chunking_method: 'token', target_tokens: '10' });
+    expect(await run('chunkDocument', of)).deep.equal({ chunksTotal: 150 });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let calls = 0;
+    own.model.behaveEmbedding(async (response, body) => {
+      calls += 1;
+      if (calls > 1) await released;
+      answer(response, body as never);
+    });
+    const step = run('embedChunks', of);
+    await until('64 of 150 are embedded', async () =>
+      JSON.stringify(await readJob(of)).includes('"done":64,"total":150'),
+    );
+    release();
+    await step;
+    expect(await readJob(of)).deep.include({ stage: 'embed', progress: { done: 150, total: 150, unit: 'chunks' } });
+  });
+});
+
+describe('chunk contexts', () => {
+  const sections = ['Leave', 'Travel', 'Loans', 'Office'];
+  const ruleOf = (name: string) => `# ${name}\n\n${`The rule of ${name} is short. `.repeat(3).trim()}`;
+  const body = sections.map(ruleOf).join('\n\n');
+  const expected = sections.map((name) => `handbook.md › ${name} (page 1)\nOf the handbook, on ${name}.`);
+
+  const own = useIdleStack({ CONTEXTUAL_MODEL: 'scripted' }, () => undefined);
+  let ingestion: ReturnType<typeof ingestionOn>;
+  before(() => {
+    ingestion = ingestionOn(own);
+  });
+  /** Names the passage of the prompt. */
+  const answer = (text: string) => `Of the handbook, on ${/passage>>\n# (\w+)/.exec(text)?.[1]}.`;
+  const promptOf = ({ messages }: { messages: { content: string }[] }) => messages.at(-1)?.content ?? '';
+  beforeEach(() => {
+    own.model.behave((request) => ({ kind: 'answer', text: answer(promptOf(request)) }));
+  });
+
+  async function convert(content: string, { as = own.ada, generation = 1, documentId = '' } = {}) {
+    const of = documentId
+      ? { orgId: as.orgId, documentId, generation }
+      : await uploadFile(as, content, { name: 'handbook.md', target_tokens: '30' });
+    await ingestion.run('parseDocument', of);
+    expect(await ingestion.run('convertDocument', of)).include({ needsContexts: true });
+    return of;
+  }
+  const situate = (of: IngestDocumentInput) => ingestion.run('situateChunks', of);
+  const finish = (of: IngestDocumentInput) =>
+    ingestion.runAll(of, ['chunkDocument', 'embedChunks', 'activateGeneration']);
+  const chunksOf = async ({ documentId }: IngestDocumentInput) =>
+    chunkListSchema.parse((await own.ada.get(`/documents/${documentId}/chunks`, 200)).body).items;
+  const contextsOf = async (of: IngestDocumentInput) => (await chunksOf(of)).map((chunk) => chunk.contextual_text);
+  async function keptOf({ documentId }: IngestDocumentInput) {
+    const { conversionId } = await own.db('documentGenerations').where({ documentId }).first('conversionId');
+    return own.db('contextualTexts').where({ conversionId });
+  }
+
+  it('embeds each chunk with its context, and asks the model once per chunk', async () => {
+    const of = await convert(body);
+    expect(await situate(of)).deep.equal({ chunksSituated: 4, chunksLeft: 0 });
+    expect(own.model.requests).length(4);
+    const [system, user] = own.model.requests[0]?.messages ?? [];
+    expect(system?.role).equal('system');
+    expect(user?.content).include(body);
+    await situate(of);
+    await finish(of);
+    expect(await contextsOf(of)).deep.equal(expected);
+    expect(embeddedTexts(own.model)).include(`${expected[0]}\n${(await chunksOf(of))[0]?.content}`);
+
+    await own.ada.post(`/rag/ingest/${of.documentId}`, { redo: true }, 200);
+    const again = await convert('', { ...of, generation: 2 });
+    expect(await situate(again)).deep.equal({ chunksSituated: 4, chunksLeft: 0 });
+    await finish(again);
+    expect(await contextsOf(again)).deep.equal(expected);
+    expect(own.model.requests).length(4);
+    // Another organization does not share the answers.
+    await situate(await convert(body, { as: await own.signUp('Eve') }));
+    expect(own.model.requests).length(8);
+  });
+
+  it('asks once for chunks of equal text, with the surroundings of the first', async () => {
+    const part = (index: number) => `Line ${index} of the part is as long as the others. `.repeat(400).trim();
+    const same = ruleOf('Same');
+    await situate(await convert([same, part(1), part(2), part(3), part(4), same, part(5)].join('\n\n')));
+    const prompts = own.model.requests.map(promptOf).filter((text) => /passage>>\n# Same/.test(text));
+    expect(prompts).length(1);
+    expect(prompts[0]).include('Line 1 of').not.include('Line 4 of');
+  });
+
+  it('shows stored contexts in a preview without asking the model', async () => {
+    const of = await convert(`${body}\n\nAn end.`);
+    const preview = async () => {
+      const reply = await own.ada.post(`/rag/documents/${of.documentId}/chunks/preview`, {}, 200);
+      return chunkPreviewsSchema.parse(reply.body).chunks.map((chunk) => chunk.contextual_text);
+    };
+    expect(new Set(await preview())).deep.equal(new Set([null]));
+    expect(own.model.requests).length(0);
+    await situate(of);
+    await finish(of);
+    expect(await preview()).deep.equal(await contextsOf(of));
+  });
+
+  it('keeps the answers of a slice in which one call failed, and asks only for the rest', async () => {
+    const of = await convert(`${body}\n\n${ruleOf('Pets')}`);
+    own.model.behave((request) =>
+      promptOf(request).includes('passage>>\n# Loans')
+        ? { kind: 'status', status: 503 }
+        : { kind: 'answer', text: answer(promptOf(request)) },
+    );
+    expect(await appErrorCode(situate(of))).equal('model_unavailable');
+    expect(await keptOf(of)).length(4);
+    own.model.behave(() => ({ kind: 'answer', text: 'At last.' }));
+    expect(await situate(of)).deep.equal({ chunksSituated: 5, chunksLeft: 0 });
+    expect(own.model.requests.map(promptOf)).length(1);
+    expect(own.model.requests.map(promptOf)[0]).include('passage>>\n# Loans');
+  });
+
+  it('fails with model_not_configured, which parks the run, when the model rejects the key', async () => {
+    const of = await convert('A short text.');
+    own.model.behave(() => ({ kind: 'status', status: 401 }));
+    expect(await appErrorCode(situate(of))).equal('model_not_configured');
+  });
+
+  it('uses only name, headings and page when no context was requested or the answer is empty', async () => {
+    const unasked = await convert('A text of a run that began before.');
+    const silent = await convert('A text of which there is nothing to say.');
+    own.model.behave(() => ({ kind: 'answer', text: '" "' }));
+    await situate(silent);
+    for (const document of [unasked, silent]) {
+      await finish(document);
+      expect(await contextsOf(document)).deep.equal(['handbook.md (page 1)']);
+    }
+  });
+
+  it('deletes contexts a day after their last chunk, and at once with their document', async () => {
+    const of = await convert('# Leave\n\nOne rule of its own.\n\n# Travel\n\nAnother rule of its own.');
+    await situate(of);
+    const kept = await keptOf(of);
+    expect(kept).length.above(0);
+    const { db, container } = own;
+    await db('contextualTexts').insert({ ...kept[0], chunkSha256: Buffer.alloc(32) });
+    const { conversionId } = kept[0];
+    const stored = () => db('contextualTexts').where({ conversionId });
+    await stored().update({ createdAt: db.raw(`now() - interval '25 hours'`) });
+    await sweepAll(container.chunkContexts.sweepUnused);
+    expect(await stored(), 'before the generation is chunked').length(kept.length + 1);
+    await finish(of);
+    await sweepAll(container.chunkContexts.sweepUnused);
+    expect(await stored(), 'after it is chunked').length(kept.length);
+
+    await own.ada.delete(`/documents/${of.documentId}`, 204);
+    await container.deletion.deleteVectors(of);
+    await container.deletion.deleteChunks(of, new AbortController().signal);
+    await container.deletion.deleteOriginal(of);
+    await container.deletion.forgetDocument(of);
+    expect(await stored()).length(0);
+  });
+});

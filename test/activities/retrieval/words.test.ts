@@ -1,0 +1,306 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { deleteChunksOfGenerations, deleteIndexedChunks } from '#src/adapters/postgres/chunks.ts';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { bm25TermScore } from '#src/domain/retrieval/bm25.ts';
+import { contentStems } from '#src/domain/text/words.ts';
+import { createWordSearchRepository, type WordSearchLimits } from '#src/modules/retrieval/word-search.repository.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import {
+  addIndexedChunks,
+  addIndexedDocument,
+  addOrganization,
+  embeddingModel,
+  type IndexedDocument,
+} from '#test/support/indexed-documents.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
+import { isLockAwaited, useTestDatabase } from '#test/support/test-database.ts';
+import { until } from '#test/support/until.ts';
+import { seededRandom } from '../../../bench/search/random.ts';
+
+const acl = ['user:ada'];
+const analyze = createTextAnalyzer();
+const stemsOf = (text: string) => contentStems(analyze(text));
+
+type Hit = { chunkId: string; score: number };
+
+/** Every text scored on every term by the formula, best first. */
+function scoreAll(texts: ReadonlyMap<string, readonly string[]>, terms: readonly string[]): Hit[] {
+  const averageLength = [...texts.values()].reduce((sum, stems) => sum + stems.length, 0) / texts.size;
+  const scores = new Map<string, number>();
+  for (const term of new Set(terms)) {
+    const having = [...texts].filter(([, stems]) => stems.includes(term));
+    for (const [id, stems] of having) {
+      const frequency = stems.filter((stem) => stem === term).length;
+      const score = bm25TermScore(frequency, having.length, texts.size, stems.length, averageLength);
+      scores.set(id, (scores.get(id) ?? 0) + score);
+    }
+  }
+  const hits = Array.from(scores, ([chunkId, score]) => ({ chunkId, score }));
+  return hits.sort((a, b) => b.score - a.score || (a.chunkId < b.chunkId ? -1 : 1));
+}
+
+describe('word search', () => {
+  const own = useTestDatabase();
+  let owner: Awaited<ReturnType<typeof addOrganization>>;
+  beforeEach(async () => {
+    owner = await addOrganization(own.db);
+  });
+
+  const search = (terms: readonly string[], limit = 10, effort?: Partial<WordSearchLimits>) =>
+    createWordSearchRepository(own.db, effort).searchWords({ readable: { orgId: owner.orgId, acl }, terms, limit });
+  const addDocument = (texts: readonly string[], options = {}) => addIndexedDocument(own.db, owner, texts, options);
+
+  async function add(texts: readonly string[], chunksEach = 5, keys = acl): Promise<Map<string, string[]>> {
+    const stored = new Map<string, string[]>();
+    for (let start = 0; start < texts.length; start += chunksEach) {
+      const part = texts.slice(start, start + chunksEach);
+      const { chunkIds } = await addDocument(part, { acl: keys });
+      for (const [index, id] of chunkIds.entries()) stored.set(id, stemsOf(part[index] ?? ''));
+    }
+    return stored;
+  }
+
+  function expectSame(found: readonly Hit[], right: readonly Hit[]): void {
+    expect(found.map((hit) => hit.chunkId)).deep.equal(right.map((hit) => hit.chunkId));
+    for (const [index, hit] of found.entries()) expect(hit.score).closeTo(right[index]?.score ?? 0, 1e-9);
+  }
+
+  /** Words that are the rarer the higher their number (Zipf). */
+  function zipfTexts(count: number): string[] {
+    const random = seededRandom(3);
+    const text = () =>
+      Array.from({ length: 5 + random.below(40) }, () => `w${Math.floor(500 ** random.next())}`).join(' ');
+    return Array.from({ length: count }, text);
+  }
+
+  it('returns the same as scoring everything, also when it starts with the rare words', async () => {
+    const texts = await add(zipfTexts(600), 150);
+    const random = seededRandom(5);
+    for (let round = 0; round < 25; round += 1) {
+      const terms = Array.from({ length: 2 + random.below(6) }, () => `w${Math.floor(500 ** random.next())}`);
+      const right = scoreAll(texts, terms).slice(0, 10);
+      expectSame(await search(terms), right);
+      // Half of these terms are common ones now. What it finds is scored in full, and nearly always the best.
+      const hits = await search(terms, 10, { postings: 150, candidatesPerHit: 20, documents: 0 });
+      const scores = new Map(scoreAll(texts, terms).map((hit) => [hit.chunkId, hit.score]));
+      for (const hit of hits) expect(hit.score).closeTo(scores.get(hit.chunkId) ?? 0, 1e-9);
+      expect(hits[0]?.chunkId).equal(right[0]?.chunkId);
+    }
+  });
+
+  it('orders equal scores by chunk id, also at the limit', async () => {
+    const texts = await add(new Array(40).fill('these blue words'), 8);
+    const right = [...texts.keys()].sort();
+    expect((await search(['blue'], 7)).map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
+    const hits = await search(['blue', 'word'], 7, { postings: 2, candidatesPerHit: 1, documents: 0 });
+    expect(hits.map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
+  });
+
+  it('counts a repeated term once and ignores unknown terms', async () => {
+    const texts = await add(zipfTexts(50));
+    expectSame(await search(['w3', 'w3', 'nobody', 'w40', 'w3']), scoreAll(texts, ['w3', 'w40']).slice(0, 10));
+    expect(await search(['nobody', 'none'])).deep.equal([]);
+    expect(await search([])).deep.equal([]);
+  });
+
+  it('returns only readable, active chunks of the model, the settings and the included documents', async () => {
+    const { db } = own;
+    const { searchWords } = createWordSearchRepository(db, { postings: 1, candidatesPerHit: 1, documents: 0 });
+    const pie = ['apple pie'];
+    const [mine, other, old] = [await addDocument(pie), await addDocument(pie), await addDocument(pie)];
+    await addDocument(pie, { acl: ['user:bob'] });
+    await addIndexedDocument(db, await addOrganization(db), pie);
+    await db('documents').where({ id: old.documentId }).update({ activeGeneration: 2 });
+
+    const found = async (extra: { model?: string } & Partial<Parameters<typeof searchWords>[0]['readable']>) => {
+      const { model = embeddingModel, ...rest } = extra;
+      const readable = { orgId: owner.orgId, acl, ...rest };
+      const hits = await searchWords({ readable, model, terms: ['appl', 'pie'], limit: 5 });
+      return hits.map((hit) => hit.chunkId).sort();
+    };
+    const [both, ownOnly] = [[...mine.chunkIds, ...other.chunkIds].sort(), mine.chunkIds];
+    const { retrievalSettings } = await db('documents').where({ id: mine.documentId }).first('retrievalSettings');
+
+    const cases: [Parameters<typeof found>[0], string[]][] = [
+      [{}, both],
+      [{ includeDocumentIds: [mine.documentId, old.documentId] }, ownOnly],
+      [{ includeDocumentIds: [] }, []],
+      [{ excludeDocumentIds: [other.documentId] }, ownOnly],
+      [{ retrievalSettings: ['{}', retrievalSettings] }, both],
+      [{ retrievalSettings: ['{}'] }, []],
+      [{ model: 'another' }, []],
+      [{ acl: ['user:eve'] }, []],
+    ];
+    for (const [extra, expected] of cases) expect(await found(extra), JSON.stringify(extra)).deep.equal(expected);
+  });
+
+  it('returns all matches to a reader of few documents, however often rare words occur elsewhere', async () => {
+    const mine = await addDocument(['a blue apple', 'a red apple']);
+    const apples = new Array(30).fill('some apple and apple');
+    await addDocument([...apples, 'blue paint', 'blue sky'], { acl: ['user:bob'] });
+    for (const documents of [0, 300]) {
+      const hits = await search(['blue', 'appl'], 10, { postings: 3, candidatesPerHit: 1, documents });
+      expect(hits.map((hit) => hit.chunkId)).deep.equal(mine.chunkIds);
+    }
+  });
+
+  it('returns the same to a reader of a small part, however many documents they cannot read', async () => {
+    await add(zipfTexts(150));
+    const { orgId } = owner;
+    await add(zipfTexts(200), 100, ['user:bob']);
+    const [first] = await own.db('documents').where({ orgId }).whereRaw('acl && ?', [acl]).orderBy('id');
+    const settings = { retrievalSettings: [first.retrievalSettings] };
+    const others = { ...settings, excludeDocumentIds: [first.id] };
+    const effort = { postings: 40, furthest: 60, candidatesPerHit: 2, documents: 0 };
+    const { searchWords, searchPassages } = createWordSearchRepository(own.db, effort);
+    const random = seededRandom(9);
+    const queries = Array.from({ length: 12 }, () => Array.from({ length: 3 }, () => `w${random.below(40)}`));
+    // Sums of the same scores in another order differ in their last digit, and so may the order of equal ones.
+    const rounded = (_: string, value: unknown) => (typeof value === 'number' ? value.toFixed(9) : value);
+    const comparable = (hits: readonly object[]) => hits.map((hit) => JSON.stringify(hit, rounded)).sort();
+    async function findAll() {
+      const found = [];
+      for (const terms of queries) {
+        for (const narrowing of [{}, settings, others]) {
+          found.push(comparable(await searchWords({ readable: { orgId, acl, ...narrowing }, terms, limit: 10 })));
+        }
+        found.push(comparable(await searchPassages({ readable: { orgId, acl }, terms, limit: 30 }, 20)));
+      }
+      return found;
+    }
+    const before = await findAll();
+    expect(before.every((hits) => hits.length > 0)).equal(true);
+    // Without words, so that no statistics change.
+    for (let more = 0; more < 100; more += 1) await addDocument([], { acl: ['user:bob'] });
+    expect(await findAll()).deep.equal(before);
+  });
+
+  it('uses only word frequencies of unreadable documents', async () => {
+    const word = fc.constantFrom('loan', 'fee', 'bank', 'hous', 'rate', 'year');
+    const texts = fc.array(
+      fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => words.join(' ')),
+      { minLength: 1, maxLength: 6 },
+    );
+    const effort = fc.record({
+      ...{ terms: fc.integer({ min: 1, max: 5 }), postings: fc.integer({ min: 1, max: 8 }) },
+      ...{ candidatesPerHit: fc.integer({ min: 1, max: 3 }), documents: fc.nat({ max: 2 }) },
+    });
+    const terms = fc.array(word, { minLength: 1, maxLength: 5 });
+    const limit = fc.integer({ min: 1, max: 8 });
+    const documents = fc.array(fc.record({ texts, isMine: fc.boolean() }), { minLength: 1, maxLength: 6 });
+    const searched = fc.asyncProperty(documents, terms, limit, effort, async (stored, asked, most, how) => {
+      owner = await addOrganization(own.db);
+      const unreadable: string[] = [];
+      for (const { texts: contents, isMine } of stored) {
+        const { documentId } = await addDocument(contents, { acl: isMine ? acl : ['user:bob'] });
+        if (!isMine) unreadable.push(documentId);
+      }
+      const found = await search(asked, most, how);
+      await own.db('documents').whereIn('id', unreadable).delete();
+      expect(await own.db('documentTerms').whereIn('documentId', unreadable)).length(0);
+      expect(await search(asked, most, how)).deep.equal(found);
+    });
+    await fc.assert(searched, { numRuns: propertyRuns(200) });
+  });
+
+  it('throws at the timeout of its caller', async () => {
+    await add(zipfTexts(50));
+    const { searchWords } = createWordSearchRepository(own.db);
+    const query = { readable: { orgId: owner.orgId, acl }, terms: ['w1'], limit: 5, timeoutMs: 100 };
+    await own.db.transaction(async (trx) => {
+      await trx.raw('lock table document_terms in access exclusive mode');
+      expect(await appErrorCode(searchWords(query))).equal('service_unavailable');
+    });
+    expect(await searchWords({ ...query, timeoutMs: 60_000 })).length(5);
+  });
+});
+
+describe('word statistics', () => {
+  const own = useTestDatabase(20);
+  let owner: Awaited<ReturnType<typeof addOrganization>>;
+  beforeEach(async () => {
+    owner = await addOrganization(own.db);
+  });
+
+  /** Words in an order that no other text has. */
+  const text = (seed: number) =>
+    Array.from({ length: 20 }, (_, place) => `word${(seed * 17 + place * (seed + 7)) % 60}`).join(' ');
+  const texts = (count: number, first = 0) => Array.from({ length: count }, (_, index) => text(first + index));
+  const add = (contents: readonly string[]) => addIndexedDocument(own.db, owner, contents);
+  const remove = ({ orgId, documentId }: IndexedDocument) =>
+    deleteChunksOfGenerations(own.db, { orgId, documentId, from: 0, before: null }, (trx) =>
+      trx('documentGenerations').where({ orgId, documentId }).delete(),
+    );
+  const rowsOf = (table: string) => own.db(table).where({ orgId: owner.orgId });
+
+  async function statistics() {
+    const terms: { term: string; chunkCount: number }[] = await rowsOf('termStatistics');
+    const chunks = await rowsOf('chunkStatistics').first('chunkCount', 'termCount');
+    return { chunks, terms: Object.fromEntries(terms.map((row) => [row.term, row.chunkCount])) };
+  }
+  /** Computes the statistics from the texts. */
+  async function expectExact(): Promise<void> {
+    const contents: string[] = await rowsOf('chunks').pluck('content');
+    const terms: Record<string, number> = {};
+    for (const content of contents) {
+      for (const word of new Set(content.split(' '))) terms[word] = (terms[word] ?? 0) + 1;
+    }
+    const termCount = contents.reduce((sum, content) => sum + content.split(' ').length, 0);
+    expect(await statistics()).deep.equal({ chunks: { chunkCount: contents.length, termCount }, terms });
+  }
+
+  it('are exact after concurrent inserts and deletions, without deadlocks', async () => {
+    const addNth = (n: number) => add(texts(1 + (n % 7) * 40, n * 31));
+    const early = await Promise.all([1, 2, 3, 4, 5, 6].map(addNth));
+    const late = Array.from({ length: 12 }, async (_, index) => {
+      const document = await addNth(index + 7);
+      if (index % 2 === 0) await remove(document);
+    });
+    await Promise.all([...early.map(remove), ...late]);
+    await expectExact();
+  });
+
+  it('are exact between the batches of a deletion', async () => {
+    const range = { ...(await add(texts(2_100))), from: 0, before: null };
+    for (const part of [2_048, 52, undefined]) {
+      const deleted = await own.db.transaction((trx) => deleteIndexedChunks(trx, range));
+      expect(deleted?.length).equal(part);
+      await expectExact();
+    }
+  });
+
+  it('are exact and keep no word when a document is deleted twice concurrently', async () => {
+    const document = await add(Array.from({ length: 4_200 }, (_, index) => `word${index % 60}`));
+    const range = { ...document, from: 0, before: null };
+    let second: Promise<Buffer[] | null> | undefined;
+    await own.db.transaction(async (first) => {
+      expect((await deleteIndexedChunks(first, range))?.length).equal(2_048);
+      second = own.db.transaction((trx) => deleteIndexedChunks(trx, range));
+      await until('a transaction waits for another', () => isLockAwaited(own.db));
+    });
+    expect(await second).deep.equal([]);
+    await Promise.all([remove(document), remove(document), remove(document)]);
+    for (const table of ['chunks', 'documentTerms']) expect(await rowsOf(table), table).deep.equal([]);
+    await expectExact();
+  });
+
+  it('are exact when an interrupted activity stores chunks of a generation that is being deleted', async () => {
+    const document = await add([]);
+    let removed: Promise<void> | undefined;
+    await own.db.transaction(async (late) => {
+      await late('documentGenerations').where({ documentId: document.documentId }).forUpdate();
+      removed = remove(document);
+      await addIndexedChunks(late, document, [text(1)]);
+    });
+    await removed;
+    expect(await rowsOf('chunks')).deep.equal([]);
+    await expectExact();
+  });
+
+  it('are separate for each organization, and split a word of ten thousand letters', async () => {
+    await addIndexedDocument(own.db, await addOrganization(own.db), texts(2));
+    expect((await add(['x'.repeat(10_000)])).chunkIds).length(1);
+    expect((await statistics()).chunks).include({ chunkCount: 1, termCount: 157 });
+  });
+});
