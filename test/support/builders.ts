@@ -22,6 +22,7 @@ import {
 import { userSchema } from '#src/modules/members/members.schema.ts';
 import { teamSchema } from '#src/modules/teams/teams.schema.ts';
 import type { ApiClient, Member } from './client.ts';
+import { collect } from './collect.ts';
 import { readEvents, type StreamEvent } from './event-stream.ts';
 import type { Stack } from './stack.ts';
 import { untilJob, untilRun } from './until-job.ts';
@@ -237,6 +238,13 @@ export async function openChatStream(
   expect(response.status).equal(200);
   expect(response.headers.get('content-type')).match(/^text\/event-stream/);
   return readEvents(response);
+}
+
+/** Streams an answer to its end: the events, the text of its tokens, and the answer that the last event has. */
+export async function streamAnswer(member: Pick<Member, 'raw'>, body: Record<string, unknown>, init?: RequestInit) {
+  const events = await collect(await openChatStream(member, body, init));
+  const tokens = events.map(({ event, data }) => (event === 'token' ? (data as { t: string }).t : '')).join('');
+  return { events, tokens, answer: chatMessageSchema.parse(events.at(-1)?.data) };
 }
 
 export type EvaluationDto = z.infer<typeof evaluationResultSchema>;

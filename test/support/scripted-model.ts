@@ -27,8 +27,8 @@ export type RerankRequest = { model?: string; query: string; documents: string[]
 
 /**
  * What the model does with one request. A text is streamed word by word, a list piece by piece, `everyMs`; `until` holds
- * all but the first back, and an answer as a whole altogether. `raw` is sent as it is, as the body of a stream, and the stream stays open unless it `ends`.
- * `call` says its text and then calls, arguments in pieces of a few characters.
+ * all but the first back, and an answer as a whole altogether. `raw` is sent as it is, as the body of a stream, which
+ * stays open unless it `ends`. `call` says its text and then calls, arguments in pieces of a few characters.
  */
 export type Behaviour =
   | { kind: 'answer'; text: string | readonly string[]; until?: Promise<unknown>; everyMs?: number }
@@ -84,36 +84,35 @@ export function embeddedTexts({ calls }: ScriptedModel): string[] {
 export async function startScriptedModel(): Promise<ScriptedModel> {
   const calls: ProviderCall[] = [];
   const requests: ChatRequest[] = [];
-  const open = new Set<ServerResponse>();
-  const answerPlainly = (): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
-  let script: (request: ChatRequest) => Behaviour = answerPlainly;
-  let embeddingsFailWith: number | null = null;
-  let embeddingScript: ScriptedAnswer | null = null;
-  let rerankingScript: ScriptedAnswer | null = null;
-  let anchorScript: ((request: ChatRequest) => Behaviour) | null = null;
   const anchorRequests: ChatRequest[] = [];
-  let models: readonly object[] = [];
   const rerankRequests: RerankRequest[] = [];
+  const open = new Set<ServerResponse>();
+  let script = (_request: ChatRequest): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
+  let anchorScript: ((request: ChatRequest) => Behaviour) | null = null;
+  let embeddingScript: ScriptedAnswer | null = null;
+  let embeddingFailure: ScriptedAnswer | null = null;
+  let rerankingScript: ScriptedAnswer | null = null;
+  let models: readonly object[] = [];
 
   async function chat(request: ChatRequest, response: ServerResponse): Promise<void> {
-    if (request.messages[0]?.content.startsWith('Write a title')) {
-      return answerWhole(response, request.model, 'A scripted title');
+    const { model, stream = false } = request;
+    const start = request.messages[0]?.content ?? '';
+    const answer = (text: string) => sendWhole(response, model, { role: 'assistant', content: text });
+    if (start.startsWith('Write a title')) return answer('A scripted title');
+    const isForAnchors = start.startsWith('You propose words');
+    (isForAnchors ? anchorRequests : requests).push(request);
+    if (isForAnchors && anchorScript === null) {
+      return answerInPieces(response, model, { kind: 'answer', text: '{"words": []}' });
     }
-    const isForAnchors = request.messages[0]?.content.startsWith('You propose words');
-    if (isForAnchors) {
-      anchorRequests.push(request);
-      if (anchorScript === null)
-        return answerInPieces(response, request.model, { kind: 'answer', text: '{"words": []}' });
-    } else requests.push(request);
     const behaviour = isForAnchors && anchorScript !== null ? anchorScript(request) : script(request);
     open.add(response);
     response.once('close', () => open.delete(response));
     switch (behaviour.kind) {
       case 'status':
-        return fail(response, behaviour);
+        return fail(behaviour)(response, null as never);
       case 'break_off':
         openStream(response);
-        sendPiece(response, request.model, behaviour.text);
+        sendDelta(response, model, { content: behaviour.text });
         // What was written still arrives, and then nothing.
         response.socket?.destroySoon();
         return;
@@ -125,29 +124,25 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
       case 'call':
         return callTools(response, request, behaviour);
       case 'answer':
-        if (!request.stream) {
-          await behaviour.until;
-          return answerWhole(response, request.model, [behaviour.text].flat().join(''));
-        }
-        await answerInPieces(response, request.model, behaviour);
+        if (stream) return answerInPieces(response, model, behaviour);
+        await behaviour.until;
+        return answer([behaviour.text].flat().join(''));
     }
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { authorization } = request.headers;
+    const path = (request.url ?? '').replace(/^\/v1/, '');
     const body = request.method === 'POST' ? await json(request) : null;
-    calls.push({ path: (request.url ?? '').replace(/^\/v1/, ''), authorization, body });
-    if (request.url === '/v1/models') return answerJson(200, { object: 'list', data: models })(response, body as never);
-    if (request.url === '/v1/rerank' && rerankingScript !== null) {
-      rerankRequests.push(body as RerankRequest);
-      return rerankingScript(response, body as never);
-    }
-    if (request.url === '/v1/embeddings' && embeddingScript !== null) return embeddingScript(response, body as never);
-    if (request.url === '/v1/embeddings' && embeddingsFailWith !== null)
-      return fail(response, { status: embeddingsFailWith });
-    if (request.url === '/v1/embeddings') return forwardEmbeddings(body, response);
-    if (request.url === '/v1/chat/completions') return chat(body as ChatRequest, response);
-    fail(response, { status: 404 });
+    calls.push({ path, authorization, body });
+    if (path === '/chat/completions') return chat(body as ChatRequest, response);
+    if (path === '/rerank' && rerankingScript !== null) rerankRequests.push(body as RerankRequest);
+    const answers: Record<string, ScriptedAnswer | null> = {
+      '/models': answerJson(200, { object: 'list', data: models }),
+      '/rerank': rerankingScript,
+      '/embeddings': embeddingScript ?? embeddingFailure ?? ((reply, sent) => forwardEmbeddings(sent, reply)),
+    };
+    return (answers[path] ?? fail({ status: 404 }))(response, body as never);
   }
 
   const server = createServer({ keepAliveTimeout }, (request, response) => {
@@ -157,25 +152,22 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
 
   return {
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    calls,
-    requests,
+    ...{ calls, requests, anchorRequests, rerankRequests },
     openStreams: () => open.size,
     behave: (next) => {
       script = next;
       requests.length = 0;
     },
-    anchorRequests,
     behaveAnchoring: (next) => {
       anchorScript = next;
       anchorRequests.length = 0;
     },
     failEmbeddings: (fails, status = 503) => {
-      embeddingsFailWith = fails ? status : null;
+      embeddingFailure = fails ? fail({ status }) : null;
     },
     behaveEmbedding: (next) => {
       embeddingScript = next;
     },
-    rerankRequests,
     behaveReranking: (next) => {
       rerankingScript = next;
       rerankRequests.length = 0;
@@ -191,12 +183,9 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   };
 }
 
-const usage = {
-  prompt_tokens: 120,
-  completion_tokens: 7,
-  total_tokens: 127,
-  prompt_tokens_details: { cached_tokens: 20 },
-};
+const head = { id: 'chatcmpl-scripted', object: 'chat.completion.chunk', created: 0 };
+const tokens = { prompt_tokens: 120, completion_tokens: 7, total_tokens: 127 };
+const usage = { ...tokens, prompt_tokens_details: { cached_tokens: 20 } };
 
 async function answerInPieces(
   response: ServerResponse,
@@ -205,18 +194,16 @@ async function answerInPieces(
 ): Promise<void> {
   openStream(response);
   const [first = '', ...others] = typeof text === 'string' ? (text.match(/\s*\S+/g) ?? []) : text;
-  sendPiece(response, model, first);
+  sendDelta(response, model, { content: first });
   await until;
-  for (const piece of others) {
+  for (const content of others) {
     if (everyMs > 0) await delay(everyMs);
-    sendPiece(response, model, piece);
+    sendDelta(response, model, { content });
   }
-  send(response, { ...head(model), choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
-  send(response, { ...head(model), choices: [], usage });
-  response.end('data: [DONE]\n\n');
+  endStream(response, model, 'stop');
 }
 
-let calls = 0;
+let callCount = 0;
 
 function callTools(
   response: ServerResponse,
@@ -224,66 +211,54 @@ function callTools(
   { calls: called, text = '' }: Extract<Behaviour, { kind: 'call' }>,
 ): void {
   const toolCalls = called.map(({ name, args }, index) => {
-    calls += 1;
+    callCount += 1;
     const written = typeof args === 'string' ? args : JSON.stringify(args);
-    return { index, id: `call_${calls}`, type: 'function', function: { name, arguments: written } };
+    return { index, id: `call_${callCount}`, type: 'function', function: { name, arguments: written } };
   });
+  const pieces = [text].flat();
   if (!stream) {
-    const message = { role: 'assistant', content: [text].flat().join(''), tool_calls: toolCalls };
-    sendWhole(response, model, { index: 0, message, finish_reason: 'tool_calls' });
+    const message = { role: 'assistant', content: pieces.join(''), tool_calls: toolCalls };
+    sendWhole(response, model, message, 'tool_calls');
     return;
   }
   openStream(response);
-  for (const piece of [text].flat()) if (piece !== '') sendPiece(response, model, piece);
-  const delta = (piece: object) =>
-    send(response, { ...head(model), choices: [{ index: 0, delta: { tool_calls: [piece] }, finish_reason: null }] });
+  for (const content of pieces) if (content !== '') sendDelta(response, model, { content });
+  const sendCall = (piece: object) => sendDelta(response, model, { tool_calls: [piece] });
   for (const call of toolCalls) {
-    delta({ ...call, function: { name: call.function.name, arguments: '' } });
+    sendCall({ ...call, function: { name: call.function.name, arguments: '' } });
     for (const piece of call.function.arguments.match(/[\s\S]{1,7}/g) ?? []) {
-      delta({ index: call.index, function: { arguments: piece } });
+      sendCall({ index: call.index, function: { arguments: piece } });
     }
   }
-  send(response, { ...head(model), choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] });
-  send(response, { ...head(model), choices: [], usage });
-  response.end('data: [DONE]\n\n');
+  endStream(response, model, 'tool_calls');
 }
 
-function answerWhole(response: ServerResponse, model: string, content: string): void {
-  sendWhole(response, model, { index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' });
-}
-
-function sendWhole(response: ServerResponse, model: string, choice: object): void {
-  response
-    .writeHead(200, { 'content-type': 'application/json' })
-    .end(JSON.stringify({ ...head(model), object: 'chat.completion', choices: [choice], usage }));
-}
-
-function fail(
-  response: ServerResponse,
-  { status, retryAfterSeconds, code = null, message = 'as scripted' }: FailedAnswer,
-): void {
-  response
-    .writeHead(status, {
-      'content-type': 'application/json',
-      ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
-    })
-    .end(JSON.stringify({ error: { message, type: 'scripted', code, param: null } }));
+function sendWhole(response: ServerResponse, model: string, message: object, finish_reason = 'stop'): void {
+  const choices = [{ index: 0, message, finish_reason }];
+  answerJson(200, { ...head, object: 'chat.completion', model, choices, usage })(response, null as never);
 }
 
 type FailedAnswer = { status: number; retryAfterSeconds?: number; code?: string | null; message?: string };
+
+function fail({ status, retryAfterSeconds, code = null, message = 'as scripted' }: FailedAnswer): ScriptedAnswer {
+  const headers = retryAfterSeconds === undefined ? undefined : { 'retry-after': String(retryAfterSeconds) };
+  return answerJson(status, { error: { message, type: 'scripted', code, param: null } }, headers);
+}
 
 function openStream(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
 }
 
-function sendPiece(response: ServerResponse, model: string, content: string): void {
-  send(response, { ...head(model), choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+function sendDelta(response: ServerResponse, model: string, delta: object, finish_reason: string | null = null): void {
+  send(response, { model, choices: [{ index: 0, delta, finish_reason }] });
+}
+
+function endStream(response: ServerResponse, model: string, finish_reason: string): void {
+  sendDelta(response, model, {}, finish_reason);
+  send(response, { model, choices: [], usage });
+  response.end('data: [DONE]\n\n');
 }
 
 function send(response: ServerResponse, chunk: object): void {
-  response.write(`data: ${JSON.stringify(chunk)}\n\n`);
-}
-
-function head(model: string): object {
-  return { id: 'chatcmpl-scripted', object: 'chat.completion.chunk', created: 0, model };
+  response.write(`data: ${JSON.stringify({ ...head, ...chunk })}\n\n`);
 }

@@ -28,6 +28,7 @@ async function startScriptedStack(): Promise<ScriptedStack> {
     startFakeBrave(),
     startFakeGoogle(),
   ]);
+  const parts = { model, site, brave, google };
   const stack = await startStack({
     OPENAI_BASE_URL: model.baseUrl,
     ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl,
@@ -42,13 +43,10 @@ async function startScriptedStack(): Promise<ScriptedStack> {
   });
   return {
     ...stack,
-    model,
-    site,
-    brave,
-    google,
+    ...parts,
     close: async () => {
       await stack.close();
-      await Promise.all([model.close(), site.close(), brave.close(), google.close()]);
+      await Promise.all(Object.values(parts).map((part) => part.close()));
     },
   };
 }

@@ -20,7 +20,7 @@ const listOf = (values: readonly unknown[], tooMany: number, right: unknown) => 
   Array(tooMany).fill(right),
 ];
 const noIdList = listOf(noId, 1_001, unknownId);
-const noWords = listOf(noText, 2_001, 'word');
+const noWords = listOf(noText, 1_001, 'word');
 const noName = [...badNames, ...blankNames];
 const noOptionalName = badNames;
 /** A password that is only compared may break the rule for new ones. */
@@ -34,6 +34,7 @@ const idsOf = ({ path }: HttpRoute): Ids => {
   return new Proxy(named, { get: (_, name: string) => named[name] ?? unknownId });
 };
 const goldenCase = { id: 'a', prompt: 'x' };
+const manyAnchorWords = Object.fromEntries(Array.from({ length: 201 }, (_, n) => [`word${n}`, 1]));
 
 /**
  * Values that a field of a body refuses, by the field's name, or by operation and name where operations differ. Written
@@ -44,12 +45,21 @@ const refused: Record<string, readonly unknown[]> = {
   agent_id: noId,
   agent_name: [...noText, 'a\nb', 'x'.repeat(257)],
   agent_prompt: noText,
-  anchor_words: [...noObject, { tax: 11 }, { tax: 0 }, { tax: '1' }, { 'one two three four': 1 }, { '': 1 }],
+  'evaluatePromptAdhoc.agent_prompt': [...noText, ''],
+  anchor_words: [
+    ...noObject,
+    { tax: 11 },
+    { tax: 0 },
+    { tax: '1' },
+    { 'one two three four': 1 },
+    { '': 1 },
+    manyAnchorWords,
+  ],
   'expandAnchorWords.anchor_words': noWords,
   api_key: [...noText, '', '  ', 'two words', 'line\nbreak', 'x'.repeat(513)],
   baseline_version_id: noId,
-  case: [...noObject, {}, { input: 7 }],
-  cases: [...noList, [{}], ['x'], Array(1_001).fill({ input: 'x' })],
+  case: [...noObject, {}, { input: 7 }, { input: '' }],
+  cases: [...noList, [{}], ['x'], [{ input: '' }], Array(21).fill({ input: 'x' })],
   chat_id: noId,
   chat_model: noTextButNull,
   chunking: [...noObject, {}],
@@ -99,7 +109,7 @@ const refused: Record<string, readonly unknown[]> = {
   is_team_admin: noBoolean,
   last_name: noOptionalName,
   max_tokens: [...noNumber, 0, -1, 1.5],
-  message: [...noText, '', ' \n'],
+  message: [...noText, '', ' \n\t\u00a0\u2003', 'x'.repeat(100_001)],
   name: noName,
   'createFolder.name': folderName,
   'changeFolder.name': folderName,
@@ -125,12 +135,12 @@ const refused: Record<string, readonly unknown[]> = {
   'setRagConfig.reranking': [...noObject, {}],
   reranking_type: notOneOf,
   retrieval: [...noObject, {}],
-  rubric: noText,
+  rubric: [...noText, 'strict'],
   run_golden: noBoolean,
   source_agent_id: noId,
   source_format: [...notOneOf, 'pdf'],
   source_version_id: noId,
-  tags: [...noList, [7], [null], ['x'.repeat(201)]],
+  tags: [...noList, [7], [null], [''], ['x'.repeat(201)]],
   target_folder_id: noId,
   target_tokens: [...noNumber, 0, -1, 1.5, 8_193],
   team_id: noId,
@@ -173,7 +183,7 @@ const refusedInQuery: Record<string, readonly string[]> = {
   cascade: ['perhaps', ''],
   connection_id: ['', 'x'],
   cursor: ['x', '%00'],
-  date_from: ['yesterday', '2026-13-01', ''],
+  date_from: ['yesterday', '2026-13-01', '', '0000-01-01', '12026-01-01', '2026-01-01T25:00:00Z'],
   date_to: ['tomorrow', '2026-02-30', ''],
   document_id: ['', 'x'],
   error_code: ['', 'x'.repeat(101)],

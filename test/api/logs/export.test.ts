@@ -9,23 +9,10 @@ import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
-const columns = [
-  ...[
-    'chat_id',
-    'title',
-    'description',
-    'agent_id',
-    'agent',
-    'started_at',
-    'round',
-    'at',
-    'type',
-    'error_code',
-    'model',
-  ],
-  ...['user_content', 'assistant_reply', 'scoring_pending', 'state', 'ewma', 'alignment_score'],
-  ...['user_on_or_off_topic_streak', 'input_tokens', 'completion_tokens', 'cost_usd', 'latency_ms'],
-];
+const columns =
+  'chat_id,title,description,agent_id,agent,started_at,round,at,type,error_code,model,user_content,assistant_reply,' +
+  'scoring_pending,state,ewma,alignment_score,user_on_or_off_topic_streak,input_tokens,completion_tokens,cost_usd,' +
+  'latency_ms';
 
 describe('GET /logs/export', () => {
   let api: Stack;
@@ -39,37 +26,23 @@ describe('GET /logs/export', () => {
     by = { orgId: ada.orgId, createdBy: ada.userId, agentId: uuidv7() };
     const { db } = api.container;
     await addAgent(db, by);
-    chatId = await addChat(db, by, { title: '=1+1', startedAt: new Date('2026-03-01T10:00:00Z') });
     const startedAt = new Date('2026-03-01T10:00:00Z');
-    const scored = { scoredAt: startedAt, echoState: 'watch', ewma: 61.5, alignmentScore: 0.25 };
+    chatId = await addChat(db, by, { title: '=1+1', startedAt });
     const foldState = { userLabel: 'off', offStreak: 2, onStreak: 0 };
-    await addRound(
-      db,
-      { orgId: by.orgId, chatId, round: 1 },
-      { startedAt, userContent: '-2+3 "quoted",\nand more', ...scored, foldState },
-    );
-    await addRound(
-      db,
-      { orgId: by.orgId, chatId, round: 2 },
-      {
-        startedAt,
-        userContent: 'Häuser',
-        status: 'error',
-        errorCode: 'interrupted',
-        assistantReply: null,
-        latencyMs: null,
-      },
-    );
+    const scored = { scoredAt: startedAt, echoState: 'watch', ewma: 61.5, alignmentScore: 0.25, foldState };
+    const failed = { status: 'error', errorCode: 'interrupted', assistantReply: null, latencyMs: null };
+    for (const [round, text, more] of [
+      [1, '-2+3 "quoted",\nand more', scored],
+      [2, 'Häuser', failed],
+    ] as const) {
+      await addRound(db, { orgId: by.orgId, chatId, round }, { startedAt, userContent: text, ...more });
+    }
   });
 
-  const read = async (query: string, reader = ada) => String((await reader.get(`/logs/export?${query}`, 200)).body);
-  const readLines = async (query: string, reader = ada) =>
-    (await reader.raw(`/logs/export?format=jsonl&${query}`)).text();
   const linesOf = (text: string): Record<string, unknown>[] =>
-    text
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line));
+    (text.match(/.+/g) ?? []).map((line) => JSON.parse(line));
+  const readLines = async (query: string, reader = ada) =>
+    linesOf(await (await reader.raw(`/logs/export?format=jsonl&${query}`)).text());
 
   it('200: exports CSV without formulas', async () => {
     const { body, headers } = await ada.get('/logs/export', 200);
@@ -77,25 +50,23 @@ describe('GET /logs/export', () => {
     expect(headers.get('content-disposition')).include('attachment; filename="conversations.csv"');
     const of = `${chatId},'=1+1,"'-2+3 ""quoted"", and more",${by.agentId},Loans,2026-03-01T10:00:00.000Z`;
     expect(String(body).split('\r\n')).deep.equal([
-      columns.join(','),
+      columns,
       `${of},1,2026-03-01T10:00:00.000Z,exchange,,any,"'-2+3 ""quoted"",\nand more",Month by month.,false,watch,61.5,0.25,2,10,5,0.0001,100`,
       `${of},2,2026-03-01T10:00:00.000Z,error,interrupted,any,Häuser,,false,,,,,10,5,0.0001,`,
       '',
     ]);
+    expect((await ada.get('/logs/export?date_from=2026-03-02', 200)).body).equal(`${columns}\r\n`);
   });
 
-  it('200: exports one JSON line per round', async () => {
-    const lines = linesOf(await readLines(''));
-    expect(lines.map((line) => Object.keys(line))).deep.equal([columns, columns]);
+  it('200: exports one JSON line per round, with the filters of the list, of readable conversations', async () => {
+    const lines = await readLines('');
+    for (const line of lines) expect(Object.keys(line).join()).equal(columns);
     expect(lines[0]).include({ title: '=1+1', round: 1, state: 'watch', ewma: 61.5, user_on_or_off_topic_streak: 2 });
     expect(lines[1]).include({ type: 'error', assistant_reply: null, state: null, latency_ms: null });
-  });
-
-  it('200: applies the filters of the list, and omits unreadable conversations', async () => {
-    expect(linesOf(await readLines('state=stable&q=hauser&date_to=2026-03-01'))).length(2);
-    expect(linesOf(await readLines('state=watch'))).length(0);
-    expect(await read('date_from=2026-03-02')).equal(`${columns.join(',')}\r\n`);
-    expect(linesOf(await readLines('', await api.signUp('Eve')))).length(0);
+    expect(await readLines('state=stable&q=hauser&date_to=2026-03-01')).length(2);
+    expect(await readLines('state=watch')).length(0);
+    expect(await readLines('', await api.signUp('Eve'))).length(0);
+    expect((await ada.get('/logs/export?format=xlsx', 400)).body).include({ code: 'unsupported_export_format' });
   });
 
   describe('of several pages of chats and rounds', () => {
@@ -188,17 +159,5 @@ describe('GET /logs/export', () => {
       );
       expect(end).equal('broken off');
     });
-  });
-
-  it('400: rejects another format', async () => {
-    expect((await ada.get('/logs/export?format=xlsx', 400)).body).include({ code: 'unsupported_export_format' });
-  });
-
-  it('401: rejects a request without a token', async () => {
-    await api.anonymous.get('/logs/export', 401);
-  });
-
-  it('422: rejects an invalid filter', async () => {
-    for (const query of ['state=drift', 'date_from=x', 'limit=1']) await ada.get(`/logs/export?${query}`, 422);
   });
 });

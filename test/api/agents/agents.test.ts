@@ -1,0 +1,136 @@
+import { expect } from 'chai';
+import { agentListSchema } from '#src/modules/agents/agents.schema.ts';
+import {
+  aColleague,
+  aDraft,
+  anAgentOfDraft,
+  aSettledAgentOfDraft,
+  ask,
+  clerk,
+  readDraft,
+} from '#test/support/builders.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+describe('agents', () => {
+  let shared: Stack;
+  let ada: Member;
+  let grace: Member;
+  beforeEach(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+    grace = await aColleague(shared, ada);
+  });
+
+  const publish = async (scope: object = {}, member = ada) =>
+    aSettledAgentOfDraft(member, await aDraft(member, { ...clerk, tags: ['law'], color: '#00aaff' }), scope);
+  const list = async (member: Member) => agentListSchema.parse((await member.get('/agents', 200)).body).items;
+  const read = async (member: Member, id: string) => (await member.get(`/agents/${id}`, 200)).body;
+
+  it('are listed to the users who may use them, newest first, as published', async () => {
+    const personal = await publish();
+    const shareable = await publish({ visibility: 'org_level' });
+    expect(await list(ada)).deep.equal([shareable, personal]);
+    expect(await list(grace)).deep.equal([{ ...shareable, can_write: false }]);
+    expect(await list(await shared.signUp('Eve'))).deep.equal([]);
+  });
+
+  it('of a user who has left the organization still have their name, and admins can change them', async () => {
+    const { id } = await publish({ visibility: 'org_level' }, grace);
+    const created = { created_by: grace.userId, created_by_name: 'Grace', can_write: true };
+    expect(await read(ada, id)).include(created);
+    await ada.delete(`/entity/members/${grace.userId}`, 204);
+    expect(await read(ada, id)).include(created);
+  });
+
+  it('are ready while model and tools are available', async () => {
+    const { id } = await publish();
+    for (const [gone, there] of [
+      [{ chatModel: 'unheard-of' }, { chatModel: shared.config.models.chatModel }],
+      [{ enabledTools: ['no.such.tool'] }, { enabledTools: [] }],
+    ]) {
+      await shared.container.db('agents').where({ id }).update(gone);
+      expect(await read(ada, id)).include({ ready: false });
+      await shared.container.db('agents').where({ id }).update(there);
+      expect(await read(ada, id)).include({ ready: true });
+    }
+  });
+
+  it('can change in display fields and tools; fields that are not sent stay', async () => {
+    const agent = await publish();
+    const change = { agent_name: 'Notary', tags: [], icon_name: 'scale', enabled_tools: [] };
+    const { body } = await ada.patch(`/agents/${agent.id}`, change, 200);
+    expect(body).deep.equal({ ...agent, ...change, updated_at: Object(body).updated_at });
+    expect(body).not.include({ updated_at: agent.updated_at });
+    const { body: cleared } = await ada.patch(`/agents/${agent.id}`, { color: '', icon_name: null }, 200);
+    expect(cleared).include({ agent_name: 'Notary', color: null, icon_name: null });
+  });
+
+  it('refuse changes of what was published with 422, as immutable', async () => {
+    const { id, ...published } = await publish();
+    for (const field of [
+      ...(['agent_prompt', 'chat_model', 'temperature', 'max_tokens', 'visibility', 'team_ids'] as const),
+      ...(['user_off_topic_streak_threshold', 'user_on_topic_streak_threshold'] as const),
+    ]) {
+      const { body } = await ada.patch(`/agents/${id}`, { agent_name: 'x', [field]: published[field] }, 422);
+      expect(body).nested.include({ 'errors[0].path': field, 'errors[0].code': 'immutable' });
+    }
+    const { body } = await ada.patch(`/agents/${id}`, { anchor_words: null }, 422);
+    expect(body).include({ detail: 'anchor_words: is immutable: publish another version instead' });
+    expect(await read(ada, id)).deep.equal({ id, ...published });
+  });
+
+  it('are deleted for all users, while the draft stays, and their chats stay readable but closed', async () => {
+    const draft = await aDraft(ada);
+    const { id } = await anAgentOfDraft(ada, draft, { visibility: 'org_level' });
+    const { chat_id } = await ask(grace, { agent_id: id, message: 'Hello?', enable_rag: false }, 201);
+    // Only the user who started the chat may read it.
+    expect(await read(grace, id)).include({ has_chats: true });
+    expect(await read(ada, id)).include({ has_chats: false });
+    await ada.delete(`/agents/${id}`, 204);
+    for (const member of [ada, grace]) {
+      await member.get(`/agents/${id}`, 404);
+      expect(await list(member)).deep.equal([]);
+    }
+    await ada.delete(`/agents/${id}`, 404);
+    await ada.post('/agent-drafts', { source_agent_id: id }, 404);
+    expect(await readDraft(ada, draft.id)).deep.equal(draft);
+
+    const { body } = await grace.get(`/chat/${chat_id}`, 200);
+    expect(body).include({ agent_deleted: true });
+    expect(Object(body).messages).length(2);
+    for (const path of ['/chat', '/chat/stream']) {
+      const closed = await grace.post(path, { chat_id, message: 'Still there?' }, 409);
+      expect(closed.body).include({ code: 'agent_deleted' });
+      const another = await grace.post(path, { agent_id: id, message: 'Hello?' }, 404);
+      expect(another.body).include({ code: 'agent_not_found' });
+    }
+  });
+
+  it('free a place in the agent limit of the organization when they are deleted', async () => {
+    const draft = await aDraft(ada);
+    const { id } = await anAgentOfDraft(ada, draft);
+    for (let made = 1; made < shared.config.tierLimits.free.agents; made += 1) await anAgentOfDraft(ada, draft);
+    await ada.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 409);
+    await ada.delete(`/agents/${id}`, 204);
+    await anAgentOfDraft(ada, draft);
+  });
+
+  it('are hidden from the list of one user, as often as they ask, until they show them again', async () => {
+    const ids = [(await publish({ visibility: 'org_level' })).id, (await publish({ visibility: 'org_level' })).id];
+    const [one = '', two = ''] = ids;
+    const listed = async (member: Member) => (await list(member)).map(({ id }) => id);
+    const hidden = async (member: Member) => Object((await member.get('/agents/hidden', 200)).body).ids;
+    await grace.delete(`/agents/${one}/hide`, 204);
+    for (const id of [one, one, two]) await grace.post(`/agents/${id}/hide`, undefined, 204);
+    expect(await listed(grace)).deep.equal([]);
+    expect(await hidden(grace)).have.members(ids);
+    expect(await listed(ada)).have.members(ids);
+    expect(await hidden(ada)).deep.equal([]);
+    await read(grace, one);
+    await ada.delete(`/agents/${two}`, 204);
+    expect(await hidden(grace)).deep.equal([one]);
+    await grace.delete(`/agents/${one}/hide`, 204);
+    expect([await listed(grace), await hidden(grace)]).deep.equal([[one], []]);
+  });
+});

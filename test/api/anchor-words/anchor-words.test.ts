@@ -1,0 +1,164 @@
+import { expect } from 'chai';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { problemSchema } from '#src/http/response/problem.ts';
+import { agentSchema } from '#src/modules/agents/agents.schema.ts';
+import { anchorWordCandidatesSchema, anchorWordsSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
+import { aColleague, anIngestedDocument, aPublishedAgent, loanAnchors } from '#test/support/builders.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
+import type { ChatRequest } from '#test/support/scripted-model.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+/** Agents of two trades, as their authors would describe them. */
+const personas = {
+  webShop: {
+    agent_name: 'Shop assistant',
+    tags: ['support', 'e-commerce'],
+    agent_prompt:
+      'You are the support assistant of an online shop for outdoor clothing. Help customers with orders, delivery ' +
+      'times, returns and refunds, sizes and vouchers. Always ask for the order number before you look anything up. ' +
+      'Be friendly and brief. If a question has nothing to do with the shop, say so politely.',
+  },
+  networkOperations: {
+    agent_name: 'NetOps',
+    tags: ['networking', 'NOC'],
+    agent_prompt:
+      'You support the network operations centre. Diagnose BGP flaps, OSPF adjacency problems, MTU mismatches, VLAN ' +
+      'trunking and packet loss on routers and switches. Ask for the output of show commands before you conclude.',
+  },
+} as const;
+
+const analyze = createTextAnalyzer();
+const stemsOf = (word: string) => Array.from(analyze(word), ({ stem }) => stem).join(' ');
+/** Answers in the order of questions; a repeated question contains the previous answer. */
+const answering =
+  (...texts: string[]) =>
+  ({ messages }: ChatRequest) => {
+    const before = messages.filter(({ role }) => role === 'assistant').length;
+    return { kind: 'answer', text: texts[Math.min(before, texts.length - 1)] ?? '' } as const;
+  };
+const proposing = (...words: unknown[]) => answering(JSON.stringify({ words }));
+
+describe('anchor words', () => {
+  let stack: ScriptedStack;
+  let ada: Member;
+  before(async () => {
+    stack = await scriptedStack();
+    ada = await stack.signUp();
+  });
+  afterEach(() => stack.model.behaveAnchoring(null));
+
+  const isDown = () => stack.model.behaveAnchoring(() => ({ kind: 'status', status: 503 }));
+
+  async function expand(body: object, client: ApiClient = ada): Promise<string[]> {
+    const reply = await client.post('/anchor-words/expand', body, 200);
+    return anchorWordCandidatesSchema.parse(reply.body).anchor_word_candidates;
+  }
+  async function refused(body: object, status: number): Promise<{ code: string; paths: string[] }> {
+    const { code, errors = [] } = problemSchema.parse((await ada.post('/anchor-words/expand', body, status)).body);
+    return { code, paths: errors.map(({ path }) => path) };
+  }
+
+  for (const [name, persona] of Object.entries(personas)) {
+    it(`are 24 to 40 proposals for ${name} without a chat model, each stem once`, async () => {
+      isDown();
+      const words = await expand({ ...persona, words: ['', ' '], exclude_words: [''] });
+      expect(words).length.within(24, 40);
+      expect(new Set(words.map(stemsOf)).size).equal(words.length);
+      for (const word of words) expect(analyze(word)).length.within(1, 3);
+    });
+  }
+
+  it('are ranked with the proposals of the chat model first, and other words after them', async () => {
+    const jargon = ['route reflector', 'AS path', 'spanning tree', 'LACP', 'core switch'];
+    stack.model.behaveAnchoring(proposing(...jargon));
+    const words = await expand(personas.networkOperations);
+    expect(words.slice(0, 20)).include.members(jargon);
+    expect(words).length.within(24, 40);
+  });
+
+  it('are no form of words that are chosen, excluded or anchors of the published agent', async () => {
+    stack.model.behaveAnchoring(proposing('Refunds', 'vouchers', 'the', 'parcels', 'loans', 'mortgages', 'deposit'));
+    const taken = { words: ['refund'], anchor_words: ['voucher'], exclude_words: ['Parcel'] };
+    const stems = (await expand({ ...personas.webShop, ...taken })).map(stemsOf);
+    for (const word of ['refund', 'voucher', 'parcel', 'the']) expect(stems).not.include(stemsOf(word));
+    const more = await expand({ agent_id: await aPublishedAgent(ada), agent_name: '', tags: [] });
+    expect(more).include('deposit');
+    for (const word of Object.keys(loanAnchors)) expect(more.map(stemsOf)).not.include(stemsOf(word));
+  });
+
+  it('are the valid ones of the answer of the chat model', async () => {
+    const invalid = ['x', '<b>bold</b>', 'see https://example.com', 'one two three four', '12', 'line\nbreak'];
+    stack.model.behaveAnchoring(proposing(...Array(40).fill('comet'), ...invalid, '天文学', 'звезда', 7, null));
+    const words = await expand(personas.networkOperations);
+    expect(words.filter((word) => stemsOf(word) === 'comet')).length(1);
+    expect(words).include.members(['天文学', 'звезда']);
+    for (const word of words) expect(word).match(/^[\p{L}\p{M}\p{N} '’.+#&/-]+$/u);
+  });
+
+  it('are found only in documents that the caller may read', async () => {
+    isDown();
+    const owner = await stack.signUp();
+    const content = 'The flumbrium regulator of a boiler. Each flumbrium regulator is set when the boiler is cold.';
+    await anIngestedDocument(owner, 'Boilers', content);
+    const body = { agent_prompt: 'You help fitters with the regulators of a boiler.' };
+    const saysIt = async (reader: ApiClient) => (await expand(body, reader)).join().includes('flumbrium');
+    expect(await saysIt(owner)).equal(true);
+    for (const reader of [await aColleague(stack, owner), ada]) expect(await saysIt(reader)).equal(false);
+  });
+
+  it('422 for draft fields beside agent_id, no text about the agent, and an unknown chat model', async () => {
+    const agent_id = await aPublishedAgent(ada);
+    for (const [body, code, paths] of [
+      [{ agent_id, tags: ['a'], agent_prompt: 'You lend.' }, 'validation_failed', ['agent_prompt', 'tags']],
+      [{}, 'validation_failed', ['agent_prompt']],
+      [{ agent_name: ' ', agent_prompt: '…', words: ['12'] }, 'validation_failed', ['agent_prompt']],
+      [{ ...personas.webShop, chat_model: 'nobody' }, 'unknown_model', ['chat_model']],
+    ] as const) {
+      expect(await refused(body, 422)).deep.equal({ code, paths });
+    }
+  });
+
+  for (const [status, providerStatus, code] of [
+    [502, 400, 'model_rejected'],
+    [503, 503, 'model_unavailable'],
+  ] as const) {
+    it(`${status}: reports that the embedding service answers ${providerStatus}`, async () => {
+      stack.model.failEmbeddings(true, providerStatus);
+      const answer = await refused(personas.webShop, status).finally(() => stack.model.failEmbeddings(false));
+      expect(answer.code).equal(code);
+    });
+  }
+
+  it('are read with their weights by all users of the agent: 404 if there are none', async () => {
+    const agent_id = await aPublishedAgent(ada, { visibility: 'org_level' });
+    const grace = await aColleague(stack, ada);
+    const words = anchorWordsSchema.parse((await grace.get(`/anchor-words/${agent_id}`, 200)).body);
+    const { created_at } = Object((await ada.get(`/agents/${agent_id}`, 200)).body);
+    expect(words).deep.equal({ agent_id, anchor_words: loanAnchors, anchor_word_count: 8, created_at });
+    await stack.container.db('agents').where({ id: agent_id }).update({ anchorWords: '{}' });
+    const none = await ada.get(`/anchor-words/${agent_id}`, 404);
+    expect(none.body).include({ code: 'anchor_words_not_initialized' });
+    await ada.delete(`/agents/${agent_id}`, 204);
+    expect((await ada.get(`/anchor-words/${agent_id}`, 404)).body).include({ code: 'agent_not_found' });
+  });
+
+  it('are proposed after publishing: no chosen ones, and none of documents that not all users read', async () => {
+    stack.model.behaveAnchoring(proposing('down payment', 'mortgages'));
+    await anIngestedDocument(ada, 'Loans', 'A flumbrium loan. The flumbrium loan of a bank is repaid late.');
+    const agentId = await aPublishedAgent(ada);
+    await untilJob(ada, anchorWordsWorkflowId(agentId), 'succeeded');
+    const words = agentSchema.parse((await ada.get(`/agents/${agentId}`, 200)).body).anchor_word_candidates;
+    expect(words).include('down payment').and.not.include.members(['mortgages']);
+    for (const word of Object.keys(loanAnchors)) expect(words).not.include(word);
+    expect(words).length.within(24, 40);
+    expect(JSON.stringify([words, stack.model.anchorRequests])).not.include('flumbrium');
+
+    // Operators find the run by its agent.
+    const run = stack.container.temporal.client.workflow.getHandle(anchorWordsWorkflowId(agentId));
+    await run.result();
+    const attributes = (await run.describe()).typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
+    expect(Object.fromEntries(attributes)).include({ AgentId: agentId, JobKind: 'anchors', Stage: 'done' });
+  });
+});

@@ -1,0 +1,194 @@
+import { expect } from 'chai';
+import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
+import { ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
+import {
+  anIngestedDocument,
+  aPublishedAgent,
+  ask,
+  type ChatMessage,
+  openChatStream,
+  streamAnswer,
+} from '#test/support/builders.ts';
+import type { Member } from '#test/support/client.ts';
+import { collect } from '#test/support/collect.ts';
+import { answerError, answerJson } from '#test/support/scripted-server.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+type Source = { documentId: string; says: string };
+type Event = { type: string; data: object };
+
+const cited = ({ citations }: ChatMessage) => citations.map(({ document_id }) => document_id);
+const dropped = ({ echo }: ChatMessage) =>
+  echo.events.filter(({ type }) => type === 'citation_dropped').map(({ data }) => data);
+
+describe('an answer from documents', () => {
+  let stack: ScriptedStack;
+  let ada: Member;
+  let agentId: string;
+
+  beforeEach(async () => {
+    stack = await scriptedStack();
+    answer('It is one percent.');
+  });
+  afterEach(() => {
+    stack.model.failEmbeddings(false);
+    stack.model.behaveReranking(null);
+  });
+  const answer = (text: string) => stack.model.behave(() => ({ kind: 'answer', text }));
+  async function signUp(): Promise<void> {
+    ada = await (await scriptedStack()).signUp('Ada');
+    agentId = await aPublishedAgent(ada);
+  }
+  /** The names of documents in the newest prompt, in the order of their numbers. */
+  function documentsInPrompt(): string[] {
+    const prompt = stack.model.requests.at(-1)?.messages.map(({ content }) => content) ?? [];
+    return Array.from(prompt.join('\n').matchAll(/<<[a-z0-9]+ \d+ \| ([^|]+) \| p\. \d+>>/g), ([, name = '']) => name);
+  }
+  async function degradations(): Promise<object[]> {
+    const round = await stack.container.db('rounds').where({ orgId: ada.orgId }).orderBy('startedAt', 'desc').first();
+    return round.answerEvents.filter(({ type }: Event) => type === 'retrieval_degraded').map(({ data }: Event) => data);
+  }
+
+  describe('has citations', () => {
+    let documents: Record<string, Source>;
+    before(async () => {
+      await signUp();
+      const ingest = async (name: string, says: string): Promise<Source> => ({
+        documentId: await anIngestedDocument(ada, name, `${says}.`),
+        says,
+      });
+      documents = {
+        Fees: await ingest('Fees', 'Early repayment of the loan costs one percent'),
+        Hours: await ingest('Hours', 'The loan counter opens at nine on weekdays'),
+      };
+    });
+
+    /** Lets the model answer with the first and the second passage, and streams the answer. */
+    async function write(text: (one: string, two: string) => string | string[], body: object = {}) {
+      const sources = () => documentsInPrompt().flatMap((name) => documents[name] ?? []);
+      stack.model.behave(() => {
+        const [one, two] = sources();
+        return { kind: 'answer', text: text(one?.says ?? '', two?.says ?? '') };
+      });
+      const sent = { agent_id: agentId, message: 'What about the loan?', ...body };
+      const { answer: message, tokens } = await streamAnswer(ada, sent);
+      expect(message.reply).equal(tokens);
+      const { messages } = Object((await ada.get(`/chat/${message.chat_id}`, 200)).body);
+      expect(messages.at(-1)).deep.include({ content: message.reply, citations: message.citations });
+      const [first, second] = sources();
+      if (first === undefined || second === undefined) throw new Error('the prompt lacks a passage');
+      return { message, first, second };
+    }
+
+    it('that hold, numbered in the order of their first mention, which lead to chunks', async () => {
+      const { message, first, second } = await write(
+        (one, two) => `${two} [2]. ${one} [7]. Penguins swim [1]. ${one} [1, 9], but ${two} [2], as a[12] says.`,
+      );
+      const parts = [`${second.says} [1]. ${first.says}. Penguins swim.`, `${first.says} [2], but ${second.says} [1]`];
+      expect(message.reply).equal(`${parts.join(' ')}, as a[12] says.`);
+      expect(cited(message)).deep.equal([second.documentId, first.documentId]);
+      expect(dropped(message)).deep.equal([
+        { n: 7, reason: 'out_of_range' },
+        { n: 1, reason: 'unsupported' },
+        { n: 9, reason: 'out_of_range' },
+      ]);
+      await ada.get(`/documents/chunks/${message.citations[0]?.chunk_id}`, 200);
+    });
+
+    it('that are checked by embeddings, and by words alone while the embedder is down', async () => {
+      const paraphrase = 'Paying your mortgage back ahead of schedule has a price of a hundredth [1][2].';
+      expect((await write(() => paraphrase)).message.citations).not.empty;
+      stack.model.failEmbeddings(true);
+      const { message, first } = await write((one) => `${paraphrase} ${one} [1].`);
+      expect(message.reply).equal(`${paraphrase.replace(' [1][2]', '')} ${first.says} [1].`);
+    });
+
+    it('but none in a chat that does not use documents, and 502 if the model writes only markers', async () => {
+      answer('Write x = [1, 2].');
+      const plain = await ask(ada, { agent_id: agentId, message: 'A list of loans?', enable_rag: false }, 201);
+      expect(plain).deep.include({ reply: 'Write x = [1, 2].', citations: [] });
+      answer(' [7] [8]');
+      const { body } = await ada.post('/chat', { agent_id: agentId, message: 'What about the loan?' }, 502);
+      expect(body).include({ code: 'model_response_invalid' });
+    });
+
+    it('but none of a document that became unreadable while the answer was written', async () => {
+      await signUp();
+      const id = await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs one percent.');
+      const takenAway = Promise.withResolvers<void>();
+      const text = 'Early repayment costs one percent [1].';
+      stack.model.behave(() => ({ kind: 'answer', text, until: takenAway.promise }));
+      const events = await openChatStream(ada, { agent_id: agentId, message: 'What does early repayment cost?' });
+      await events.next();
+      const acl = ['user:another'];
+      await stack.container.db('documents').where({ id }).update({ acl });
+      takenAway.resolve();
+      const message = chatMessageSchema.parse((await collect(events)).at(-1)?.data);
+      expect(message).deep.include({ reply: 'Early repayment costs one percent.', citations: [] });
+      expect(dropped(message)).deep.equal([{ n: 1, reason: 'unreadable' }]);
+    });
+  });
+
+  it('has passages in the order of the reranker or chat model, if the message asks and they answer', async () => {
+    await signUp();
+    await anIngestedDocument(ada, 'First', 'The loan fee is one percent of the loan fee.');
+    await anIngestedDocument(ada, 'Second', 'The fee of a loan is payable in the house of the bank.');
+    await anIngestedDocument(ada, 'Third', 'A loan may be repaid early for a small fee.');
+    async function orderWith(settings: object): Promise<string[]> {
+      await ask(ada, { agent_id: agentId, message: 'What is the loan fee?', ...settings }, 201);
+      return documentsInPrompt();
+    }
+    const ranked = ['Third', 'First', 'Second'];
+    const rank = () =>
+      stack.model.behaveReranking((response, { documents }: { documents: string[] }) => {
+        const results = documents.map((text, index) => {
+          return { index, relevance_score: -ranked.findIndex((name) => text.startsWith(name)) };
+        });
+        answerJson(200, { results: results.reverse() })(response, null as never);
+      });
+    const fused = await orderWith({});
+    const [byScore, byModel] = [{ reranking: true }, { reranking: true, reranking_type: 'llm' }];
+    for (const [what, settings, behave, order] of [
+      ['not asked', { reranking: false }, rank, fused],
+      ['asked', byScore, rank, ranked],
+      ['down', byScore, () => stack.model.behaveReranking(answerError(500, 'down')), fused],
+      ['missing', byScore, () => stack.model.behaveReranking(null), fused],
+      ['a chat model', byModel, () => answer('{"ranking": [3, 1, 2]}'), [fused[2], fused[0], fused[1]]],
+      ['no order', byModel, () => answer('The third one.'), fused],
+    ] as const) {
+      behave();
+      expect(await orderWith(settings), what).deep.equal(order);
+      const isDegraded = settings.reranking && order === fused;
+      expect(await degradations(), what).deep.equal(isDegraded ? [{ reason: 'reranker_unavailable' }] : []);
+    }
+    const [newest] = Object((await ada.get('/chat', 200)).body).items;
+    expect(newest).include({ rag_reranking: true, rag_reranking_type: 'llm' });
+  });
+
+  it('is refused with 503 while documents that are searched by vectors only cannot be, and given later', async () => {
+    await signUp();
+    const says = 'Early repayment of the loan costs a fee of one percent.';
+    const documentId = await anIngestedDocument(ada, 'Terms', says);
+    const { config } = ragConfigResultSchema.parse((await ada.get(`/rag/config/${documentId}`, 200)).body);
+    const retrieval = { ...config.retrieval, mode: 'vector' };
+    await ada.put(`/rag/config/${documentId}`, { ...config, retrieval }, 200);
+    const question = { agent_id: agentId, message: 'What does early repayment cost?' };
+    const rounds = stack.container.db('rounds').where({ orgId: ada.orgId }).orderBy('startedAt');
+    answer(`${says} [1]`);
+    stack.model.failEmbeddings(true);
+    const { body, headers } = await ada.post('/chat', question, 503);
+    expect(body).include({ code: 'service_unavailable' });
+    expect(headers.get('retry-after')).match(/^\d+$/);
+    expect(stack.model.requests).deep.equal([]);
+    const [round] = await rounds.clone();
+    expect(round).include({ status: 'error', errorCode: 'service_unavailable' });
+    const events = await collect(await openChatStream(ada, question));
+    expect(events.map(({ event }) => event)).deep.equal(['error']);
+    expect(events[0]?.data).property('detail').include('configured for vector search only');
+
+    stack.model.failEmbeddings(false);
+    const again = await ask(ada, { chat_id: round.chatId, message: question.message }, 200);
+    expect(cited(again)).deep.equal([documentId]);
+    expect(await rounds.clone()).length(2);
+  });
+});
