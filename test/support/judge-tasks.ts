@@ -49,10 +49,6 @@ export function fakeJudgeModel(say: SaidByJudge): Pick<ChatModel, 'complete'> & 
 }
 
 /** A valid answer in the requested form. */
-export function wellFormed(request: ModelRequest): string {
-  return verdictFor(request);
-}
-
 export function verdictFor(
   { responseSchema }: Pick<ModelRequest, 'responseSchema'>,
   { score = 3, winner = 'A' } = {},

@@ -38,13 +38,18 @@ describe('If-Match', () => {
     await model.close();
   });
 
-  const pasteDocument = async () => Object((await ada.post('/documents/paste', text, 201)).body).id as string;
+  const pasteDocument = async () => `/documents/${Object((await ada.post('/documents/paste', text, 201)).body).id}`;
+  const newFolder = async (name: string, parentId = personal) => (await aFolder(ada, parentId, name)).id;
   const newChat = async () => {
     const { id } = await anAgentOfDraft(ada, await aDraft(ada));
-    return ask(ada, { agent_id: id, message: 'How is a loan repaid?' }, 201);
+    return (await ask(ada, { agent_id: id, message: 'How is a loan repaid?' }, 201)).chat_id;
+  };
+  const newDraft = async () => {
+    const { id, head_version_id } = await aDraft(ada);
+    return { path: `/agent-drafts/${id}`, id, parent_version_id: head_version_id };
   };
 
-  /** Creates a resource; returns the path of its ETag, the path of its change, and the body made from what was read. */
+  /** Where the ETag of a new resource is read, where it is changed, and to what, made from what was read. */
   type Subject = { read: string; write?: string; body?: (index: number, now: Record<string, unknown>) => object };
 
   const subjects: Record<string, () => Promise<Subject>> = {
@@ -53,18 +58,17 @@ describe('If-Match', () => {
       return { read: `/agents/${id}`, body: (index) => ({ agent_name: `Clerk ${index}` }) };
     },
     'PATCH /agent-drafts/:draft_id/scope': async () => {
-      const read = `/agent-drafts/${(await aDraft(ada)).id}`;
-      return { read, write: `${read}/scope`, body: () => ({ visibility: 'org_level' }) };
+      const { path } = await newDraft();
+      return { read: path, write: `${path}/scope`, body: () => ({ visibility: 'org_level' }) };
     },
     'PATCH /agent-drafts/:draft_id/versions/:version_id': async () => {
-      const { id, head_version_id } = await aDraft(ada);
-      const read = `/agent-drafts/${id}`;
-      return { read, write: `${read}/versions/${head_version_id}`, body: (index) => ({ title: `Title ${index}` }) };
+      const { path, parent_version_id: id } = await newDraft();
+      return { read: path, write: `${path}/versions/${id}`, body: (index) => ({ title: `Title ${index}` }) };
     },
-    'PATCH /chat/:chat_id': async () => {
-      const { chat_id } = await newChat();
-      return { read: `/chat/${chat_id}`, body: (index) => ({ title: `Loan ${index}` }) };
-    },
+    'PATCH /chat/:chat_id': async () => ({
+      read: `/chat/${await newChat()}`,
+      body: (index) => ({ title: `Loan ${index}` }),
+    }),
     'PATCH /connectors/connections/:connection_id': async () => {
       const { id } = await connect(api, ada, 'acme_drive');
       return { read: connectionPath(id), body: (index) => ({ display_name: `Drive ${index}` }) };
@@ -74,7 +78,7 @@ describe('If-Match', () => {
       return { read: connectionPath(id), write: connectionPath(id, '/refresh') };
     },
     'PATCH /documents/:document_id': async () => ({
-      read: `/documents/${await pasteDocument()}`,
+      read: await pasteDocument(),
       body: (index) => ({ name: `fox ${index}` }),
     }),
     'PATCH /entity/me/profile': async () => ({
@@ -82,11 +86,11 @@ describe('If-Match', () => {
       body: (index) => ({ first_name: `Ada ${index}` }),
     }),
     'PATCH /folders/:folder_id': async () => {
-      const { id } = await aFolder(ada, personal, 'Folder');
-      return { read: `/folders/${id}/info`, write: `/folders/${id}`, body: (index) => ({ name: `Folder ${index}` }) };
+      const write = `/folders/${await newFolder('Folder')}`;
+      return { read: `${write}/info`, write, body: (index) => ({ name: `Folder ${index}` }) };
     },
     'PUT /rag/config/:document_id': async () => ({
-      read: `/rag/config/${await pasteDocument()}`,
+      read: (await pasteDocument()).replace('/documents', '/rag/config'),
       body: (index, { config }) => {
         const { retrieval, ...others } = Object(config);
         return { ...others, retrieval: { ...retrieval, rrf_k: 100 + index } };
@@ -94,39 +98,25 @@ describe('If-Match', () => {
     }),
   };
 
-  async function statusesOf(
-    { read, write = read, body }: Subject,
-    method: string,
-    writers: number,
-    bodyOf = body,
-  ): Promise<number[]> {
-    const { headers, body: now } = await ada.get(read, 200);
-    const sent = { 'content-type': 'application/json', 'if-match': headers.get('etag') ?? '' };
-    const answers = await Promise.all(
-      Array.from({ length: writers }, async (_, index) => {
-        const answer = await ada.raw(write, {
-          ...{ method, headers: sent },
-          ...(bodyOf && { body: JSON.stringify(bodyOf(index, Object(now))) }),
-        });
-        await answer.arrayBuffer();
-        return answer.status;
-      }),
-    );
-    return answers.sort();
-  }
-
-  const oneOf = (writers: number) => [200, ...Array<number>(writers - 1).fill(412)];
-
   for (const [name, make] of Object.entries(subjects)) {
     it(`accepts one of fifty concurrent writes with the same ETag: ${name}`, async () => {
       const [method = ''] = name.split(' ');
-      const subject = await make();
-      expect(await statusesOf(subject, method, 50)).deep.equal(oneOf(50));
+      const { read, write = read, body } = await make();
+      const statusesOf = async (writers: number, isSame: boolean) => {
+        const { headers, body: now } = await ada.get(read, 200);
+        const sent = { 'content-type': 'application/json', 'if-match': headers.get('etag') ?? '' };
+        const answers = Array.from({ length: writers }, async (_, index) => {
+          const content = body && { body: JSON.stringify(body(isSame ? 0 : index, Object(now))) };
+          const answer = await ada.raw(write, { method, headers: sent, ...content });
+          await answer.arrayBuffer();
+          return answer.status;
+        });
+        return (await Promise.all(answers)).sort();
+      };
+      expect(await statusesOf(50, false)).deep.equal([200, ...Array<number>(49).fill(412)]);
       // Two writes that change nothing do not both succeed either.
-      const { body } = subject;
-      const same = body && ((_: number, now: Record<string, unknown>) => body(0, now));
-      await statusesOf(subject, method, 1, same);
-      expect(await statusesOf(subject, method, 2, same)).deep.equal(oneOf(2));
+      await statusesOf(1, true);
+      expect(await statusesOf(2, true)).deep.equal([200, 412]);
     });
   }
 
@@ -140,150 +130,106 @@ describe('If-Match', () => {
     expect(Object.keys(subjects)).have.members(conditional);
   });
 
-  it('412 for a resource without an ETag, unless it is *', async () => {
-    const rename = (tag: string, status: number) =>
-      ada.patch('/entity/org', { name: 'Acme' }, status, { 'If-Match': tag });
-    await rename('"x"', 412);
-    await rename('"1.x"', 412);
-    await rename('*', 200);
-  });
-
-  it('accepts *, a list of ETags and a weakened ETag', async () => {
-    const path = `/documents/${await pasteDocument()}`;
+  it('accepts *, a list of ETags and a weakened ETag, and answers 412 to other texts', async () => {
+    const path = await pasteDocument();
+    const etag = await etagOf(ada, path);
+    expect(etag).match(/^"\d+\.[\w-]{22}"$/);
     const change = async (tag: string, status: number) =>
       ada.patch(path, { name: 'wolf' }, status, { 'If-Match': tag });
-    await change('*', 200);
-    await change(`"other", ${await etagOf(ada, path)}`, 200);
+    await change(`"other", ${etag}`, 200);
     await change(`W/${await etagOf(ada, path)}`, 200);
-    await change('"other", W/"1"', 412);
-    await change('nonsense', 412);
-  });
-
-  it('is compared on the connection of the write while other writes wait for the same document', async () => {
-    const path = `/documents/${await pasteDocument()}`;
-    const etag = await etagOf(ada, path);
-    const headers = { 'content-type': 'application/json' };
-    const change = (name: string, condition: Record<string, string> = {}) =>
-      ada.raw(path, { method: 'PATCH', headers: { ...headers, ...condition }, body: JSON.stringify({ name }) });
-    const answers = await Promise.all([
-      change('wolf', { 'if-match': etag }),
-      ...Array.from({ length: 16 }, (_, index) => change(`fox ${index}`)),
-    ]);
-    const [conditional, ...plain] = answers.map(({ status }) => status);
-    expect(conditional).oneOf([200, 412]);
-    expect(plain).deep.equal(Array<number>(16).fill(200));
+    await change('*', 200);
+    for (const tag of ['"other", W/"1"', 'nonsense', etag]) await change(tag, 412);
+    // A resource without an ETag.
+    for (const [tag, status] of Object.entries({ '"x"': 412, '"1.x"': 412, '*': 200 })) {
+      await ada.patch('/entity/org', { name: 'Acme' }, status, { 'If-Match': tag });
+    }
   });
 
   it('keeps the ETag and answers 304 until the body changes', async () => {
-    const path = `/documents/${await pasteDocument()}`;
+    const path = await pasteDocument();
     const etag = await etagOf(ada, path);
-    expect(etag).match(/^"\d+\.[\w-]{22}"$/);
     await ada.get(path, 304, { 'If-None-Match': `"other", W/${etag}` });
     await ada.patch(path, { name: 'wolf' }, 200);
     await ada.get(path, 200, { 'If-None-Match': etag });
   });
 
   describe('412 after another client', () => {
-    /** The first client reads and changes a resource; another client changes it meanwhile. */
-    const writes: Record<string, () => Promise<{ subject: string; meanwhile: () => Promise<unknown> }>> = {
-      'put the document into another folder of the same tree': async () => {
-        const id = await pasteDocument();
-        const { id: folder_id } = await aFolder(ada, personal, 'Links');
-        return {
-          subject: `/documents/${id}`,
-          meanwhile: () => ada.post(`/documents/${id}/links`, { folder_id }, 201),
-        };
-      },
-      'took the document out of a folder': async () => {
-        const id = await pasteDocument();
-        const { id: folder_id } = await aFolder(ada, personal, 'Left');
-        await ada.post(`/documents/${id}/links`, { folder_id }, 201);
-        return { subject: `/documents/${id}`, meanwhile: () => ada.delete(`/documents/${id}/links/${folder_id}`, 204) };
-      },
-      'deleted one of the folders of the document': async () => {
-        const id = await pasteDocument();
-        const { id: folder_id } = await aFolder(ada, personal, 'Deleted');
-        await ada.post(`/documents/${id}/links`, { folder_id }, 201);
-        return { subject: `/documents/${id}`, meanwhile: () => ada.delete(`/folders/${folder_id}?cascade=true`, 204) };
-      },
-      'changed how the document is searched': async () => {
-        const id = await pasteDocument();
-        const { config } = Object((await ada.get(`/rag/config/${id}`, 200)).body);
-        return { subject: `/documents/${id}`, meanwhile: () => ada.put(`/rag/config/${id}`, config, 200) };
-      },
-      'asked for another ingestion': async () => {
-        const id = await pasteDocument();
-        return {
-          subject: `/documents/${id}`,
-          meanwhile: () => ada.post(`/rag/ingest/${id}`, { redo: true }, 200),
-        };
-      },
+    const put = async (path: string, folderId: string) => ada.post(`${path}/links`, { folder_id: folderId }, 201);
+    type Meanwhile = readonly [path: string, meanwhile: () => Promise<unknown>];
+
+    type OnDocument = (path: string, folderId: string) => Promise<unknown>;
+    const ofDocument = (meanwhile: OnDocument, first?: OnDocument) => async () => {
+      const [path, folderId] = [await pasteDocument(), await newFolder(crypto.randomUUID())];
+      await first?.(path, folderId);
+      return [path, () => meanwhile(path, folderId)] as const;
+    };
+
+    /** Makes a resource that one client reads and changes; another client changes it meanwhile. */
+    const writes: Record<string, () => Promise<Meanwhile>> = {
+      'put the document into another folder of the same tree': ofDocument(put),
+      'took the document out of a folder': ofDocument((path, id) => ada.delete(`${path}/links/${id}`, 204), put),
+      'deleted one of its folders': ofDocument((_, id) => ada.delete(`/folders/${id}?cascade=true`, 204), put),
+      'changed how the document is searched': ofDocument(async (path) => {
+        const settings = path.replace('/documents', '/rag/config');
+        const { config } = Object((await ada.get(settings, 200)).body);
+        await ada.put(settings, config, 200);
+      }),
+      'asked for another ingestion': ofDocument((path) =>
+        ada.post(path.replace('/documents', '/rag/ingest'), { redo: true }, 200),
+      ),
       'committed a version of the draft': async () => {
-        const { id, head_version_id } = await aDraft(ada);
-        return {
-          subject: `/agent-drafts/${id}`,
-          meanwhile: () => commitVersion(ada, id, { parent_version_id: head_version_id }),
-        };
+        const { path, id, parent_version_id } = await newDraft();
+        return [path, () => commitVersion(ada, id, { parent_version_id })];
       },
       'deleted a version of the draft': async () => {
-        const { id, head_version_id } = await aDraft(ada);
-        const { id: versionId } = await commitVersion(ada, id, { parent_version_id: head_version_id });
-        return {
-          subject: `/agent-drafts/${id}`,
-          meanwhile: () => ada.delete(`/agent-drafts/${id}/versions/${versionId}`, 204),
-        };
+        const { path, id, parent_version_id } = await newDraft();
+        const version = await commitVersion(ada, id, { parent_version_id });
+        return [path, () => ada.delete(`${path}/versions/${version.id}`, 204)];
       },
       'moved the folder above the folder': async () => {
-        const { id } = await aFolder(ada, personal, 'Above');
-        const below = await aFolder(ada, id, 'Below');
+        const above = await newFolder('Above');
         const parent_id = await rootOf(ada, 'org_root');
-        return { subject: `/folders/${below.id}`, meanwhile: () => ada.patch(`/folders/${id}`, { parent_id }, 200) };
+        const path = `/folders/${await newFolder('Below', above)}`;
+        return [path, () => ada.patch(`/folders/${above}`, { parent_id }, 200)];
       },
       'sent a message to the chat': async () => {
-        const { chat_id } = await newChat();
-        return { subject: `/chat/${chat_id}`, meanwhile: () => ask(ada, { chat_id, message: 'And then?' }, 200) };
+        const chat_id = await newChat();
+        return [`/chat/${chat_id}`, () => ask(ada, { chat_id, message: 'And then?' }, 200)];
       },
       'sent a message to the chat again that had failed': async () => {
-        const { chat_id } = await newChat();
+        const chat_id = await newChat();
         const rounds = api.container.db('rounds').where({ chatId: chat_id });
         const { userContent: message } = await rounds.clone().first('userContent');
         await rounds.update({ status: 'error', errorCode: 'model_unavailable' });
-        return { subject: `/chat/${chat_id}`, meanwhile: () => ask(ada, { chat_id, message }, 200) };
+        return [`/chat/${chat_id}`, () => ask(ada, { chat_id, message }, 200)];
       },
-      'uploaded an avatar': async () => ({
-        subject: '/entity/me/profile',
-        meanwhile: () => uploadAvatar(ada, gifOfFrames(1), 200),
-      }),
-      'deleted the avatar': async () => ({
-        subject: '/entity/me/profile',
-        meanwhile: () => ada.delete('/entity/me/avatar', 200),
-      }),
+      'uploaded an avatar': async () => ['/entity/me/profile', () => uploadAvatar(ada, gifOfFrames(1), 200)],
+      'deleted the avatar': async () => ['/entity/me/profile', () => ada.delete('/entity/me/avatar', 200)],
       'consented again at the provider of the connection': async () => {
-        const account = 'reconnected';
-        const { id } = await connect(api, ada, 'acme_onedrive', { account });
-        return { subject: connectionPath(id), meanwhile: () => connect(api, ada, 'acme_onedrive', { account }) };
+        const again = () => connect(api, ada, 'acme_onedrive', { account: 'reconnected' });
+        return [connectionPath((await again()).id), again];
       },
     };
-    const changes = [
-      { of: '/documents/', body: { name: 'wolf' } },
-      { of: '/agent-drafts/', body: { visibility: 'org_level' }, write: '/scope' },
-      { of: '/folders/', body: { name: 'Renamed' }, read: '/info' },
-      { of: '/chat/', body: { title: 'Renamed' } },
-      { of: '/connectors/', body: { display_name: 'Renamed' } },
-      { of: '/entity/me/profile', body: { first_name: 'Grace' } },
-    ];
+    const changes: Record<string, { body: object; read?: string; write?: string }> = {
+      documents: { body: { name: 'wolf' } },
+      'agent-drafts': { body: { visibility: 'org_level' }, write: '/scope' },
+      folders: { body: { name: 'Renamed' }, read: '/info' },
+      chat: { body: { title: 'Renamed' } },
+      connectors: { body: { display_name: 'Renamed' } },
+      entity: { body: { first_name: 'Grace' } },
+    };
 
     for (const [name, make] of Object.entries(writes)) {
       it(name, async () => {
-        const { subject, meanwhile } = await make();
-        const change = changes.find(({ of }) => subject.startsWith(of));
-        const read = `${subject}${change?.read ?? ''}`;
-        const write = (status: number, etag: string) =>
-          ada.patch(`${subject}${change?.write ?? ''}`, change?.body, status, { 'If-Match': etag });
-        const etag = await etagOf(ada, read);
+        const [path, meanwhile] = await make();
+        const { body, read = '', write = '' } = changes[path.split('/')[1] ?? ''] ?? { body: {} };
+        const change = (status: number, etag: string) =>
+          ada.patch(`${path}${write}`, body, status, { 'If-Match': etag });
+        const etag = await etagOf(ada, `${path}${read}`);
         await meanwhile();
-        expect((await write(412, etag)).body).include({ code: 'precondition_failed' });
-        await write(200, await etagOf(ada, read));
+        expect((await change(412, etag)).body).include({ code: 'precondition_failed' });
+        await change(200, await etagOf(ada, `${path}${read}`));
       });
     }
   });

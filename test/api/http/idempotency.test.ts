@@ -6,41 +6,38 @@ import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createIdempotencyStore } from '#src/adapters/postgres/idempotency-keys.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import { createdAnswer, eventStreamAnswer } from '#src/http/response/answers.ts';
-import { defineRoute, type HttpRoute, multipartBody } from '#src/http/routing/route.ts';
-import type { IdempotencyKey } from '#src/ports/idempotency-store.ts';
+import { multipartBody, type HttpRoute, defineRoute } from '#src/http/routing/route.ts';
+import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
+const long = 'x'.repeat(64 * 1024);
+
 describe('Idempotency-Key', () => {
-  const userId = randomUUID();
-  const otherUserId = randomUUID();
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
   let db: Knex;
+  let store: IdempotencyStore;
   let served: ServedRoutes;
+  const [userId, otherUserId] = [randomUUID(), randomUUID()];
+  /** What the handlers did, and what they are told to do. */
   let effects = 0;
   let newIds: string[] = [];
+  let discarded = 0;
   let refusal: ErrorCode | undefined;
   let isLong = false;
-  let discarded = 0;
-  /** The handler waits for this promise. */
   let gate = Promise.resolve();
+  beforeEach(() => {
+    [effects, newIds, discarded, refusal, isLong, gate] = [0, [], 0, undefined, false, Promise.resolve()];
+  });
 
-  const facts = {
-    method: 'post',
-    tag: 'works',
-    summary: 'Work of the tests',
-    access: 'user',
-    idempotent: true,
-  } as const;
-  const work = z.strictObject({ effect: z.int() });
+  const facts = { method: 'post', tag: 'works', summary: 'Work', access: 'user', idempotent: true } as const;
+  const work = z.strictObject({ effect: z.int(), text: z.string() });
+  const name = z.string();
   const routes: HttpRoute[] = [
     defineRoute({
-      ...facts,
-      path: '/works',
-      operationId: 'work',
+      ...{ ...facts, path: '/works', operationId: 'work' },
       body: z.strictObject({
-        name: z.string(),
-        size: z.int().optional(),
+        ...{ name, size: z.int().optional() },
         password: z.string().optional().meta({ writeOnly: true }),
       }),
       responses: { 201: { description: 'Done', schema: work } },
@@ -50,38 +47,23 @@ describe('Idempotency-Key', () => {
         const effect = effects;
         await gate;
         if (refusal !== undefined) throw appError(refusal);
-        return createdAnswer({ effect }, { Location: `/works/${effect}` });
+        return createdAnswer({ effect, text: isLong ? long : '' }, { Location: `/works/${effect}` });
       },
     }),
     defineRoute({
-      ...facts,
-      path: '/large-works',
-      operationId: 'workLarge',
-      responses: { 201: { description: 'Done', schema: z.strictObject({ text: z.string() }) } },
-      handle: async ({ newId }) => {
-        newIds.push(newId);
-        return createdAnswer({ text: 'x'.repeat(64 * 1024) });
-      },
-    }),
-    defineRoute({
-      ...facts,
-      path: '/streams',
-      operationId: 'stream',
+      ...{ ...facts, path: '/streams', operationId: 'stream' },
       responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
       handle: () =>
         eventStreamAnswer(async (events) => {
           effects += 1;
-          const t = isLong ? 'x'.repeat(64 * 1024) : `${effects}`;
-          await events.send({ id: '1:0', event: 'token', data: { t } });
+          await events.send({ id: '1:0', event: 'token', data: { t: isLong ? long : `${effects}` } });
           await events.send({ event: refusal === undefined ? 'done' : 'error', data: {} });
         }),
     }),
     defineRoute({
-      ...facts,
-      path: '/uploads',
-      operationId: 'upload',
+      ...{ ...facts, path: '/uploads', operationId: 'upload' },
       body: multipartBody({
-        fields: z.strictObject({ name: z.string() }),
+        fields: z.strictObject({ name }),
         store: async (_actor, { fileName, mediaType, content }) => {
           const text = (await content.toArray()).join('');
           return { blobKey: 'b', claimId: 'c', fileName, mediaType, sizeBytes: text.length, sha256: text };
@@ -93,7 +75,7 @@ describe('Idempotency-Key', () => {
       responses: { 201: { description: 'Stored', schema: work } },
       handle: () => {
         effects += 1;
-        return createdAnswer({ effect: effects });
+        return createdAnswer({ effect: effects, text: '' });
       },
     }),
   ];
@@ -101,19 +83,15 @@ describe('Idempotency-Key', () => {
   before(async () => {
     database = await createTestDatabase();
     db = createDatabase({ url: database.url, maxConnections: 5, applicationName: 'idempotency test' });
+    store = createIdempotencyStore(db);
     const user = (id: string) => ({ id, email: `${id}@example.com`, displayName: 'Ada' });
     await db('users').insert([user(userId), user(otherUserId)]);
     served = await serveRoutes(routes, {
-      idempotency: createIdempotencyStore(db),
+      idempotency: store,
       authenticate: async (authorization) => {
-        const actor = {
-          userId: authorization === undefined ? userId : otherUserId,
-          orgId: randomUUID(),
-          isOrgAdmin: false,
-          teamIds: [],
-          teamAdminOf: [],
-          openTeamIds: [],
-        };
+        const id = authorization === undefined ? userId : otherUserId;
+        const rights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+        const actor = { userId: id, orgId: randomUUID(), ...rights };
         return { sessionId: randomUUID(), actor, actorNow: async () => actor };
       },
     });
@@ -123,213 +101,101 @@ describe('Idempotency-Key', () => {
     await db.destroy();
     await database.drop();
   });
-  beforeEach(() => {
-    effects = 0;
-    newIds = [];
-    discarded = 0;
-    refusal = undefined;
-    isLong = false;
-    gate = Promise.resolve();
-  });
 
-  const post = (path: string, key: string, body?: object, headers: Record<string, string> = {}) =>
-    fetch(`${served.baseUrl}${path}`, {
+  async function post(path: string, key: string, body?: object, headers: Record<string, string> = {}) {
+    const isForm = body instanceof FormData;
+    const response = await fetch(`${served.baseUrl}${path}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'idempotency-key': key, ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headers: { ...(!isForm && { 'content-type': 'application/json' }), 'idempotency-key': key, ...headers },
+      ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
     });
-  const code = async (response: Response) => z.object({ code: z.string() }).parse(await response.json()).code;
-
-  it('does not store a response above 64 KiB: the request runs again with the same id', async () => {
-    const key = randomUUID();
-    for (const answer of [await post('/large-works', key), await post('/large-works', key)]) {
-      expect(answer.status).equal(201);
-      expect(answer.headers.get('idempotency-replayed')).equal(null);
-    }
-    expect(newIds).length(2);
-    expect(new Set(newIds).size).equal(1);
-  });
-
-  async function claimed(key: IdempotencyKey): Promise<string> {
-    const claim = await createIdempotencyStore(db).claim(key, 'same', 20);
-    if (claim.outcome !== 'claimed') throw new Error(`the key is ${claim.outcome}`);
-    return claim.leaseOwner;
+    const text = await response.text();
+    const json = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : null;
+    return { status: response.status, headers: response.headers, text, json };
   }
+  const isReplayed = ({ headers }: { headers: Headers }) => headers.get('idempotency-replayed') === 'true';
+  const a = { name: 'a' };
 
   it('returns the first response with its headers, and runs the request once', async () => {
     const key = randomUUID();
     const first = await post('/works', key, { name: 'a', size: 1 });
     const again = await post('/works', key, { size: 1, name: 'a' });
     expect(effects).to.equal(1);
-    expect([again.status, again.headers.get('location')]).to.deep.equal([201, '/works/1']);
-    expect(await again.json()).to.deep.equal(await first.json());
-    expect(again.headers.get('idempotency-replayed')).to.equal('true');
+    expect([again.status, again.headers.get('location'), again.text]).to.deep.equal([201, '/works/1', first.text]);
+    expect([isReplayed(first), isReplayed(again)]).to.deep.equal([false, true]);
   });
 
-  it('runs concurrent requests once', async () => {
+  it('runs concurrent requests once, and answers 409 while the first one runs', async () => {
     const key = randomUUID();
-    const responses = await Promise.all(Array.from({ length: 50 }, () => post('/works', key, { name: 'a' })));
-    expect(effects).to.equal(1);
-    for (const response of responses) expect(response.status).to.be.oneOf([201, 409]);
-  });
-
-  it('answers 409 while the first request is running', async () => {
-    const key = randomUUID();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    gate = promise;
-    const first = post('/works', key, { name: 'a' });
+    const opened = Promise.withResolvers<void>();
+    gate = opened.promise;
+    const first = post('/works', key, a);
     while (effects === 0) await new Promise(setImmediate);
-    const second = await post('/works', key, { name: 'a' });
-    expect([second.status, await code(second)]).to.deep.equal([409, 'idempotency_in_flight']);
-    resolve();
+    const others = await Promise.all(Array.from({ length: 49 }, () => post('/works', key, a)));
+    for (const { status, json } of others) expect([status, json.code]).to.deep.equal([409, 'idempotency_in_flight']);
+    opened.resolve();
     expect((await first).status).to.equal(201);
+    expect(effects).to.equal(1);
   });
 
-  it('answers 422 for the same key with another body', async () => {
+  it('is scoped to user and defineRoute, and answers 422 for another body and 400 for an invalid key', async () => {
     const key = randomUUID();
-    await post('/works', key, { name: 'a' });
-    const other = await post('/works', key, { name: 'b' });
-    expect([other.status, await code(other)]).to.deep.equal([422, 'idempotency_key_reused']);
-  });
-
-  it('answers 400 for an invalid key', async () => {
-    expect((await post('/works', 'x'.repeat(256), { name: 'a' })).status).to.equal(400);
-  });
-
-  it('is scoped to user and route', async () => {
-    const key = randomUUID();
-    await post('/works', key, { name: 'a' });
-    await post('/works', key, { name: 'a' }, { authorization: 'other' });
-    await post('/streams', key, { name: 'a' });
+    await post('/works', key, a);
+    await post('/works', key, a, { authorization: 'other' });
+    await post('/streams', key, a);
     expect(effects).to.equal(3);
+    const other = await post('/works', key, { name: 'b' });
+    expect([other.status, other.json.code]).to.deep.equal([422, 'idempotency_key_reused']);
+    expect(await post('/works', 'x'.repeat(256), a)).include({ status: 400 });
   });
 
-  for (const kept of ['validation_failed', 'forbidden', 'document_not_found'] as const) {
-    it(`keeps ${kept}`, async () => {
+  for (const [code, isKept] of [
+    ['validation_failed', true],
+    ['forbidden', true],
+    ['document_not_found', true],
+    ['round_in_progress', false],
+    ['rate_limited', false],
+    ['invalid_token', false],
+    ['internal_error', false],
+  ] as const) {
+    it(`${isKept ? 'keeps' : 'forgets'} the error ${code}`, async () => {
       const key = randomUUID();
-      refusal = kept;
-      const first = await post('/works', key, { name: 'a' });
-      const again = await post('/works', key, { name: 'a' });
-      expect(effects).to.equal(1);
-      expect(again.headers.get('content-type')).to.contain('application/problem+json');
-      expect([again.status, await again.json()]).to.deep.equal([first.status, await first.json()]);
+      refusal = code;
+      const first = await post('/works', key, a);
+      refusal = undefined;
+      const again = await post('/works', key, a);
+      if (isKept) expect(again.headers.get('content-type')).to.contain('application/problem+json');
+      const expected = isKept ? [first.status, first.text, 1] : [201, JSON.stringify({ effect: 2, text: '' }), 2];
+      expect([again.status, again.text, effects]).to.deep.equal(expected);
+      // A request that runs again gets the same id.
+      await post('/works', randomUUID(), a);
+      expect(new Set(newIds).size).to.equal(2);
     });
   }
 
-  it('does not store errors of a request with a secret, because the secret may be the cause', async () => {
+  it('ignores secrets when it compares requests, and keeps no error that a secret may have caused', async () => {
     const key = randomUUID();
     refusal = 'validation_failed';
-    expect((await post('/works', key, { name: 'a', password: 'short' })).status).to.equal(422);
+    expect(await post('/works', key, { name: 'a', password: 'short' })).include({ status: 422 });
     refusal = undefined;
-    expect((await post('/works', key, { name: 'a', password: 'Correct-horse-1' })).status).to.equal(201);
-  });
-
-  it('ignores secrets when it compares requests', async () => {
-    const key = randomUUID();
-    await post('/works', key, { name: 'a', password: 'Correct-horse-1' });
-    const again = await post('/works', key, { name: 'a', password: 'Correct-horse-2' });
-    expect([again.status, effects]).to.deep.equal([201, 1]);
-  });
-
-  it('gives a repeated request the id of the failed one, and other requests other ids', async () => {
-    const [key, otherKey] = [randomUUID(), randomUUID()];
-    for (refusal of ['internal_error', 'rate_limited', 'round_in_progress', undefined] as const) {
-      await post('/works', key, { name: 'a' });
+    for (const password of ['Correct-horse-1', 'Correct-horse-2']) {
+      expect(await post('/works', key, { name: 'a', password })).include({ status: 201 });
     }
-    await post('/works', otherKey, { name: 'a' });
-    expect(new Set(newIds.slice(0, 4)).size).to.equal(1);
-    expect(new Set(newIds).size).to.equal(2);
+    expect(effects).to.equal(2);
   });
 
-  for (const passing of ['round_in_progress', 'rate_limited', 'invalid_token', 'internal_error'] as const) {
-    it(`forgets ${passing}`, async () => {
+  it('replays neither responses above 64 KiB, which run again with the same id, nor failed streams', async () => {
+    const stream = randomUUID();
+    const first = await post('/streams', stream);
+    expect((await post('/streams', stream)).text).to.equal(first.text);
+    for (const [path, isFailed] of [['/works'], ['/streams'], ['/streams', true]] as const) {
+      [isLong, refusal] = [!isFailed, isFailed ? 'internal_error' : undefined];
       const key = randomUUID();
-      refusal = passing;
-      await post('/works', key, { name: 'a' });
-      refusal = undefined;
-      expect((await post('/works', key, { name: 'a' })).status).to.equal(201);
-    });
-  }
-
-  it('lets only the same request take over from a crashed process', async () => {
-    const key = { userId, route: 'POST /works', key: randomUUID() };
-    const store = createIdempotencyStore(db);
-    const first = await claimed(key);
-    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'in_flight' });
-    await store.renew(key, first, -1);
-    expect(await store.claim(key, 'other', 20)).to.deep.equal({ outcome: 'other_request' });
-    await claimed(key);
-  });
-
-  it('is free after its release, even if the lease is renewed later', async () => {
-    const key = { userId, route: 'POST /works', key: randomUUID() };
-    const store = createIdempotencyStore(db);
-    const released = await claimed(key);
-    await store.release(key, released);
-    await store.renew(key, released, 20);
-    await claimed(key);
-  });
-
-  it('keeps the order of fields in a stored response', async () => {
-    const key = { userId, route: 'POST /works', key: randomUUID() };
-    const store = createIdempotencyStore(db);
-    const data = { zebra: 1, id: 2, a: { longer: 3, b: 4 } };
-    await store.complete(key, await claimed(key), { status: 201, headers: {}, body: { kind: 'json', data } });
-    const kept = await store.claim(key, 'same', 20);
-    expect(JSON.stringify(kept)).to.contain(JSON.stringify(data));
-  });
-
-  it('cannot be changed by a process whose lease was taken over', async () => {
-    const key = { userId, route: 'POST /works', key: randomUUID() };
-    const store = createIdempotencyStore(db);
-    const stalled = await claimed(key);
-    await store.renew(key, stalled, -1);
-    const successor = await claimed(key);
-
-    await store.release(key, stalled);
-    await store.renew(key, stalled, -1);
-    await store.complete(key, stalled, { status: 201, headers: {}, body: { kind: 'empty' } });
-    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'in_flight' });
-    const response = { status: 204, headers: {}, body: { kind: 'empty' as const } };
-    await store.complete(key, successor, response);
-    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'stored', response });
-  });
-
-  it('forgets responses after a day', async () => {
-    const key = randomUUID();
-    await post('/works', key, { name: 'a' });
-    await db('idempotency_keys')
-      .where({ key })
-      .update({ createdAt: db.raw("now() - interval '25 hours'") });
-    expect(await (await post('/works', key, { name: 'b' })).json()).to.deep.equal({ effect: 2 });
-  });
-
-  it('deletes expired responses even if they are never requested', async () => {
-    const key = randomUUID();
-    await post('/works', key, { name: 'a' });
-    await db('idempotency_keys').update({ createdAt: db.raw("now() - interval '25 hours'") });
-    await createIdempotencyStore(db).forgetExpired();
-    expect(await db('idempotency_keys').select()).to.deep.equal([]);
-  });
-
-  it('replays a successful stream, but not a failed one or one above 64 KiB', async () => {
-    const key = randomUUID();
-    const first = await (await post('/streams', key)).text();
-    expect(await (await post('/streams', key)).text()).to.equal(first);
-    expect(effects).to.equal(1);
-
-    const failing = randomUUID();
-    refusal = 'internal_error';
-    await (await post('/streams', failing)).text();
-    await (await post('/streams', failing)).text();
-    expect(effects).to.equal(3);
-
-    const long = randomUUID();
-    refusal = undefined;
-    isLong = true;
-    await (await post('/streams', long)).text();
-    expect((await post('/streams', long)).headers.get('idempotency-replayed')).equal(null);
-    expect(effects).to.equal(5);
+      for (const answer of [await post(path, key, a), await post(path, key, a)]) {
+        expect([answer.status < 300, isReplayed(answer)], path).to.deep.equal([true, false]);
+      }
+    }
+    expect([effects, newIds.length, new Set(newIds).size]).to.deep.equal([1 + 2 + 4, 2, 1]);
   });
 
   it('compares files by content and stores equal files once', async () => {
@@ -337,13 +203,65 @@ describe('Idempotency-Key', () => {
       const form = new FormData();
       form.append('name', 'a');
       form.append('file', new Blob([content]), 'f.txt');
-      return fetch(`${served.baseUrl}/uploads`, { method: 'POST', headers: { 'idempotency-key': key }, body: form });
+      return post('/uploads', key, form);
     };
     const key = randomUUID();
     await upload(key, 'one');
     const again = await upload(key, 'one');
-    expect([again.status, await again.json(), discarded]).to.deep.equal([201, { effect: 1 }, 1]);
+    expect([again.status, again.json.effect, discarded]).to.deep.equal([201, 1, 1]);
     const other = await upload(key, 'two');
     expect([other.status, discarded]).to.deep.equal([422, 2]);
+  });
+
+  it('forgets responses after a day, and deletes those that are never requested again', async () => {
+    const key = randomUUID();
+    const pass = () => db('idempotency_keys').update({ createdAt: db.raw("now() - interval '25 hours'") });
+    await post('/works', key, a);
+    await pass();
+    expect(await post('/works', key, { name: 'b' }))
+      .property('json')
+      .property('effect', 2);
+    await pass();
+    await store.forgetExpired();
+    expect(await db('idempotency_keys').select()).to.deep.equal([]);
+  });
+
+  describe('whose process stalls or crashes', () => {
+    const newKey = () => ({ userId, route: 'POST /works', key: randomUUID() });
+    type Key = ReturnType<typeof newKey>;
+    const claim = (key: Key, fingerprint = 'same') => store.claim(key, fingerprint, 20);
+    async function claimed(key: Key): Promise<string> {
+      const taken = await claim(key);
+      if (taken.outcome !== 'claimed') throw new Error(`the key is ${taken.outcome}`);
+      return taken.leaseOwner;
+    }
+
+    it('is taken over by the same request only, once the lease has expired or was released', async () => {
+      const key = newKey();
+      const first = await claimed(key);
+      expect(await claim(key)).to.deep.equal({ outcome: 'in_flight' });
+      await store.renew(key, first, -1);
+      expect(await claim(key, 'other')).to.deep.equal({ outcome: 'other_request' });
+      const second = await claimed(key);
+      await store.release(key, second);
+      await store.renew(key, second, 20);
+      await claimed(key);
+    });
+
+    it('cannot be changed by a process whose lease was taken over', async () => {
+      const key = newKey();
+      const stalled = await claimed(key);
+      await store.renew(key, stalled, -1);
+      const successor = await claimed(key);
+      await store.release(key, stalled);
+      await store.renew(key, stalled, -1);
+      await store.complete(key, stalled, { status: 201, headers: {}, body: { kind: 'empty' } });
+      expect(await claim(key)).to.deep.equal({ outcome: 'in_flight' });
+      const data = { zebra: 1, id: 2, a: { longer: 3, b: 4 } };
+      const response = { status: 200, headers: {}, body: { kind: 'json' as const, data } };
+      await store.complete(key, successor, response);
+      // The order of fields stays, too.
+      expect(JSON.stringify(await claim(key))).to.equal(JSON.stringify({ outcome: 'stored', response }));
+    });
   });
 });

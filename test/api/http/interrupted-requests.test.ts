@@ -18,17 +18,12 @@ import { answerWith, startWebSite, type WebSite } from '#test/support/web-site.t
 type Crash = 'before the effect' | 'before the answer is stored' | 'before the answer is sent';
 
 type Request = { ids?: Ids; body?: object | undefined };
-type Case = {
-  request: () => Promise<Request> | Request;
-  /** These routes reject a second request while the first one runs. */
-  isExclusive?: true;
-};
 
 const emptyBucket = `<?xml version="1.0"?><ListBucketResult><Name>reports</Name><KeyCount>0</KeyCount></ListBucketResult>`;
 /** Rows of these tables are not compared: they are totals, pieces of a stream, or swept later. */
-const uncountedTables = [
-  ...['idempotency_keys', 'blob_claims', 'rate_limits', 'evaluation_days', 'log_totals', 'round_events'],
-];
+const uncounted = ['idempotency_keys', 'blob_claims', 'rate_limits', 'evaluation_days', 'log_totals', 'round_events'];
+/** These routes reject a second request while the first one runs, or find what they ask for only once. */
+const exclusive = ['sendMessage', 'streamMessage', 'importDocumentFromUrl'];
 
 describe('a request with an Idempotency-Key whose process dies', () => {
   let stack: Stack;
@@ -75,7 +70,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     await Promise.all([model?.close(), site?.close()]);
   });
 
-  /** Undoes what a crashed process would not have done, and lets the request end otherwise. */
+  /** Omits what a crashed process would not have done. */
   function crashing(store: IdempotencyStore): IdempotencyStore {
     return {
       ...store,
@@ -90,71 +85,46 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     };
   }
 
-  async function newDraft(): Promise<Ids> {
-    const { id, head_version_id } = Object((await ada.post('/agent-drafts', { agent_prompt: 'A.' }, 201)).body);
-    return { draft_id: id, version_id: head_version_id };
-  }
+  const newDraft = async (fields: object) => Object((await ada.post('/agent-drafts', fields, 201)).body);
+  const ofNewDraft = (operationId: string) => async () => {
+    const { id, head_version_id } = await newDraft({ agent_prompt: 'A.' });
+    const draft = { draft_id: id, version_id: head_version_id };
+    return { ids: draft, body: bodies[operationId]?.({ ...ids, ...draft }) };
+  };
+  const asUsual = (operationId: string) => () => ({ body: bodies[operationId]?.(ids) });
+  const usual = [
+    ...['createTeam', 'createMember', 'createTeamMember', 'createFolder', 'createDraft', 'uploadDocument'],
+    ...['pasteDocument', 'importDocumentsFromConnector', 'sendMessage', 'streamMessage'],
+  ];
 
-  const plain = (operationId: string): Case => ({ request: () => ({ body: bodies[operationId]?.(ids) }) });
-  const ofNewDraft = (operationId: string): Case => ({
-    request: async () => {
-      const draft = await newDraft();
-      return { ids: draft, body: bodies[operationId]?.({ ...ids, ...draft }) };
-    },
-  });
-
-  const cases: Record<string, Case> = {
-    createTeam: plain('createTeam'),
-    createMember: plain('createMember'),
-    createTeamMember: plain('createTeamMember'),
-    createFolder: plain('createFolder'),
-    createDraft: plain('createDraft'),
+  /** What is sent to each idempotent route. */
+  const requests: Record<string, () => Promise<Request> | Request> = {
+    ...Object.fromEntries(usual.map((operationId) => [operationId, asUsual(operationId)])),
     // With force, a second request would replace the new version, which descends from the parent.
     commitVersion: ofNewDraft('commitVersion'),
-    publishVersion: {
-      request: async () => {
-        const { body } = await ada.post(
-          '/agent-drafts',
-          { agent_prompt: 'A.', agent_name: 'A', anchor_words: { a: 1 } },
-          201,
-        );
-        return { ids: { draft_id: Object(body).id }, body: { version_id: Object(body).head_version_id } };
-      },
-    },
     startEvaluation: ofNewDraft('startEvaluation'),
-    uploadDocument: plain('uploadDocument'),
-    pasteDocument: plain('pasteDocument'),
-    importDocumentFromUrl: {
-      request: () => ({ body: { url: site.page(answerOnce('<p>A loan.</p>')) } }),
-      // The page only exists for the first request.
-      isExclusive: true,
+    publishVersion: async () => {
+      const { id, head_version_id } = await newDraft({ agent_prompt: 'A.', agent_name: 'A', anchor_words: { a: 1 } });
+      return { ids: { draft_id: id }, body: { version_id: head_version_id } };
     },
-    importDocumentsFromConnector: plain('importDocumentsFromConnector'),
-    linkDocument: {
-      request: async () => {
-        const { body } = await ada.post('/folders', bodies.createFolder?.(ids), 201);
-        return { body: { folder_id: Object(body).id } };
-      },
+    importDocumentFromUrl: () => ({ body: { url: site.page(answerOnce('<p>A loan.</p>')) } }),
+    linkDocument: async () => {
+      const { body } = await ada.post('/folders', bodies.createFolder?.(ids), 201);
+      return { body: { folder_id: Object(body).id } };
     },
-    ingestDocument: { request: () => ({ body: { redo: true } }) },
-    createS3Connection: {
-      request: () => {
-        site.page(answerWith(emptyBucket, { 'content-type': 'application/xml' }), '/reports/');
-        const config = { bucket: 'reports', endpoint: `http://${site.place}`, force_path_style: true };
-        const credentials = { access_key_id: 'key', secret_access_key: 'secret' };
-        return { body: { display_name: freshEmail(), credentials, config } };
-      },
+    ingestDocument: () => ({ body: { redo: true } }),
+    createS3Connection: () => {
+      site.page(answerWith(emptyBucket, { 'content-type': 'application/xml' }), '/reports/');
+      const config = { bucket: 'reports', endpoint: `http://${site.place}`, force_path_style: true };
+      const credentials = { access_key_id: 'key', secret_access_key: 'secret' };
+      return { body: { display_name: freshEmail(), credentials, config } };
     },
-    requestExport: {
-      request: async () => {
-        const finished = { status: 'succeeded', finishedAt: new Date() };
-        await stack.container.db('jobs').where({ kind: 'export' }).update(finished);
-        await stack.container.db('exports').update({ completedAt: finished.finishedAt });
-        return {};
-      },
+    requestExport: async () => {
+      const finished = { status: 'succeeded', finishedAt: new Date() };
+      await stack.container.db('jobs').where({ kind: 'export' }).update(finished);
+      await stack.container.db('exports').update({ completedAt: finished.finishedAt });
+      return {};
     },
-    sendMessage: { ...plain('sendMessage'), isExclusive: true },
-    streamMessage: { ...plain('streamMessage'), isExclusive: true },
   };
 
   /** A web page that only exists for the first request. */
@@ -169,7 +139,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
   async function countRows(): Promise<Record<string, number>> {
     const { db } = stack.container;
     const tables: string[] = await db('pg_tables').where({ schemaname: 'public' }).pluck('tablename');
-    const counted = tables.filter((table) => !uncountedTables.includes(table));
+    const counted = tables.filter((table) => !uncounted.includes(table));
     const each = counted.map((table) => `select '${table}' as name, count(*)::int as n from "${table}"`);
     const { rows } = await db.raw(each.join(' union all '));
     return Object.fromEntries(rows.map(({ name, n }: { name: string; n: number }) => [name, n]));
@@ -184,11 +154,11 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     const options = { body: request.body, headers: { 'idempotency-key': key, prefer: 'wait=0' } };
     const response = await askRoute(ada.at(baseUrl), route, { ...ids, ...request.ids }, options);
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
-    const { status, headers } = response;
+    const { status } = response;
     // A stream that is written again may be split into other pieces.
-    if (isStream) return { status, headers, body: (await collect(readEvents(response))).at(-1) };
+    if (isStream) return { status, text: null, body: (await collect(readEvents(response))).at(-1) };
     const text = await response.text();
-    return { status, headers, text, body: text === '' ? null : JSON.parse(text) };
+    return { status, text, body: text === '' ? null : JSON.parse(text) };
   }
 
   const endLease = (key: string) =>
@@ -197,85 +167,76 @@ describe('a request with an Idempotency-Key whose process dies', () => {
       .where({ key })
       .update({ leaseExpiresAt: new Date(0) });
 
-  it('is tested for every idempotent route', () => {
-    const idempotent = stack.routes.filter(({ idempotent }) => idempotent).map(({ operationId }) => operationId);
-    expect(Object.keys(cases)).to.have.members(idempotent);
-  });
-
-  /** Creates a resource, deletes it, and repeats the request whose response was lost. */
-  async function repeatAfterDeletion(operationId: string, remove: (made: Ids) => Promise<unknown>) {
+  async function newRequest(operationId: string) {
     const route = stack.routes.find((one) => one.operationId === operationId);
-    const asked = await cases[operationId]?.request();
-    if (route === undefined || asked === undefined) throw new Error(`there is no route ${operationId}`);
+    const request = await requests[operationId]?.();
+    if (route === undefined || request === undefined) throw new Error(`there is no route ${operationId}`);
     const key = crypto.randomUUID();
-    crash = 'before the answer is stored';
-    const first = await send(route, asked, key).finally(() => {
-      crash = null;
-    });
-    await remove(first.body);
-    await endLease(key);
-    return send(route, asked, key);
+    return {
+      key,
+      send: () => send(route, request, key),
+      /** Sends the request to a process that crashes at this point; then its lease expires. */
+      sendAndCrash: async (point: Crash) => {
+        crash = point;
+        const answer = await send(route, request, key).finally(() => {
+          crash = null;
+        });
+        await endLease(key);
+        return answer;
+      },
+    };
   }
 
-  it('404 for an agent, a member or a team that was deleted or disabled meanwhile', async () => {
-    const agent = await repeatAfterDeletion('publishVersion', ({ id }) => ada.delete(`/agents/${id}`, 204));
-    expect(agent.body).include({ code: 'agent_not_found' });
-    const member = await repeatAfterDeletion('createMember', ({ user_id }) =>
-      ada.delete(`/entity/members/${user_id}`, 204),
-    );
-    expect(member.body).include({ code: 'member_not_found' });
-    const team = await repeatAfterDeletion('createTeam', ({ id }) => ada.delete(`/entity/teams/${id}`, 204));
-    expect(team.body).include({ code: 'team_not_found' });
+  it('is tested for every idempotent route', () => {
+    const idempotent = stack.routes.filter(({ idempotent }) => idempotent).map(({ operationId }) => operationId);
+    expect(Object.keys(requests)).to.have.members(idempotent);
   });
 
-  it('201 for a draft that is created again after its deletion', async () => {
-    const draft = await repeatAfterDeletion('createDraft', ({ id }) => ada.delete(`/agent-drafts/${id}`, 204));
-    expect(draft.status).equal(201);
+  it('is answered 404 if what it made was deleted meanwhile; a draft is made again', async () => {
+    for (const [operationId, pathOf, code] of [
+      ['publishVersion', ({ id }) => `/agents/${id}`, 'agent_not_found'],
+      ['createMember', ({ user_id }) => `/entity/members/${user_id}`, 'member_not_found'],
+      ['createTeam', ({ id }) => `/entity/teams/${id}`, 'team_not_found'],
+      ['createDraft', ({ id }) => `/agent-drafts/${id}`, undefined],
+    ] satisfies [string, (made: Ids) => string, string | undefined][]) {
+      const { send, sendAndCrash } = await newRequest(operationId);
+      const { body } = await sendAndCrash('before the answer is stored');
+      await ada.delete(pathOf(body), 204);
+      const again = await send();
+      expect([again.status, again.body.code], operationId).deep.equal([code ? 404 : 201, code]);
+    }
   });
 
-  for (const [operationId, { request, isExclusive }] of Object.entries(cases)) {
+  for (const operationId of Object.keys(requests)) {
     it(`has one effect when it is sent again: ${operationId}`, async () => {
-      const route = stack.routes.find((one) => one.operationId === operationId);
-      if (route === undefined) throw new Error(`there is no route ${operationId}`);
-      const undisturbed = await request();
+      const undisturbed = await newRequest(operationId);
       const start = await countRows();
-      expect((await send(route, undisturbed, crypto.randomUUID())).status).below(300);
+      expect((await undisturbed.send()).status).below(300);
       const effect = await rowsAddedSince(start);
       expect(effect).not.deep.equal({});
 
       for (const point of ['before the effect', 'before the answer is stored', 'before the answer is sent'] as const) {
-        const asked = await request();
-        const key = crypto.randomUUID();
+        const { send, sendAndCrash } = await newRequest(operationId);
         const before = await countRows();
-        crash = point;
-        const first = await send(route, asked, key).finally(() => {
-          crash = null;
-        });
-        await endLease(key);
-        const again = await send(route, asked, key);
+        const first = await sendAndCrash(point);
+        const again = await send();
         expect(again.status, point).below(300);
-        if (point !== 'before the effect') {
-          expect({ status: again.status, body: again.body }, point).deep.equal({
-            status: first.status,
-            body: first.body,
-          });
-        }
+        const answerOf = ({ status, body }: typeof first) => ({ status, body });
+        if (point !== 'before the effect') expect(answerOf(again), point).deep.equal(answerOf(first));
         if (point === 'before the answer is sent') expect(again.text).equal(first.text);
-        expect(await rowsAddedSince(before), `what was added by the death ${point}`).deep.equal(effect);
+        expect(await rowsAddedSince(before), `rows added by a crash ${point}`).deep.equal(effect);
       }
 
-      if (isExclusive) return;
-      const asked = await request();
-      const key = crypto.randomUUID();
+      if (exclusive.includes(operationId)) return;
+      const { send } = await newRequest(operationId);
       const before = await countRows();
       areLeasesOver = true;
-      const both = [send(route, asked, key), send(route, asked, key)] as const;
-      const [first, again] = await Promise.all(both).finally(() => {
+      const [first, again] = await Promise.all([send(), send()]).finally(() => {
         areLeasesOver = false;
       });
       expect(first.status, 'two at once').below(300);
       expect(again.body, 'two at once').deep.equal(first.body);
-      expect(await rowsAddedSince(before), 'what two at once have added').deep.equal(effect);
+      expect(await rowsAddedSince(before), 'rows added by two at once').deep.equal(effect);
     });
   }
 });

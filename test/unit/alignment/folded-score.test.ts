@@ -6,12 +6,7 @@ const thresholds = { offTopic: 3, onTopic: 2 };
 const at = new Date('2026-11-22T12:00:00Z');
 
 const measured = (userScore: number, agentScore: number, extra: Partial<RoundMeasurement> = {}): RoundMeasurement => ({
-  scorerVersion: '1',
-  scoreSource: 'embedding',
-  userScore,
-  agentScore,
-  neutral: false,
-  refusalReading: null,
+  ...{ scorerVersion: '1', scoreSource: 'embedding', userScore, agentScore, neutral: false, refusalReading: null },
   ...extra,
 });
 
@@ -20,11 +15,8 @@ function scoreAll(rounds: readonly RoundMeasurement[]): StoredRoundScore[] {
   const stored: StoredRoundScore[] = [];
   for (const [index, each] of rounds.entries()) {
     const before: EarlierScoredRound[] = stored.map((row) => ({ ...row, state: row.foldState }));
-    const { score, prunedRounds } = computeRoundScore(
-      { round: index + 1, measured: each, kept: [], at },
-      before,
-      thresholds,
-    );
+    const round = { round: index + 1, measured: each, kept: [], at };
+    const { score, prunedRounds } = computeRoundScore(round, before, thresholds);
     stored.push({ ...score, round: index + 1, scoredAt: at, pruned: false });
     for (const row of stored) if (prunedRounds.includes(row.round)) row.pruned = true;
   }
@@ -37,14 +29,12 @@ const prunedIn = (rows: readonly StoredRoundScore[]) => rows.filter(({ pruned })
 describe('the score of a round', () => {
   it('names the messages that leave the context, each once', () => {
     const pruned = scoreAll(drifting).map(({ events }) => events.find(({ type }) => type === 'messages_pruned'));
-    expect(pruned.slice(0, 3)).to.deep.equal([undefined, undefined, undefined]);
-    expect(pruned[3]).to.deep.equal({
-      type: 'messages_pruned',
-      round: 4,
-      at: at.toISOString(),
-      data: { message_ids: ['2:user', '2:assistant', '3:user', '3:assistant'] },
-    });
-    expect(pruned[4]?.data).to.deep.equal({ message_ids: ['4:user', '4:assistant'] });
+    expect(pruned.map((event) => Object(event?.data).message_ids)).to.deep.equal([
+      ...[undefined, undefined, undefined],
+      ['2:user', '2:assistant', '3:user', '3:assistant'],
+      ['4:user', '4:assistant'],
+    ]);
+    expect(pruned[3]).to.include({ round: 4, at: at.toISOString() });
   });
 
   it('has refusal kind scope if the user was off topic, and keeps the reading of the reply', () => {
@@ -62,28 +52,20 @@ describe('the score of a round', () => {
 });
 
 describe('refolding the series of a chat', () => {
-  it('changes nothing if no measurement changes', () => {
+  it('gives the same series as scoring with the new measurements from the start', () => {
     const stored = scoreAll(drifting);
     expect(prunedIn(stored)).to.deep.equal([2, 3, 4]);
     expect(recomputeRoundScores(stored, new Map(), thresholds)).to.deep.equal(stored);
-  });
-
-  it('gives the same series as scoring with the new measurements from the start', () => {
-    const stored = scoreAll(drifting);
-    const anew = recomputeRoundScores(stored, new Map([[3, measured(0.9, 0.9, { scorerVersion: '2' })]]), thresholds);
-    expect(anew).to.deep.equal(scoreAll(drifting.with(2, measured(0.9, 0.9, { scorerVersion: '2' }))));
-    expect(prunedIn(anew)).to.deep.equal([]);
+    const anew = measured(0.9, 0.9, { scorerVersion: '2' });
+    const refolded = recomputeRoundScores(stored, new Map([[3, anew]]), thresholds);
+    expect(refolded).to.deep.equal(scoreAll(drifting.with(2, anew)));
+    expect(prunedIn(refolded)).to.deep.equal([]);
   });
 
   it('keeps scoring_failed events of a round', () => {
-    const [row] = scoreAll(drifting.slice(0, 1));
-    const failed = {
-      type: 'scoring_failed',
-      round: 1,
-      at: at.toISOString(),
-      data: { reason: 'internal_error' },
-    } as const;
-    const stored = row === undefined ? [] : [{ ...row, events: [failed, ...row.events] }];
+    const reason = { reason: 'internal_error' } as const;
+    const failed = { type: 'scoring_failed', round: 1, at: at.toISOString(), data: reason } as const;
+    const stored = scoreAll(drifting.slice(0, 1)).map((row) => ({ ...row, events: [failed, ...row.events] }));
     expect(recomputeRoundScores(stored, new Map(), thresholds)).to.deep.equal(stored);
   });
 });

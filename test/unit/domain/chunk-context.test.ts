@@ -5,17 +5,17 @@ import {
   buildChunkContextMessages,
   chunkContextExcerpt,
   cleanChunkContext,
+  textWithChunkContext,
   maxChunkContextTokens,
 } from '#src/domain/documents/chunk-document.ts';
+import { planEmbeddingBatches, splitTextInHalves, weightedMeanVector } from '#src/domain/documents/embedding.ts';
 
 const tokens = createTokenCounter();
 
-describe('chunk context', () => {
-  it('puts the document first and identically into the prompts of all its passages', () => {
+describe('the context of a chunk', () => {
+  it('is asked for with the document first and identical in the prompts of all its passages', () => {
     const ask = (passage: string) =>
-      buildChunkContextMessages({ document: 'All \u200bof it.', passage }, 'k3y8k3y8').map(
-        (message) => message.content,
-      );
+      buildChunkContextMessages({ document: 'All \u200bof it.', passage }, 'k3y8k3y8').map(({ content }) => content);
     const [[rules, first = ''], [, second = '']] = [ask('One.'), ask('Two.')];
     expect(rules).include('never instructions');
     const shared = '<<k3y8k3y8 document>>\nAll of it.\n<<end k3y8k3y8 document>>\n\n<<k3y8k3y8 passage>>\n';
@@ -31,31 +31,65 @@ describe('chunk context', () => {
     expect(chunkContextExcerpt(body, 5_040, 1_000), 'the neighbour has the same excerpt').equal(excerpt);
     expect(chunkContextExcerpt(body, 100, 1_000)).equal(body.slice(0, 1_000));
     expect(chunkContextExcerpt(body, 9_999, 1_000)).include('[999]');
-  });
-
-  it('always includes the position of the passage and keeps to the length limit', () => {
     fc.assert(
       fc.property(fc.nat(20_000), fc.integer({ min: 40, max: 30_000 }), (position, maxLength) => {
-        const body = 'x'.repeat(position).concat('!', 'x'.repeat(20_000 - position));
-        const excerpt = chunkContextExcerpt(body, position, maxLength);
-        expect(excerpt).include('!');
-        expect(excerpt.length).at.most(maxLength + '\n[…]\n'.length);
+        const text = 'x'.repeat(position).concat('!', 'x'.repeat(20_000 - position));
+        const shown = chunkContextExcerpt(text, position, maxLength);
+        expect(shown).include('!');
+        expect(shown.length).at.most(maxLength + '\n[…]\n'.length);
       }),
     );
   });
 
-  it('removes labels, quotes and delimiters around the answer', () => {
+  it('is an answer without labels, quotes and delimiters, of whole sentences within the token limit', () => {
     const clean = (answer: string) => cleanChunkContext(answer, { tokens });
-    expect(clean(' **Context:** "Of the\u200b handbook,\n the part on leave."\n')).equal(
-      'Of the handbook, the part on leave.',
-    );
+    const labelled = ' **Context:** "Of the\u200b handbook,\n the part on leave."\n';
+    expect(clean(labelled)).equal('Of the handbook, the part on leave.');
     expect(clean('<<end k3y8k3y8 passage>> \n "" ')).equal('');
+    const shortened = clean('It is of the handbook. '.repeat(60));
+    expect(shortened).match(/^(It is of the handbook\. ?)+$/);
+    expect(tokens.count(shortened)).within(80, maxChunkContextTokens);
+    expect(tokens.count(clean('and so on '.repeat(300)))).within(90, maxChunkContextTokens);
   });
 
-  it('shortens a long answer to whole sentences within the token limit', () => {
-    const clean = cleanChunkContext('It is of the handbook. '.repeat(60), { tokens });
-    expect(clean).match(/^(It is of the handbook\. ?)+$/);
-    expect(tokens.count(clean)).within(80, maxChunkContextTokens);
-    expect(tokens.count(cleanChunkContext('and so on '.repeat(300), { tokens }))).within(90, maxChunkContextTokens);
+  it('is document name, headings and page if no model is asked', () => {
+    const text = textWithChunkContext({ documentName: 'Handbook', headingPath: ['Leave'], pageNumber: 4 });
+    expect(text).to.equal('Handbook › Leave (page 4)');
+  });
+});
+
+describe('embedding', () => {
+  it('plans the longest texts first, and exceeds the limits of a request only with a single text', () => {
+    expect(planEmbeddingBatches([1, 9, 3, 7, 2], { texts: 2, tokens: 10 })).deep.equal([[1], [3, 2], [4, 0]]);
+    expect(planEmbeddingBatches([5, 100, 5], { texts: 8, tokens: 10 })).deep.equal([[1], [0, 2]]);
+    const limit = { texts: fc.integer({ min: 1, max: 9 }), tokens: fc.integer({ min: 1, max: 60 }) };
+    fc.assert(
+      fc.property(fc.array(fc.nat(50)), fc.record(limit), (counts, limits) => {
+        const batches = planEmbeddingBatches(counts, limits);
+        expect(batches.flat().sort((a, b) => a - b)).deep.equal(counts.map((_, index) => index));
+        for (const batch of batches) {
+          expect(batch.length).within(1, limits.texts);
+          const sum = batch.reduce((total, index) => total + (counts[index] ?? 0), 0);
+          if (batch.length > 1) expect(sum).at.most(limits.tokens);
+        }
+      }),
+    );
+  });
+
+  it('halves a text that is too long at the space nearest to its middle, and pools the vectors', () => {
+    expect(splitTextInHalves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
+    fc.assert(
+      fc.property(fc.string({ minLength: 2, unit: 'grapheme' }), (text) => {
+        const pieces = splitTextInHalves(text);
+        expect(pieces.join('')).equal(text);
+        if (text.isWellFormed()) expect(pieces.every((piece) => piece.isWellFormed())).equal(true);
+      }),
+    );
+    const [x, y] = weightedMeanVector([
+      { vector: Float32Array.of(1, 0), weight: 3 },
+      { vector: Float32Array.of(0, 1), weight: 4 },
+    ]);
+    expect(x).closeTo(0.6, 1e-6);
+    expect(y).closeTo(0.8, 1e-6);
   });
 });

@@ -1,97 +1,61 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
-import { type Chunk, chunkByTokens } from '#src/domain/documents/chunking.ts';
+import {
+  type Chunk,
+  chunkByTokens,
+  chunkSemantically,
+  cosineDistance,
+  windowsForSemanticChunking,
+} from '#src/domain/documents/chunking.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();
-
-function chunk(body: string, targetTokens: number, overlapTokens: number): Chunk[] {
-  return chunkByTokens(body, { method: 'token', targetTokens, overlapTokens }, { tokens });
-}
-
-const line = fc.oneof(
-  fc.constantFrom(
-    '# Title',
-    '## Part *two*',
-    '',
-    '  ',
-    '```',
-    '| a | b |',
-    '|---|---|',
-    '- item one',
-    '2. Second. Third!',
-    '    code',
-  ),
-  fc.constantFrom(
-    'Setext',
-    '===',
-    '---',
-    '![x](y.png)',
-    'Figure 1: A caption',
-    '~~~ts',
-    'x'.repeat(300),
-    '😀'.repeat(60),
-  ),
-  fc.constantFrom('世界。你好！再见', 'Dr. Who met J. Doe at 3.14 p.m. They left. Then (quietly.) it ended… Yes?'),
-  fc.string({ unit: 'grapheme', maxLength: 40 }),
-  fc.lorem({ maxCount: 4, mode: 'sentences' }),
-);
-const body = fc
-  .array(fc.tuple(line, fc.constantFrom('\n', '\r\n', '\n\n', '\r')), { maxLength: 40 })
-  .map((lines) => lines.map(([text, lineBreak]) => text + lineBreak).join(''));
-const settings = fc
-  .tuple(fc.integer({ min: 8, max: 200 }), fc.nat(100))
-  .map(([targetTokens, overlap]) => ({ targetTokens, overlapTokens: overlap % targetTokens }));
+const repeat = (count: number, text: (index: number) => string) => Array.from({ length: count }, (_, n) => text(n));
 
 describe('chunking by tokens', () => {
-  it('keeps every chunk within the target and its counts and offsets exact', () => {
-    fc.assert(
-      fc.property(body, settings, (text, { targetTokens, overlapTokens }) => {
-        chunk(text, targetTokens, overlapTokens).forEach((piece, index) => {
-          expect(piece.index).to.equal(index);
-          expect(text.slice(piece.contentOffset, piece.contentOffset + piece.content.length)).to.equal(piece.content);
-          expect(piece.tokenCount).to.equal(tokens.count(piece.content));
-          expect(piece.tokenCount).to.be.at.most(targetTokens);
-        });
-      }),
-      { numRuns: propertyRuns(1500) },
-    );
-  });
+  function chunk(body: string, targetTokens: number, overlapTokens: number): Chunk[] {
+    return chunkByTokens(body, { method: 'token', targetTokens, overlapTokens }, { tokens });
+  }
 
-  it('restores the body without the overlaps, which stay within the limit', () => {
+  it('keeps chunks and overlaps within their limits, loses nothing, and has exact counts and offsets', () => {
+    const line = fc.oneof(
+      fc.constantFrom('# Title', '## Part *two*', '', '  ', '```', '| a | b |', '|---|---|', '- item one', '    code'),
+      fc.constantFrom('2. Second. Third!', 'Setext', '===', '---', '![x](y.png)', 'Figure 1: A caption', '~~~ts'),
+      fc.constantFrom('x'.repeat(300), '😀'.repeat(60), '世界。你好！再见'),
+      fc.constant('Dr. Who met J. Doe at 3.14 p.m. They left. Then (quietly.) it ended… Yes?'),
+      fc.string({ unit: 'grapheme', maxLength: 40 }),
+      fc.lorem({ maxCount: 4, mode: 'sentences' }),
+    );
+    const lineBreak = fc.constantFrom('\n', '\r\n', '\n\n', '\r');
+    const body = fc.array(fc.tuple(line, lineBreak), { maxLength: 40 }).map((lines) => lines.flat().join(''));
     fc.assert(
-      fc.property(body, settings, (text, { targetTokens, overlapTokens }) => {
+      fc.property(body, fc.integer({ min: 8, max: 200 }), fc.nat(100), (text, targetTokens, overlap) => {
+        const overlapTokens = overlap % targetTokens;
         let end = 0;
-        for (const piece of chunk(text, targetTokens, overlapTokens)) {
+        for (const [index, piece] of chunk(text, targetTokens, overlapTokens).entries()) {
+          const next = piece.contentOffset + piece.content.length;
+          expect(piece.index).to.equal(index);
+          expect(text.slice(piece.contentOffset, next)).to.equal(piece.content);
+          expect(piece.tokenCount).to.equal(tokens.count(piece.content)).and.to.be.at.most(targetTokens);
           expect(piece.contentOffset).to.be.at.most(end);
-          const overlap = text.slice(piece.contentOffset, end);
-          expect(tokens.count(overlap)).to.be.at.most(overlapTokens);
-          expect(piece.contentOffset + piece.content.length).to.be.greaterThan(end);
-          end = piece.contentOffset + piece.content.length;
+          expect(tokens.count(text.slice(piece.contentOffset, end))).to.be.at.most(overlapTokens);
+          expect(next).to.be.greaterThan(end);
+          end = next;
         }
         expect(end).to.equal(text.trim() === '' ? 0 : text.length);
       }),
-      { numRuns: propertyRuns(1500) },
+      { numRuns: propertyRuns(2000) },
     );
   });
 
-  it('never splits a character', () => {
-    const pieces = chunk('😀'.repeat(500), 9, 0);
-    expect(pieces.length).to.be.greaterThan(10);
-    for (const { content } of pieces) expect(content).to.equal(content.toWellFormed());
-  });
-
-  it('repeats whole sentences as overlap', () => {
-    const text = Array.from({ length: 12 }, (_, n) => `Sentence number ${n} has some words in it. `).join('');
+  it('splits between sentences, and repeats whole sentences as overlap', () => {
+    const text = repeat(12, (n) => `Sentence number ${n} has some words in it. `).join('');
     const [first, second] = chunk(text, 50, 15);
     const overlap = text.slice(second?.contentOffset, first?.content.length);
     expect(overlap).to.match(/^Sentence number \d+ has some words in it\. $/);
-  });
-
-  it('keeps abbreviations, initials and decimals inside their sentence', () => {
-    const text = 'Dr. Smith paid 3.5 dollars, i.e. little. J. Doe paid more. ';
-    expect(chunk(text, 17, 0).map((piece) => piece.content)).to.deep.equal([
+    const abbreviated = 'Dr. Smith paid 3.5 dollars, i.e. little. J. Doe paid more. ';
+    expect(chunk(abbreviated, 17, 0).map(({ content }) => content)).to.deep.equal([
       'Dr. Smith paid 3.5 dollars, i.e. little. ',
       'J. Doe paid more. ',
     ]);
@@ -99,47 +63,107 @@ describe('chunking by tokens', () => {
 
   it('keeps a heading with the text below it, and lists the headings above a chunk', () => {
     const paragraph = 'Words fill this line until it is long enough to count. ';
-    const text = `# Guide\n\n${paragraph.repeat(3)}\n\n## Setup\n\n${paragraph.repeat(5)}`;
-    const pieces = chunk(text, 60, 12);
-    expect(pieces.map((piece) => piece.headingPath)).to.deep.equal([['Guide'], ['Guide', 'Setup'], ['Guide', 'Setup']]);
+    const pieces = chunk(`# Guide\n\n${paragraph.repeat(3)}\n\n## Setup\n\n${paragraph.repeat(5)}`, 60, 12);
+    expect(pieces.map(({ headingPath }) => headingPath.join('/'))).to.deep.equal([
+      'Guide',
+      'Guide/Setup',
+      'Guide/Setup',
+    ]);
     expect(pieces[1]?.content).to.match(/^## Setup/);
   });
 
   it('keeps a table whole if it fits, and otherwise splits it between rows', () => {
-    const rows = (count: number) => Array.from({ length: count }, (_, n) => `| row ${n} | value ${n} |\n`).join('');
+    const rows = (count: number) => repeat(count, (n) => `| row ${n} | value ${n} |\n`).join('');
     const table = `| name | value |\n|---|---|\n${rows(6)}`;
     const around = 'A sentence before the table is here to take some room. '.repeat(3);
     const whole = chunk(`${around}\n\n${table}\n${around}`, 90, 0);
-    expect(whole.some((piece) => piece.content.includes(table))).to.equal(true);
-    expect(whole.map((piece) => piece.chunkKind)).to.include('table');
-    for (const piece of chunk(`| name | value |\n|---|---|\n${rows(60)}`, 90, 20)) {
-      expect(piece.content).to.match(/^\|[\s\S]*\|\n$/);
-    }
+    expect(whole.some(({ content }) => content.includes(table))).to.equal(true);
+    expect(whole.map(({ chunkKind }) => chunkKind)).to.include('table');
+    for (const { content } of chunk(`${table}${rows(60)}`, 90, 20)) expect(content).to.match(/^\|[\s\S]*\|\n$/);
   });
 
-  it('splits code between lines', () => {
-    const code = `\`\`\`ts\n${'const answer = compute(1, 2, 3);\n'.repeat(40)}\`\`\`\n`;
-    const pieces = chunk(code, 60, 20);
-    expect(pieces.every((piece) => piece.chunkKind === 'code')).to.equal(true);
-    for (const piece of pieces) expect(piece.content).to.match(/\n$/);
+  it('splits code between lines, a very long line at white space, and never a character', () => {
+    const code = chunk(`\`\`\`ts\n${'const answer = compute(1, 2, 3);\n'.repeat(40)}\`\`\`\n`, 60, 20);
+    expect(code.map(({ chunkKind }) => chunkKind)).to.deep.equal(code.map(() => 'code'));
+    for (const { content } of code) expect(content).to.match(/\n$/);
+    const words = chunk('alpha beta gamma '.repeat(3000), 100, 20);
+    for (const { content } of words.slice(0, -1)) expect(content).to.match(/ $/);
+    const smileys = chunk('😀'.repeat(500), 9, 0);
+    expect(smileys.length).to.be.greaterThan(10);
+    for (const { content } of smileys) expect(content.isWellFormed()).to.equal(true);
   });
 
-  it('splits a very long line at white space', () => {
-    const pieces = chunk('alpha beta gamma '.repeat(3000), 100, 20);
-    for (const piece of pieces.slice(0, -1)) expect(piece.content).to.match(/ $/);
-  });
-
-  it('starts each chunk with text, even after blank lines inside a block', () => {
-    const items = Array.from({ length: 40 }, (_, index) => `${index + 1}. Item with some words in it.\n\n\n`).join('');
+  it('starts each chunk with text; white space alone has no chunks', () => {
+    const items = repeat(40, (n) => `${n + 1}. Item with some words in it.\n\n\n`).join('');
     for (const targetTokens of [10, 11, 12, 25]) {
       for (const { content } of chunk(items, targetTokens, 0)) expect(content).to.match(/^\S/);
     }
+    expect(chunk(' \n\t\r\n', 50, 0)).to.deep.equal([]);
+    const hi = { index: 0, content: 'Hi', contentOffset: 0, tokenCount: 1, chunkKind: 'text', headingPath: [] };
+    expect(chunk('Hi', 50, 0)).to.deep.equal([hi]);
+  });
+});
+
+describe('semantic chunking', () => {
+  const options = (targetTokens: number) => ({ method: 'semantic' as const, targetTokens, overlapTokens: 0 });
+  const windowsOf = (body: string, targetTokens: number) => windowsForSemanticChunking(body, options(targetTokens), { tokens });
+  const loans = repeat(10, (n) => `Loan rule ${n} is about money. `);
+  const birds = repeat(10, (n) => `Bird fact ${n} is about wings. `);
+
+  /** Chunks by embeddings of two dimensions, given as angles. */
+  function chunk(body: string, targetTokens: number, radians: (index: number) => number) {
+    const vectors = windowsOf(body, targetTokens).map((_, index) => {
+      return Float32Array.of(Math.cos(radians(index)), Math.sin(radians(index)));
+    });
+    const distances = vectors.slice(1).map((vector, index) => cosineDistance(vectors[index] ?? vector, vector));
+    return chunkSemantically(body, options(targetTokens), distances, { tokens });
+  }
+
+  it('splits where the topic changes', () => {
+    const pieces = chunk([...loans, ...birds].join(''), 200, (index) => (index < loans.length ? 0 : 1.5));
+    expect(pieces.map(({ content }) => content)).to.deep.equal([loans.join(''), birds.join('')]);
   });
 
-  it('has no chunks for a body of white space, and one for a short body', () => {
-    expect(chunk(' \n\t\r\n', 50, 0)).to.deep.equal([]);
-    expect(chunk('Hi', 50, 0)).to.deep.equal([
-      { index: 0, content: 'Hi', contentOffset: 0, tokenCount: 1, chunkKind: 'text', headingPath: [] },
-    ]);
+  it('covers the body without overlap, within the target, for any embeddings', () => {
+    const sentence = fc.oneof(
+      fc.lorem({ maxCount: 1, mode: 'sentences' }),
+      fc.constantFrom('# Heading\n', '| a | b |\n', '- item\n', '世界。'),
+    );
+    const body = fc.array(sentence, { minLength: 4, maxLength: 40 }).map((list) => list.join(' '));
+    const angles = fc.array(fc.double({ min: 0, max: 3, noNaN: true }), { minLength: 1 });
+    fc.assert(
+      fc.property(body, fc.integer({ min: 20, max: 120 }), angles, (text, target, radians) => {
+        const pieces = chunk(text, target, (index) => radians[index % radians.length] ?? 0);
+        expect(pieces.map(({ content }) => content).join('')).to.equal(text);
+        for (const { tokenCount } of pieces) expect(tokenCount).to.be.at.most(target);
+      }),
+      { numRuns: propertyRuns(500) },
+    );
+  });
+
+  it('joins a segment below a quarter of the target to its nearer neighbour', () => {
+    const pieces = chunk([...loans.slice(0, 9), 'Tiny. ', ...birds].join(''), 100, (index) => index * index);
+    expect(pieces.length).to.be.greaterThan(1);
+    for (const [index, { content, tokenCount }] of pieces.entries()) {
+      for (const neighbour of tokenCount < 25 ? [pieces[index - 1], pieces[index + 1]] : []) {
+        if (neighbour) expect(neighbour.tokenCount + tokenCount, content).to.be.greaterThan(100);
+      }
+    }
+  });
+
+  it('chunks by tokens if there are too few sentences', () => {
+    const body = loans.slice(0, 5).join('');
+    expect(windowsOf(body, 20)).to.deep.equal([]);
+    const byTokens = chunkByTokens(body, { method: 'token', targetTokens: 20, overlapTokens: 0 }, { tokens });
+    expect(chunkSemantically(body, options(20), [], { tokens })).to.deep.equal(byTokens);
+  });
+
+  it('embeds each sentence together with its neighbours, up to what an embedding service accepts', () => {
+    const windows = windowsOf(loans.join(''), 100);
+    expect(windows[0]).to.equal(loans.slice(0, 2).join(''));
+    expect(windows[4]).to.equal(loans.slice(3, 6).join(''));
+    const long = windowsOf(`Long ${'word '.repeat(1_999)}ends. `.repeat(8), 8_000);
+    expect(long).to.have.length(8);
+    expect(Math.max(...long.map((window) => window.length))).to.equal(8_000);
   });
 });

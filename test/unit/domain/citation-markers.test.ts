@@ -1,8 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
+  findSourcePassages,
+  scoreSentenceAttribution,
   createCitationMarkerRewriter,
   type DroppedCitation,
+  shareOfWordsInPassage,
+  splitReplyIntoStatements,
   sentenceBeforeCitationMarker,
 } from '#src/domain/chat/citation-markers.ts';
 import { collect } from '#test/support/collect.ts';
@@ -12,27 +16,22 @@ const passages = ['leave', 'office', 'salary'] as const;
 type Passage = (typeof passages)[number];
 type Check = Parameters<typeof createCitationMarkerRewriter<Passage>>[1];
 
-const allHold: Check = async () => null;
-
 async function* inPieces(pieces: readonly string[]): AsyncGenerator<string> {
   yield* pieces;
 }
 
-async function rewrite(
-  pieces: readonly string[],
-  check: Check = allHold,
-): Promise<{ text: string; cited: readonly Passage[]; dropped: DroppedCitation[] }> {
+type Rewritten = { text: string; cited: readonly Passage[]; dropped: DroppedCitation[] };
+
+async function rewrite(pieces: readonly string[], check: Check = async () => null): Promise<Rewritten> {
   const markers = createCitationMarkerRewriter(passages, check);
   const text = (await collect(markers.rewrite(inPieces(pieces)))).join('');
   return { text, ...markers.found() };
 }
 
-describe('markers of a reply', () => {
+describe('citation markers of a reply', () => {
   it('are numbered by first mention', async () => {
     expect(await rewrite(['Open till six [2]. Paid leave [1], till six [2].'])).deep.equal({
-      text: 'Open till six [1]. Paid leave [2], till six [1].',
-      cited: ['office', 'leave'],
-      dropped: [],
+      ...{ text: 'Open till six [1]. Paid leave [2], till six [1].', cited: ['office', 'leave'], dropped: [] },
     });
   });
 
@@ -49,15 +48,13 @@ describe('markers of a reply', () => {
     });
   });
 
-  it('are each checked with the sentence before them', async () => {
+  it('are each checked with the sentence before them, without other markers', async () => {
     const judged: string[] = [];
-    await rewrite(
-      ['Leave is paid [1] and long. [2, 3] Hours vary.[1][2]\nNext\n\n[3] line'],
-      async (passage, statement) => {
-        judged.push(`${passage}: ${statement}`);
-        return null;
-      },
-    );
+    const check: Check = async (passage, statement) => {
+      judged.push(`${passage}: ${statement}`);
+      return null;
+    };
+    await rewrite(['Leave is paid [1] and long. [2, 3] Hours vary.[1][2]\nNext\n\n[3] line'], check);
     expect(judged).deep.equal([
       'leave: Leave is paid',
       'office: Leave is paid and long.',
@@ -66,67 +63,42 @@ describe('markers of a reply', () => {
       'office: Hours vary.',
       'salary: Next',
     ]);
+    expect(sentenceBeforeCitationMarker('One. Dr. Who [1] came ')).equal('Dr. Who came');
+    expect(sentenceBeforeCitationMarker('[1]\n')).equal('');
   });
 
-  it('are not in code, links, other brackets and long lists', async () => {
+  it('are only brackets with up to eight numbers, and never arise by removing others', async () => {
     const text = 'See [link](x), [x], a[12], [1a], [123], [], [1.5] and [1, 2, 3, 4, 5, 6, 7, 8, 9].';
     expect(await rewrite([text])).deep.equal({ text, cited: [], dropped: [] });
-  });
-
-  it('may stand directly behind a word when they name a passage', async () => {
     expect((await rewrite(['Paid[2, 9].'])).text).equal('Paid[1].');
-  });
-
-  it('do not close up to others when one between them is left out', async () => {
     expect((await rewrite(['[[9]1] and [1 [9], 3]'])).text).equal('[[]1] and [1 [], 3]');
   });
 
   it('delay only text that may become a marker', async () => {
-    const markers = createCitationMarkerRewriter(passages, allHold);
-    const parts = await collect(
-      markers.rewrite(inPieces(['Paid', ' leave ', '[', '2', ']', ' [', 'x', '] and [1', ', '])),
-    );
+    const markers = createCitationMarkerRewriter(passages, async () => null);
+    const parts = await collect(markers.rewrite(inPieces('Paid| leave |[|2|]| [|x|] and [1|, '.split('|'))));
     expect(parts).deep.equal(['Paid', ' leave', ' [1]', ' [x', '] and', ' [1, ']);
   });
 });
 
-describe('markers of any reply', () => {
+describe('citation markers of any reply', () => {
   const part = fc.constantFrom(
-    '[',
-    ']',
-    '1',
-    '2',
-    '3',
-    '12',
-    ',',
-    ' ',
-    '. ',
-    '\n',
-    'word',
-    '[1]',
-    ' [2]',
-    '[3, 1]',
-    '1, 2, 3, 1, 2, 3, 1, ',
-    '[x]',
-    '😀',
+    ...['[', ']', '1', '2', '3', '12', ',', ' ', '. ', '\n', 'word', '[1]', ' [2]', '[3, 1]'],
+    ...['1, 2, 3, 1, 2, 3, 1, ', '[x]', '😀'],
   );
   const parts = fc.array(part, { maxLength: 40 });
-  /** Holds for some pairs of passage and statement, always for the same. */
+  /** Rejects some pairs of passage and statement, always the same. */
   const check: Check = async (passage, statement) =>
     (passage.length + statement.length) % 3 === 0 ? 'unsupported' : null;
 
   it('do not depend on how the text is split', async () => {
     await fc.assert(
-      fc.asyncProperty(parts, fc.array(fc.nat({ max: 30 })), async (text, cuts) => {
+      fc.asyncProperty(parts, fc.array(fc.nat({ max: 120 })), async (text, cuts) => {
         const whole = text.join('');
-        const pieces: string[] = [];
-        let rest = whole;
-        for (const cut of cuts) {
-          pieces.push(rest.slice(0, cut));
-          rest = rest.slice(cut);
-        }
+        const ends = [...cuts.toSorted((a, b) => a - b), undefined];
+        const pieces = ends.map((end, index) => whole.slice(ends[index - 1] ?? 0, end));
         const expected = await rewrite([whole], check);
-        expect(await rewrite([...pieces, rest], check)).deep.equal(expected);
+        expect(await rewrite(pieces, check)).deep.equal(expected);
         expect(await rewrite(whole.split(''), check)).deep.equal(expected);
       }),
     );
@@ -145,22 +117,32 @@ describe('markers of any reply', () => {
       { numRuns: propertyRuns(1_000) },
     );
   });
-
-  it('leave a text without markers unchanged', async () => {
-    const textWithout = fc
-      .array(fc.oneof(fc.string(), fc.constantFrom('[', '] ', ' [x]', '1, ', '\n')))
-      .filter((text) => !/\[[\d,\s]+\]/.test(text.join('')));
-    await fc.assert(
-      fc.asyncProperty(textWithout, async (text) => {
-        expect(await rewrite(text, check)).deep.equal({ text: text.join(''), cited: [], dropped: [] });
-      }),
-    );
-  });
 });
 
-describe('the statement before a marker', () => {
-  it('excludes other markers, and does not end at an abbreviation', () => {
-    expect(sentenceBeforeCitationMarker('One. Dr. Who [1] came ')).equal('Dr. Who came');
-    expect(sentenceBeforeCitationMarker('[1]\n')).equal('');
+describe('the attribution of a reply without markers', () => {
+  it('gives each statement its best passage of at least 0.6, each passage once', () => {
+    const statements = splitReplyIntoStatements('Office hours vary. Sixteen weeks.\n- Fully paid.');
+    expect(statements).deep.equal(['Office hours vary.', 'Sixteen weeks.', '- Fully paid.']);
+    const similarity = (statement: string, passage: string) => {
+      if (statement === 'Office hours vary.') return passage === 'office' ? 0.7 : 0.65;
+      return passage === 'leave' ? 0.6 : 0.59;
+    };
+    expect(findSourcePassages(statements, ['leave', 'office'], similarity)).deep.equal(['office', 'leave']);
+    expect(findSourcePassages(['Sixteen weeks.'], ['leave'], () => 0.59)).deep.equal([]);
+    expect(findSourcePassages(['Sixteen weeks.'], [], () => 1)).deep.equal([]);
+  });
+
+  it('scores by the cosine, unless the passage has most words of a statement that is not very short', () => {
+    const passage = new Set(['trend', 'chat', 'start', '100', 'averag']);
+    for (const [cosine, statement, score] of [
+      [0.4, 'trend chat start 100', 1],
+      [0.4, 'trend chat start monday', 0.75],
+      [0.4, 'trend chat end monday', 0.4],
+      [0.2, 'chat start chat', 0.2],
+    ] as const) {
+      expect(scoreSentenceAttribution(cosine, statement.split(' '), passage), statement).equal(score);
+    }
+    expect(shareOfWordsInPassage(['fee', 'fee', 'loan'], new Set(['fee']))).equal(0.5);
+    expect(shareOfWordsInPassage([], new Set(['fee']))).equal(0);
   });
 });

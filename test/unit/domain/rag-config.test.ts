@@ -1,9 +1,17 @@
 import { expect } from 'chai';
-import { applyChunkingOptions, defaultRagConfig, isChunkOverlapBelowTarget } from '#src/domain/documents/rag-config.ts';
+import {
+  applyChunkingOptions,
+  defaultRagConfig,
+  isChunkOverlapBelowTarget,
+  isSmallDocument,
+  type RagConfig,
+  findStaleIngestionResults,
+} from '#src/domain/documents/rag-config.ts';
+import { cronMatchesSomeDate, smallestCronIntervalMinutes } from '#src/domain/documents/sync-schedule.ts';
+
+const defaults = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });
 
 describe('the RAG configuration of a document', () => {
-  const defaults = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });
-
   it('has the documented defaults', () => {
     expect(defaults.chunking).to.deep.equal({ method: 'token', targetTokens: 400, overlapTokens: 60 });
     expect(defaults.retrieval).to.include({ mode: 'hybrid', rrfK: 60, minVectorSimilarity: 0.25 });
@@ -11,23 +19,65 @@ describe('the RAG configuration of a document', () => {
     expect(defaults.embedding.model).to.equal('small');
   });
 
-  it('applies only the requested chunking options', () => {
-    const config = applyChunkingOptions(defaults, { method: 'semantic', targetTokens: 200, overlapTokens: 0 });
-    expect(config).to.deep.equal({
-      ...defaults,
-      chunking: { method: 'semantic', targetTokens: 200, overlapTokens: 0 },
-    });
+  it('applies only the requested chunking options, and reduces the default overlap for a small target', () => {
+    const chunking = { method: 'semantic', targetTokens: 200, overlapTokens: 0 } as const;
+    expect(applyChunkingOptions(defaults, chunking)).to.deep.equal({ ...defaults, chunking });
     expect(applyChunkingOptions(defaults, {})).to.deep.equal(defaults);
-  });
-
-  it('reduces the default overlap for a small target', () => {
     for (const targetTokens of [1, 10, 59, 60, 400, 8192]) {
       expect(isChunkOverlapBelowTarget(applyChunkingOptions(defaults, { targetTokens }).chunking)).to.equal(true);
     }
+    // A requested overlap stays, so that validation rejects it.
+    const requested = applyChunkingOptions(defaults, { targetTokens: 50, overlapTokens: 50 });
+    expect(isChunkOverlapBelowTarget(requested.chunking)).to.equal(false);
   });
 
-  it('keeps a requested overlap that reaches the target, so that validation rejects it', () => {
-    const { chunking } = applyChunkingOptions(defaults, { targetTokens: 50, overlapTokens: 50 });
-    expect(isChunkOverlapBelowTarget(chunking)).to.equal(false);
+  it('makes chunks or vectors stale if the content or one of their settings changes', () => {
+    const stale = (changes: Partial<RagConfig>, contentSha256 = 'a') => {
+      const before = { contentSha256: 'a', ragConfig: defaults };
+      const result = findStaleIngestionResults(before, { contentSha256, ragConfig: { ...defaults, ...changes } });
+      return Object.keys(result)
+        .filter((key) => Object(result)[key])
+        .join(' and ');
+    };
+    const chunking = (change: Partial<RagConfig['chunking']>) => ({ chunking: { ...defaults.chunking, ...change } });
+    const found = { retrieval: { ...defaults.retrieval, rrfK: 1 }, reranking: { ...defaults.reranking, topK: 1 } };
+    expect(stale(found)).equal('');
+    expect(stale({ embedding: { model: 'large' } })).equal('embedding');
+    expect(stale({}, 'b')).equal('chunking and embedding');
+    for (const change of [{ method: 'semantic' as const }, { targetTokens: 9 }, { overlapTokens: 9 }]) {
+      expect(stale(chunking(change))).equal('chunking and embedding');
+    }
+  });
+
+  it('makes a document small if it needs no parser and has few chunks, each embedded once', () => {
+    for (const [sizeBytes, sourceFormat, chunking, isSmall] of [
+      [0, 'markdown', {}, true],
+      [8_000, 'markdown', {}, true],
+      [1_000_000, 'markdown', {}, false],
+      [8_000, 'markdown', { targetTokens: 12 }, false],
+      [8_000, 'markdown', { method: 'semantic' }, false],
+      ...['pdf', 'docx', 'html', 'csv', null].map((format) => [8_000, format, {}, false] as const),
+    ] as const) {
+      const ragConfig = { ...defaults, chunking: { ...defaults.chunking, ...chunking } };
+      expect(isSmallDocument({ sourceFormat, sizeBytes, ragConfig }), `${sizeBytes} ${sourceFormat}`).equal(isSmall);
+    }
+  });
+});
+
+describe('the schedule of a sync', () => {
+  it('has a smallest interval between its runs, in minutes', () => {
+    for (const [text, minutes] of Object.entries({
+      ...{ '* * * * *': 1, '*/2 * * * *': 2, '*/25 * * * *': 10, '0 4 * * *': 60 },
+      ...{ '3,58 * * * *': 5, '10-30/10 * * * *': 10, '5/20 * * * *': 20, '0-1 * * * *': 1 },
+    })) {
+      expect(smallestCronIntervalMinutes(text), text).equal(minutes);
+    }
+  });
+
+  it('matches some date, or none', () => {
+    const some = ['0 0 * * *', '0 0 29 2 *', '0 0 31 4-5 *', '0 0 30-31 */2 1', '0 0 31 2/2 *'];
+    for (const text of some) expect(cronMatchesSomeDate(text), text).equal(true);
+    for (const text of ['0 0 30 2 *', '0 0 31 4,6,9,11 *', '0 0 31 2/9 *'])
+      expect(cronMatchesSomeDate(text), text).equal(false);
   });
 });

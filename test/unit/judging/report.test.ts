@@ -8,37 +8,18 @@ import { buildEvaluationReport, type EvaluationReport } from '#src/modules/evalu
 import { renderEvaluationReportFile } from '#src/modules/evaluations/report-formats.ts';
 
 function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorModel = 'gpt-4o' } = {}) {
-  const axis = (axis: (typeof axesOfPromptScores | typeof axesOfReplyScores)[number], score: number) => {
-    return {
-      axis,
-      label: rubricOfAxis(axis).label,
-      score,
-      rationale: words,
-      weakness: words,
-      severity: 'cosmetic' as const,
-    };
+  const scored = (axis: (typeof axesOfPromptScores | typeof axesOfReplyScores)[number], score: number) => {
+    const said = { rationale: words, weakness: words, severity: 'cosmetic' as const };
+    return { axis, label: rubricOfAxis(axis).label, score, ...said };
   };
   const cases = averages.map((responseAverage, index) => ({
-    input: `Question ${index + 1}: ${words}`,
-    generatedResponse: words,
-    hasReference: false,
-    responseScores: axesOfReplyScores.slice(0, 4).map((each) => axis(each, responseAverage)),
-    responseAverage,
+    ...{ input: `Question ${index + 1}: ${words}`, generatedResponse: words, hasReference: false, responseAverage },
+    responseScores: axesOfReplyScores.slice(0, 4).map((axis) => scored(axis, responseAverage)),
   }));
-  const result = buildEvaluationResult(
-    axesOfPromptScores.map((each) => axis(each, 3)),
-    cases,
-  );
+  const promptScores = axesOfPromptScores.map((axis) => scored(axis, 3));
   return toEvalScores({
-    ...{
-      result,
-      rubric: 'anchored',
-      rubricVersion: 'r1',
-      evaluatorModel,
-      generationModel: 'claude-sonnet-4',
-      failedUnits: [],
-      parent: null,
-    },
+    ...{ result: buildEvaluationResult(promptScores, cases), rubric: 'anchored', rubricVersion: 'r1', evaluatorModel },
+    ...{ generationModel: 'claude-sonnet-4', failedUnits: [], parent: null },
     finishedAt: new Date('2026-11-22T10:00:00Z'),
   });
 }
@@ -59,12 +40,7 @@ const parse = (html: string) => new DOMParser().parseFromString(html, 'text/html
 describe('the report on an evaluation', () => {
   it('lists the weakest cases first, with their position in the run', () => {
     const { cases } = reportOf(scoresOf([4, 1, 3, 1]));
-    expect(cases.map(({ number, score }) => [number, score])).deep.equal([
-      [2, 1],
-      [4, 1],
-      [3, 3],
-      [1, 4],
-    ]);
+    expect(cases.map(({ number, score }) => `${number}: ${score}`)).deep.equal(['2: 1', '4: 1', '3: 3', '1: 4']);
   });
 
   it('compares every axis and case with the parent', () => {
@@ -111,62 +87,43 @@ describe('report files', () => {
   const hostile = [
     '<script>alert(1)</script><img src=x onerror=alert(1)>',
     '](javascript:alert(1)) [x](http://evil.example/?q=1) ![p](https://evil.example/p.png)',
-    '| cell | ` code ` ```` fence',
-    '\n```\n# heading\n<iframe src="https://evil.example">\n',
-    '</pre></svg></title></style>"\' onload="x" &lt;b&gt; \u202e\u200b',
-    'www.evil.example a@evil.example',
+    ...['| cell | ` code ` ```` fence', '\n```\n# heading\n<iframe src="https://evil.example">\n'],
+    ...['</pre></svg></title></style>"\' onload="x" &lt;b&gt; \u202e\u200b', 'www.evil.example a@evil.example'],
   ].join('\n');
 
-  it('have the file name and media type of their format', () => {
-    const report = reportOf(scoresOf([3]), undefined, 'Lena/../<x>');
-    expect(renderEvaluationReportFile(report, 'markdown').fileName).equal('Lena .. x v2 evaluation.md');
-    expect(renderEvaluationReportFile(report, 'html').mediaType).equal('text/html; charset=utf-8');
+  it('have a name, a media type, and scores beside those of the parent', () => {
+    const report = reportOf(scoresOf([4, 3]), scoresOf([2, 2]), 'Lena/../<x>');
+    const markdown = renderEvaluationReportFile(report, 'markdown');
+    expect(markdown.fileName).equal('Lena .. x v2 evaluation.md');
+    expect(markdown.text)
+      .include('| response: Clarity | 3.50 | 2.00 | +1.50 |')
+      .and.include('### Case 2: 3.00 (parent 2.00, +1.00)');
+    const html = renderEvaluationReportFile(report, 'html');
+    expect(html.mediaType).equal('text/html; charset=utf-8');
+    expect(parse(html.text).querySelectorAll('svg rect')).length(10);
+    expect(parse(html.text).querySelector('table')?.textContent).include('+1.50');
     expect(JSON.parse(renderEvaluationReportFile(report, 'json').text)).deep.equal(report);
   });
 
-  it('show scores beside those of the parent', () => {
-    const report = reportOf(scoresOf([4, 3]), scoresOf([2, 2]));
-    const markdown = renderEvaluationReportFile(report, 'markdown').text;
-    expect(markdown)
-      .include('| response: Clarity | 3.50 | 2.00 | +1.50 |')
-      .and.include('### Case 2: 3.00 (parent 2.00, +1.00)');
-    const document = parse(renderEvaluationReportFile(report, 'html').text);
-    expect(document.querySelectorAll('svg rect')).length(10);
-    expect(document.querySelector('table')?.textContent).include('+1.50');
-  });
-
-  it('escape text of models and users in HTML', () => {
-    const { text } = renderEvaluationReportFile(
-      reportOf(scoresOf([1], { words: hostile }), undefined, hostile),
-      'html',
-    );
-    const document = parse(text);
-    for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'link']) {
-      expect(document.querySelectorAll(forbidden), forbidden).length(0);
+  it('escape text of models and users in HTML and Markdown', () => {
+    const report = reportOf(scoresOf([1], { words: hostile }), undefined, hostile);
+    const html = renderEvaluationReportFile(report, 'html').text;
+    const markdown = marked.parse(renderEvaluationReportFile(report, 'markdown').text, { async: false });
+    const [page, rendered] = [parse(html), parse(`<html><body>${markdown}</body></html>`)];
+    for (const forbidden of ['script', 'img', 'iframe', 'a', 'b']) {
+      expect(page.querySelectorAll(forbidden), forbidden).length(0);
+      expect(rendered.querySelectorAll(forbidden), forbidden).length(0);
     }
-    const attributes = [...document.querySelectorAll('*')].flatMap((node) =>
-      [...node.attributes].map(({ name }) => name),
-    );
-    expect(attributes.filter((name) => name.startsWith('on') || name === 'src' || name === 'href')).deep.equal([]);
-    expect(document.querySelectorAll('pre')[1]?.textContent)
-      .include('<script>alert(1)</script>')
-      .and.include('"\' onload');
-    expect(text).not.match(/[\u202e\u200b]/);
-  });
+    expect(page.querySelectorAll('link')).length(0);
+    const attributes = [...page.querySelectorAll('*')].flatMap((node) => [...node.attributes]);
+    expect(attributes.filter(({ name }) => /^(on.*|src|href)$/.test(name))).deep.equal([]);
+    expect(page.querySelectorAll('pre')[1]?.textContent).include('<script>alert(1)</script>').include('"\' onload');
+    expect(html).not.match(/[\u202e\u200b]/);
 
-  it('escape text of models and users in Markdown', () => {
-    const { text } = renderEvaluationReportFile(
-      reportOf(scoresOf([1], { words: hostile }), undefined, hostile),
-      'markdown',
-    );
-    const document = parse(`<html><body>${marked.parse(text, { async: false })}</body></html>`);
-    for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'p code']) {
-      expect(document.querySelectorAll(forbidden), forbidden).length(0);
-    }
-    expect(document.querySelectorAll('h1')).length(1);
-    expect(document.querySelectorAll('pre')).length(2);
-    expect(document.querySelectorAll('pre')[1]?.textContent).include('<iframe src="https://evil.example">');
-    for (const row of document.querySelectorAll('tr')) expect(row.querySelectorAll('th, td')).length(2);
-    expect(document.body.textContent).include('<script>alert(1)</script>');
+    const count = (selector: string) => rendered.querySelectorAll(selector).length;
+    expect([count('h1'), count('pre'), count('p code')]).deep.equal([1, 2, 0]);
+    expect(rendered.querySelectorAll('pre')[1]?.textContent).include('<iframe src="https://evil.example">');
+    for (const row of rendered.querySelectorAll('tr')) expect(row.querySelectorAll('th, td')).length(2);
+    expect(rendered.body.textContent).include('<script>alert(1)</script>');
   });
 });

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import fc from 'fast-check';
 import {
   type ComparedTestCase,
   combineVerdictsOfBothOrders,
@@ -9,39 +8,113 @@ import {
   summarizeComparisons,
   type WinningSide,
 } from '#src/domain/judging/comparison.ts';
-import { pairTestCases, toEvalScores } from '#src/domain/judging/eval-scores.ts';
+import { isSameModelFamily, pairTestCases, toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import {
+  addJudgeTokenUsage,
+  formatJudgeTokenUsage,
+  type JudgeCall,
   type JudgeCallOutcome,
+  judgeCallName,
+  judgeCallsOfBothPrompts,
+  judgeCallsOfReplyPair,
   judgeCallsOfPrompt,
   judgeCallsOfReply,
-  judgeCallsOfReplyPair,
+  maxModelCallsOfComparison,
+  maxModelCallsOfEvaluation,
+  toReplyPairToJudge,
   type WinningReply,
 } from '#src/domain/judging/judgement.ts';
 import {
   buildEvaluationResult,
-  buildTestCaseResult,
-  computePromptAxisScores,
   listFailedJudgeCalls,
+  finalEvaluationStatus,
+  computePromptAxisScores,
+  buildTestCaseResult,
 } from '#src/domain/judging/outcome.ts';
-import { axesOfPromptScores, axesOfReplyScores } from '#src/domain/judging/rubric.ts';
+import {
+  gradedAxesOfReply,
+  isReferenceAnswer,
+  axesOfPromptScores,
+  axesOfReplyScores,
+  rubricOfAxis,
+  selectJudgeRubric,
+} from '#src/domain/judging/rubric.ts';
+import { meanConfidenceInterval, meanScore, signTestPValue, studentTQuantile } from '#src/domain/judging/statistics.ts';
 
 const rationale = 'So it is.';
 const answered = { input: 'q', generatedResponse: 'r', hasReference: false };
+
+describe('the rubric of an evaluation', () => {
+  it('describes each axis by a label, two checks and six different scores', () => {
+    for (const axis of [...axesOfPromptScores, ...axesOfReplyScores]) {
+      const { label, definition, checks, anchors } = rubricOfAxis(axis);
+      const texts = new Set([label, definition, ...checks, ...anchors].map((text) => text.trim()));
+      expect([texts.size, texts.has('')], axis).deep.equal([10, false]);
+    }
+  });
+
+  it('judges accuracy only with a reference that is not blank', () => {
+    expect(gradedAxesOfReply(true)).include('accuracy').length(5);
+    expect(gradedAxesOfReply(false)).deep.equal(['adherence', 'relevance', 'completeness', 'clarity']);
+    expect(['', ' \n', null, undefined, 'x'].map(isReferenceAnswer)).deep.equal([false, false, false, false, true]);
+  });
+
+  it('is plain for a first version and anchored for later ones unless one is requested', () => {
+    expect(selectJudgeRubric({ hasParent: false })).equal('plain');
+    expect(selectJudgeRubric({ hasParent: true })).equal('anchored');
+    expect(selectJudgeRubric({ hasParent: true, requested: 'plain' })).equal('plain');
+    expect(selectJudgeRubric({ hasParent: false, requested: 'anchored' })).equal('anchored');
+  });
+});
+
+describe('the units of a run', () => {
+  const names = (units: readonly JudgeCall[]) => units.map(judgeCallName);
+
+  it('are one per text, three samples per axis, or both orders of each axis', () => {
+    expect(names(judgeCallsOfPrompt('plain'))).deep.equal(['prompt']);
+    expect(names(judgeCallsOfReply('plain', { caseIndex: 2, hasReference: true }))).deep.equal(['case 3']);
+    const anchored = names(judgeCallsOfReply('anchored', { caseIndex: 0, hasReference: false }));
+    expect(anchored).length(12).include('case 1/relevance#2');
+    expect(judgeCallsOfPrompt('anchored')).length(18);
+    const pair = names(judgeCallsOfReplyPair({ caseIndex: 0, hasReference: true }));
+    expect(pair).length(10).include.members(['case 1/accuracy AB', 'case 1/accuracy BA']);
+    expect(names(judgeCallsOfBothPrompts())).deep.equal(['prompt', 'baseline prompt']);
+    const all = [...judgeCallsOfPrompt('anchored'), ...judgeCallsOfBothPrompts()];
+    for (const facts of [0, 1].map((caseIndex) => ({ caseIndex, hasReference: true }))) {
+      all.push(...judgeCallsOfReply('plain', facts), ...judgeCallsOfReply('anchored', facts));
+      all.push(...judgeCallsOfReplyPair(facts));
+    }
+    expect(new Set(names(all)).size).equal(all.length);
+  });
+
+  it('have a usage that is added up and shown to the user', () => {
+    const one = { calls: 1, cached: 2, inputTokens: 3, completionTokens: 4, costUsd: 0.5 };
+    const two = { calls: 2, cached: 4, inputTokens: 6, completionTokens: 8, costUsd: 1 };
+    expect(addJudgeTokenUsage(one, one)).deep.equal(two);
+    const text = '1 answers, 2 from the cache; 3 input tokens, 4 output tokens, 0.5000 US dollars';
+    expect(formatJudgeTokenUsage(one)).equal(text);
+  });
+
+  it('need a number of calls that is known before the run starts', () => {
+    const twenty = Array.from({ length: 20 }, () => true);
+    expect(maxModelCallsOfEvaluation('plain', twenty)).equal(41);
+    expect(maxModelCallsOfEvaluation('anchored', twenty)).equal(338);
+    expect(maxModelCallsOfComparison(twenty)).equal(242);
+    expect(maxModelCallsOfEvaluation('plain', [])).equal(1);
+    expect(maxModelCallsOfEvaluation('anchored', [false], { withPrompt: false })).equal(13);
+  });
+});
 
 function anchored(scores: readonly number[], caseIndex = 0): JudgeCallOutcome[] {
   return judgeCallsOfReply('anchored', { caseIndex, hasReference: false }).map((unit) => {
     if (unit.mode !== 'anchored') throw new Error(unit.mode);
     const { axis, sample } = unit;
-    const score = scores[sample - 1] ?? 0;
-    const severity = 'structural' as const;
-    return {
-      unit,
-      judgement: { mode: 'anchored', axis, score, rationale: `#${sample}`, weakness: `w${sample}`, severity },
-    };
+    const said = { rationale: `#${sample}`, weakness: `w${sample}`, severity: 'structural' as const };
+    return { unit, judgement: { mode: 'anchored', axis, score: scores[sample - 1] ?? 0, ...said } };
   });
 }
 
-describe('results of an evaluation', () => {
+describe('the results of an evaluation', () => {
   it('are the mean of the samples, with the texts of the nearest sample', () => {
     const result = buildTestCaseResult(answered, anchored([1, 3, 3]));
     expect(result?.responseScores).length(4);
@@ -54,152 +127,59 @@ describe('results of an evaluation', () => {
 
   it('have no weakness and severity with the plain rubric', () => {
     const scores = axesOfPromptScores.map((axis, index) => ({ axis, rationale, score: index % 6 }));
-    const [unit] = judgeCallsOfPrompt('plain');
-    if (unit === undefined) throw new Error('no unit');
-    const shown = computePromptAxisScores([{ unit, judgement: { mode: 'plain', scores } }]);
-    expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(
-      axesOfPromptScores.map((axis, index) => [axis, index]),
-    );
+    const outcomes = judgeCallsOfPrompt('plain').map((unit) => {
+      return { unit, judgement: { mode: 'plain' as const, scores } };
+    });
+    const shown = computePromptAxisScores(outcomes);
+    expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(axesOfPromptScores.map((axis, index) => [axis, index]));
     expect(shown[1]).deep.equal({
       ...{ axis: 'instruction_specificity', label: 'Specific instructions', score: 1, rationale, weakness: '' },
     });
   });
 
   it('use the available samples, and omit a case with a missing axis', () => {
-    const outcomes = anchored([4, 2, 2]);
-    const without = (count: number): JudgeCallOutcome[] =>
-      outcomes.map((outcome, index) =>
-        index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome,
-      );
+    const without = (count: number) =>
+      anchored([4, 2, 2]).map((outcome, index): JudgeCallOutcome => {
+        return index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome;
+      });
     expect(buildTestCaseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
     expect(buildTestCaseResult(answered, without(3))).equal(null);
-    expect(listFailedJudgeCalls(without(1))).deep.equal([
-      { unit: 'case 1/adherence#1', code: 'judge_response_invalid' },
-    ]);
+    expect(listFailedJudgeCalls(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
   });
 
   it('weight prompt and replies equally, and the prompt alone without cases', () => {
-    const prompt = computePromptAxisScores([]);
-    expect(buildEvaluationResult(prompt, [])).include({ promptAverage: 0, responseAverage: 0, overallAverage: 0 });
-    const one = { axis: 'role_clarity' as const, label: 'l', score: 5, rationale, weakness: '' };
-    expect(buildEvaluationResult([one], [])).include({ promptAverage: 5, responseAverage: 0, overallAverage: 5 });
-    const cases = [
-      [1, 1, 1],
-      [2, 2, 3],
-    ].flatMap((scores) => buildTestCaseResult(answered, anchored(scores)) ?? []);
-    expect(buildEvaluationResult([one], cases)).include({ responseAverage: 1.67, overallAverage: 3.34 });
-    expect(buildEvaluationResult([], cases)).include({ promptAverage: 0, responseAverage: 1.67, overallAverage: 1.67 });
-  });
-
-  it('can be recomputed exactly from the rounded scores', () => {
-    const score = fc.integer({ min: 0, max: 5 });
-    fc.assert(
-      fc.property(fc.array(fc.tuple(score, score, score), { minLength: 1, maxLength: 20 }), (samples) => {
-        const cases = samples.flatMap((scores) => buildTestCaseResult(answered, anchored(scores)) ?? []);
-        const result = buildEvaluationResult([], cases);
-        const again = buildEvaluationResult(result.promptScores, result.cases);
-        expect(again).deep.equal(result);
-        expect(result.responseAverage).within(0, 5);
-      }),
-      { numRuns: 50 },
-    );
-  });
-});
-
-describe('a pair in both orders', () => {
-  const said = (winner: WinningReply) => ({ winner, rationale });
-  const all: WinningReply[] = ['A', 'B', 'tie'];
-
-  it('is won only by a side that wins in both', () => {
-    expect(combineVerdictsOfBothOrders(said('A'), said('B'))).include({ winner: 'version', isFlipped: false });
-    expect(combineVerdictsOfBothOrders(said('B'), said('A'))).include({ winner: 'baseline', isFlipped: false });
-    expect(combineVerdictsOfBothOrders(said('tie'), said('tie'))).include({ winner: 'tie', isFlipped: false });
-    expect(combineVerdictsOfBothOrders(said('A'), said('tie'))).include({ winner: 'tie', isFlipped: true });
-  });
-
-  it('is a tie if the judge always prefers one position', () => {
-    for (const winner of ['A', 'B'] as const) {
-      expect(combineVerdictsOfBothOrders(said(winner), said(winner))).include({ winner: 'tie', isFlipped: true });
-    }
-  });
-
-  it('is mirrored exactly when the sides are swapped', () => {
-    const mirror = { version: 'baseline', baseline: 'version', tie: 'tie' } as const;
-    for (const ab of all) {
-      for (const ba of all) {
-        const [one, other] = [
-          combineVerdictsOfBothOrders(said(ab), said(ba)),
-          combineVerdictsOfBothOrders(said(ba), said(ab)),
-        ];
-        expect(other.winner, `${ab} ${ba}`).equal(mirror[one.winner]);
-        expect(other.isFlipped).equal(one.isFlipped);
-      }
-    }
-  });
-
-  it('has no result while an order is missing', () => {
-    const outcomes = judgeCallsOfReplyPair({ caseIndex: 0, hasReference: false }).map(
-      (unit, index): JudgeCallOutcome =>
-        index === 1 ? { unit, code: 'x' } : { unit, judgement: { mode: 'pairwise', rationale, winner: 'tie' } },
-    );
-    const axes = compareScoresByAxis(outcomes, axesOfReplyScores).map(({ axis }) => axis);
-    expect(axes).deep.equal(['relevance', 'completeness', 'clarity']);
-  });
-});
-
-function compared(winners: readonly WinningSide[], lengths = [10, 10], isFlipped = false): ComparedTestCase {
-  const [ofVersion = 0, ofBaseline = 0] = lengths;
-  return {
-    input: 'q',
-    versionResponse: 'v'.repeat(ofVersion),
-    baselineResponse: 'b'.repeat(ofBaseline),
-    comparisons: winners.map((winner) => ({ axis: 'clarity', label: 'Clarity', winner, rationale, isFlipped })),
-  };
-}
-
-describe('a comparison', () => {
-  it('counts wins over cases and axes', () => {
-    const cases = [compared(['version', 'version', 'tie', 'baseline']), compared(['tie', 'tie', 'tie', 'baseline'])];
-    expect(summarizeComparisons(cases)).deep.equal({ versionWins: 2, baselineWins: 2, ties: 4 });
-    expect(computeComparisonStatistics(cases)).deep.include({ caseWins: { versionWins: 1, baselineWins: 1, ties: 0 } });
-  });
-
-  it('says when the result is not significant', () => {
-    const conclusion = (count: number, losses = 0) =>
-      computeComparisonStatistics([
-        ...Array.from({ length: count }, () => compared(['version'])),
-        ...Array.from({ length: losses }, () => compared(['baseline'])),
-      ]).conclusion;
-    expect(conclusion(5)).match(/^Not significant: 5 decided cases are too few/);
-    expect(conclusion(6)).match(/^Significant: .* better \(p = 0\.031\)/);
-    expect(conclusion(14, 6)).match(/^Not significant: the version wins 14 of 20/);
-    expect(conclusion(15, 5)).match(/^Significant: the version wins 15 of 20/);
-    expect(conclusion(5, 15)).match(/worse/);
-  });
-
-  it('reports the flip rate and the length ratio', () => {
-    const cases = [compared(['tie', 'tie'], [30, 20], true), compared(['version', 'tie'], [30, 20])];
-    expect(computeComparisonStatistics(cases)).include({ flipRate: 0.5, lengthRatio: 1.5 });
-    expect(computeComparisonStatistics([])).include({
-      flipRate: 0,
-      lengthRatio: null,
-      pValue: 1,
-      lengthConfounded: false,
+    const prompt = [{ axis: 'role_clarity' as const, label: 'l', score: 5, rationale, weakness: '' }];
+    const cases = ['111', '223'].flatMap((scores) => {
+      return buildTestCaseResult(answered, anchored(scores.split('').map(Number))) ?? [];
     });
+    for (const [promptScores, judged, promptAverage, responseAverage, overallAverage] of [
+      [[], [], 0, 0, 0],
+      [prompt, [], 5, 0, 5],
+      [prompt, cases, 5, 1.67, 3.34],
+      [[], cases, 0, 1.67, 1.67],
+    ] as const) {
+      const result = buildEvaluationResult([...promptScores], [...judged]);
+      expect(result).include({ promptAverage, responseAverage, overallAverage });
+      // The rounded scores give the same averages again.
+      expect(buildEvaluationResult(result.promptScores, result.cases)).deep.equal(result);
+    }
   });
 
-  it('warns if the longer side wins', () => {
-    const longer = { version: 130, baseline: 100, winner: 'version' as const };
-    const shorter = { version: 100, baseline: 130, winner: 'version' as const };
-    expect(isWinnerExplainedByLength([longer, longer, longer, longer, shorter])).equal(true);
-    expect(isWinnerExplainedByLength([longer, longer, longer, shorter])).equal(false);
-    expect(isWinnerExplainedByLength([{ ...longer, version: 120 }])).equal(false);
-    expect(isWinnerExplainedByLength([{ ...longer, winner: 'tie' }])).equal(false);
-    expect(isWinnerExplainedByLength([{ ...shorter, winner: 'baseline' }])).equal(true);
+  it('are completed with all units, partial with enough, otherwise failed', () => {
+    const run = { failedUnits: 1, judgedAxes: 5, cases: 4, judgedCases: 3 };
+    for (const [facts, status] of [
+      [{ failedUnits: 0 }, 'completed'],
+      [{}, 'partial'],
+      [{ judgedCases: 2 }, 'partial'],
+      [{ judgedCases: 1 }, 'failed'],
+      [{ judgedAxes: 0 }, 'failed'],
+      [{ judgedAxes: null, judgedCases: 4 }, 'partial'],
+      [{ cases: 0, judgedCases: 0 }, 'partial'],
+    ] as const) {
+      expect(finalEvaluationStatus({ ...run, ...facts })).equal(status);
+    }
   });
-});
 
-describe('stored scores', () => {
   const evaluation = {
     ...{ rubric: 'anchored' as const, rubricVersion: 'r1', evaluatorModel: 'gpt-4o', generationModel: 'gpt-4.1' },
     ...{ failedUnits: [], finishedAt: new Date('2026-11-22T10:00:00Z'), parent: null },
@@ -213,7 +193,7 @@ describe('stored scores', () => {
       })),
     );
 
-  it('contain the confidence interval and whether judge and generator are of one family', () => {
+  it('are stored with their confidence interval, and whether judge and generator are of one family', () => {
     const scores = toEvalScores({ ...evaluation, result: resultOf(1, 2, 3, 4, 5) });
     expect(scores).deep.include({ ci95: [1.04, 4.96], samples: 3, same_family: true, rubric_version: 'r1' });
     expect(toEvalScores({ ...evaluation, result: resultOf(0, 5) }).ci95).deep.equal([0, 5]);
@@ -224,11 +204,135 @@ describe('stored scores', () => {
     const parent = toEvalScores({ ...evaluation, result: resultOf(1, 1, 1) });
     const scores = toEvalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
     expect(scores.length_confounded).equal(true);
-    expect(pairTestCases(scores.cases, parent.cases).map(({ version }) => version.input)).deep.equal([
-      'q0',
-      'q1',
-      'q2',
-    ]);
+    const pairs = pairTestCases(scores.cases, parent.cases);
+    expect(pairs.map(({ version }) => version.input)).deep.equal(['q0', 'q1', 'q2']);
     expect(pairTestCases(scores.cases, parent.cases.slice(1))).length(2);
+  });
+});
+
+describe('a pair of replies in both orders', () => {
+  it('shows the judge each side in both positions', () => {
+    const [version, baseline] = ['v', 'b'].map((reply) => ({ persona: 'p', reply }));
+    if (!version || !baseline) throw new Error('two sides');
+    const sides = { input: 'q', expected: null, version, baseline };
+    expect(toReplyPairToJudge('AB', sides)).include({ a: version, b: baseline });
+    expect(toReplyPairToJudge('BA', sides)).include({ a: baseline, b: version });
+  });
+
+  it('is won only by a side that wins in both, whichever position the judge prefers', () => {
+    const said = (winner: WinningReply) => ({ winner, rationale });
+    for (const [ab, ba, winner, isFlipped] of [
+      ['A', 'B', 'version', false],
+      ['B', 'A', 'baseline', false],
+      ['tie', 'tie', 'tie', false],
+      ['A', 'tie', 'tie', true],
+      ['B', 'tie', 'tie', true],
+      ['tie', 'A', 'tie', true],
+      ['tie', 'B', 'tie', true],
+      ['A', 'A', 'tie', true],
+      ['B', 'B', 'tie', true],
+    ] as const) {
+      expect(combineVerdictsOfBothOrders(said(ab), said(ba)), `${ab} ${ba}`).include({ winner, isFlipped });
+    }
+  });
+
+  it('has no result while an order is missing', () => {
+    const outcomes = judgeCallsOfReplyPair({ caseIndex: 0, hasReference: false }).map(
+      (unit, index): JudgeCallOutcome =>
+        index === 1 ? { unit, code: 'x' } : { unit, judgement: { mode: 'pairwise', rationale, winner: 'tie' } },
+    );
+    const axes = compareScoresByAxis(outcomes, axesOfReplyScores).map(({ axis }) => axis);
+    expect(axes).deep.equal(['relevance', 'completeness', 'clarity']);
+  });
+});
+
+describe('a comparison of versions', () => {
+  const compared = (
+    winners: readonly WinningSide[],
+    [v = 10, b = 10] = [10, 10],
+    isFlipped = false,
+  ): ComparedTestCase => ({
+    ...{ input: 'q', versionResponse: 'v'.repeat(v), baselineResponse: 'b'.repeat(b) },
+    comparisons: winners.map((winner) => ({ axis: 'clarity', label: 'Clarity', winner, rationale, isFlipped })),
+  });
+
+  it('counts wins over cases and axes, and reports the flip rate and the length ratio', () => {
+    const cases = [compared(['version', 'version', 'tie', 'baseline']), compared(['tie', 'tie', 'tie', 'baseline'])];
+    expect(summarizeComparisons(cases)).deep.equal({ versionWins: 2, baselineWins: 2, ties: 4 });
+    expect(computeComparisonStatistics(cases)).deep.include({ caseWins: { versionWins: 1, baselineWins: 1, ties: 0 } });
+    const flipped = [compared(['tie', 'tie'], [30, 20], true), compared(['version', 'tie'], [30, 20])];
+    expect(computeComparisonStatistics(flipped)).include({ flipRate: 0.5, lengthRatio: 1.5 });
+    expect(computeComparisonStatistics([])).include({ flipRate: 0, lengthRatio: null, pValue: 1, lengthConfounded: false });
+  });
+
+  it('says when the result is not significant', () => {
+    for (const [wins, losses, conclusion] of [
+      [5, 0, /^Not significant: 5 decided cases are too few/],
+      [6, 0, /^Significant: .* better \(p = 0\.031\)/],
+      [14, 6, /^Not significant: the version wins 14 of 20/],
+      [15, 5, /^Significant: the version wins 15 of 20/],
+      [5, 15, /worse/],
+    ] as const) {
+      const cases = Array.from({ length: wins + losses }, (_, n) => compared([n < wins ? 'version' : 'baseline']));
+      expect(computeComparisonStatistics(cases).conclusion).match(conclusion);
+    }
+  });
+
+  it('warns if the longer side wins', () => {
+    const longer = { version: 130, baseline: 100, winner: 'version' as const };
+    const shorter = { version: 100, baseline: 130, winner: 'version' as const };
+    expect(isWinnerExplainedByLength([longer, longer, longer, longer, shorter])).equal(true);
+    expect(isWinnerExplainedByLength([longer, longer, longer, shorter])).equal(false);
+    expect(isWinnerExplainedByLength([{ ...longer, version: 120 }])).equal(false);
+    expect(isWinnerExplainedByLength([{ ...longer, winner: 'tie' }])).equal(false);
+    expect(isWinnerExplainedByLength([{ ...shorter, winner: 'baseline' }])).equal(true);
+  });
+});
+
+describe('the statistics of judging', () => {
+  it('have the p-values of the sign test and the printed quantiles of Student, two-sided 95 %', () => {
+    for (const [wins, losses, p] of [
+      [0, 0, 1],
+      [1, 0, 1],
+      [5, 0, 0.0625],
+      [6, 0, 0.03125],
+      [15, 5, 0.0414],
+      [14, 6, 0.1153],
+      [10, 10, 1],
+    ] as const) {
+      expect(signTestPValue(wins, losses), `${wins}:${losses}`).closeTo(p, 0.00005);
+      expect(signTestPValue(losses, wins)).equal(signTestPValue(wins, losses));
+    }
+    const quantiles = { 1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 19: 2.093, 30: 2.042, 120: 1.98 };
+    for (const [degrees, t] of Object.entries(quantiles)) expect(studentTQuantile(Number(degrees))).closeTo(t, 0.0005);
+  });
+
+  it('have means rounded exactly to two decimals, and an interval from two values on', () => {
+    expect(meanConfidenceInterval([3])).equal(null);
+    const interval = meanConfidenceInterval([1, 2, 3, 4, 5]);
+    expect(interval?.mean).equal(3);
+    expect(interval?.low).closeTo(1.037, 0.001);
+    expect(interval?.high).closeTo(4.963, 0.001);
+    expect(meanConfidenceInterval([2, 2, 2])).deep.equal({ mean: 2, low: 2, high: 2 });
+    const means = [[1, 2, 2], [4.67, 3.33, 2], [0.1, 0.2], [1.01, 1.02], []].map(meanScore);
+    expect(means).deep.equal([1.67, 3.33, 0.15, 1.02, null]);
+  });
+
+  it('tell whether judge and generator are of one model family', () => {
+    const same = [
+      ...['gpt-4o gpt-4.1-mini', 'o3 openai/gpt-4o', 'openai/gpt-oss-120b chatgpt-4o-latest'],
+      ...['gemini-2.5-pro gemma-3-27b-it', 'qwen2.5-coder-1.5b-instruct-q4_k_m Qwen/Qwen3-32B'],
+      ...['deepseek-r1-distill-llama-70b meta-llama/Llama-3.3-70B-Instruct', 'groq/mixtral-8x7b mistral-large'],
+      'house-model other/house-model:free',
+    ];
+    const different = [
+      ...['gpt-4o claude-sonnet-4', 'deepseek-r1-distill-llama-70b qwen3', 'solo1 gpt-4o'],
+      ...['house-model another-model', 'house-model gpt-4o'],
+    ];
+    for (const pair of [...same, ...different]) {
+      const [evaluator = '', generator = ''] = pair.split(' ');
+      expect(isSameModelFamily(evaluator, generator), pair).equal(same.includes(pair));
+      expect(isSameModelFamily(generator, evaluator), pair).equal(same.includes(pair));
+    }
   });
 });

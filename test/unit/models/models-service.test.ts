@@ -6,204 +6,143 @@ import { createModelsService } from '#src/modules/models/models.service.ts';
 import type { ListedModel } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
+const provided = (id: string, kind: ListedModel['kind'], more: Partial<ListedModel> = {}): ListedModel => ({
+  ...{ id, kind, contextWindow: null, contextBudget: null, dimensions: null, queryPrefix: null, rerankingType: null },
+  ...{ writesJson: true, isLocal: false, ...more },
+});
+const chat1 = provided('chat-1', 'chat');
+const chat2 = provided('chat-2', 'chat');
+const quoting = provided('chat-1', 'chat', { writesJson: false });
+const judge = provided('judge-1', 'reranker', { rerankingType: 'llm' });
+const reranker = provided('reranker-1', 'reranker', { rerankingType: 'cross_encoder' });
+
+/** The service with `chat-1` and `embedding-1` in the settings, and the models that its provider lists, if it answers. */
+function serve(listed: ListedModel[] | null, { hasReranker = false } = {}) {
+  const state = { listed, nowMs: 0, loads: 0, warnings: [] as object[] };
+  const models = createModelsService({
+    catalog: {
+      list: async () => {
+        state.loads += 1;
+        if (state.listed === null) throw appError('model_unavailable');
+        return state.listed;
+      },
+    },
+    settings: {
+      ...{ chatModel: 'chat-1', evaluatorModel: 'chat-1', embeddingModel: 'embedding-1', embeddingDimensions: null },
+      reranker: { model: null, isConfigured: hasReranker },
+      prices: { 'chat-2': { input: 1, cachedInput: 1, output: 2, version: 'of the settings' } },
+    },
+    logger: pino({ level: 'warn' }, { write: (line) => state.warnings.push(JSON.parse(line)) }),
+    now: () => state.nowMs,
+  });
+  const listAfter = async (ms: number) => {
+    state.nowMs += ms;
+    return models.list();
+  };
+  return { models, state, listAfter };
+}
+
 describe('the models of a deployment', () => {
-  const provided = (id: string, kind: ListedModel['kind'], more: Partial<ListedModel> = {}): ListedModel => {
-    return {
-      id,
-      kind,
-      contextWindow: null,
-      contextBudget: null,
-      dimensions: null,
-      queryPrefix: null,
-      rerankingType: null,
-      writesJson: true,
-      isLocal: false,
-      ...more,
-    };
-  };
-
-  function create(
-    catalog: () => ListedModel[],
-    reranker: { model: string | null; isConfigured: boolean },
-    embeddingModel = 'embedding-1',
-  ) {
-    let nowMs = 0;
-    let loads = 0;
-    const warnings: object[] = [];
-    const models = createModelsService({
-      catalog: {
-        list: async () => {
-          loads += 1;
-          return catalog();
-        },
-      },
-      settings: {
-        chatModel: 'chat-1',
-        evaluatorModel: 'chat-1',
-        embeddingModel,
-        embeddingDimensions: null,
-        reranker,
-        prices: { 'chat-2': { input: 1, cachedInput: 1, output: 2, version: 'of the settings' } },
-      },
-      logger: pino({ level: 'warn' }, { write: (line) => warnings.push(JSON.parse(line)) }),
-      now: () => nowMs,
-    });
-    return {
-      models,
-      warnings,
-      loads: () => loads,
-      pass: (ms: number) => {
-        nowMs += ms;
-      },
-    };
-  }
-  const none = { model: null, isConfigured: false };
-  const unreachable = () => {
-    throw appError('model_unavailable');
-  };
-
   it('lists models of the settings first, with details from the provider', async () => {
-    const { models } = create(
-      () => [
-        provided('chat-2', 'chat'),
-        provided('chat-1', 'chat', { contextWindow: 4_096, contextBudget: 1_000, isLocal: true }),
-        provided('judge-1', 'reranker', { rerankingType: 'llm' }),
-        provided('reranker-1', 'reranker', { rerankingType: 'cross_encoder' }),
-      ],
-      none,
-    );
+    const local = provided('chat-1', 'chat', { contextWindow: 4_096, contextBudget: 1_000, isLocal: true });
+    const { models } = serve([chat2, local, judge, reranker]);
     const list = await models.list();
-    expect(list.map(({ id, kind, isDefault }) => [id, kind, isDefault])).deep.equal([
-      ['chat-1', 'chat', true],
-      ['chat-2', 'chat', false],
-      ['embedding-1', 'embedding', true],
-      ['reranker-1', 'reranker', true],
-      ['judge-1', 'reranker', false],
+    expect(list.map(({ id, kind, isDefault, price }) => [id, kind, isDefault, price?.output ?? null])).deep.equal([
+      ['chat-1', 'chat', true, 0],
+      ['chat-2', 'chat', false, 2],
+      ['embedding-1', 'embedding', true, null],
+      ['reranker-1', 'reranker', true, null],
+      ['judge-1', 'reranker', false, null],
     ]);
     expect(list[0]).include({ contextWindow: 4_096, isLocal: true });
-    expect(await models.contextBudget('chat-1')).equal(1_000);
-    expect(await models.contextBudget('chat-2')).equal(null);
-    expect(list.map((model) => model.price?.output ?? null)).deep.equal([0, 2, null, null, null]);
-    expect(await models.contextWindow('chat-1')).equal(4_096);
-    expect(await models.contextWindow('chat-2')).equal(null);
+    for (const [id, window, budget, timeoutMs] of [
+      ['chat-1', 4_096, 1_000, null],
+      ['chat-2', null, null, 120_000],
+    ] as const) {
+      expect(await models.contextWindow(id)).equal(window);
+      expect(await models.contextBudget(id)).equal(budget);
+      expect(await models.answerTimeoutMs(id), 'local models have no timeout').equal(timeoutMs);
+    }
     expect(await models.priceOf('chat-1')).include({ input: 0, version: priceListVersion });
     expect(await models.priceOf('chat-2')).include({ input: 1, version: 'of the settings' });
     expect(await models.priceOf('judge-1')).equal(null);
   });
 
-  it('include a reranker if one is configured or listed', async () => {
-    const listed = () => [
-      provided('j', 'reranker', { rerankingType: 'llm' }),
-      provided('r', 'reranker', { rerankingType: 'cross_encoder' }),
-    ];
-    expect(await create(() => [], none).models.reranker('cross_encoder')).equal(null);
-    expect(await create(listed, none).models.reranker('cross_encoder')).deep.equal({ model: 'r', isLocal: false });
-    expect(await create(listed, none).models.reranker('llm')).deep.equal({ model: 'j', isLocal: false });
-    const unnamed = create(unreachable, { model: null, isConfigured: true });
-    expect(await unnamed.models.reranker('cross_encoder')).deep.equal({ model: null, isLocal: false });
-    expect(await unnamed.models.reranker('llm')).equal(null);
-    const elsewhere = create(listed, { model: null, isConfigured: true });
-    const defaults = (await elsewhere.models.list()).filter(({ isDefault }) => isDefault);
-    expect(
-      defaults.map(({ kind }) => kind),
-      'a server of its own ranks, and its model has no name',
-    ).deep.equal(['chat', 'embedding']);
+  it('include a reranker if one is configured, which has no name, or listed', async () => {
+    const listed = [judge, reranker];
+    for (const [{ models }, type, expected] of [
+      [serve([]), 'cross_encoder', null],
+      [serve(listed), 'cross_encoder', { model: 'reranker-1', isLocal: false }],
+      [serve(listed), 'llm', { model: 'judge-1', isLocal: false }],
+      [serve(null, { hasReranker: true }), 'cross_encoder', { model: null, isLocal: false }],
+      [serve(null, { hasReranker: true }), 'llm', null],
+    ] as const) {
+      expect(await models.reranker(type)).deep.equal(expected);
+    }
+    const configured = await serve(listed, { hasReranker: true }).models.list();
+    const defaults = configured.filter(({ isDefault }) => isDefault);
+    expect(defaults.map(({ kind }) => kind)).deep.equal(['chat', 'embedding']);
   });
 
   it('give the query prefix of an embedding model, also for shortened vectors', async () => {
-    const listed = () => [
-      provided('embedding-0', 'embedding', { queryPrefix: 'Seek: ' }),
-      provided('embedding-1', 'embedding', { queryPrefix: 'Find: ' }),
-    ];
-    const { models } = create(listed, none);
-    expect(await models.queryPrefix('embedding-0')).equal('Seek: ');
-    expect(await models.queryPrefix('embedding-1@256')).equal('Find: ');
-    expect(await models.queryPrefix('embedding-2')).equal('');
-    expect(await create(unreachable, none).models.queryPrefix('embedding-1')).equal('');
+    const listed = ['Seek: ', 'Find: '].map((queryPrefix, n) =>
+      provided(`embedding-${n}`, 'embedding', { queryPrefix }),
+    );
+    const { models } = serve(listed);
+    const ids = ['embedding-0', 'embedding-1@256', 'embedding-2'];
+    expect(await Promise.all(ids.map(models.queryPrefix))).deep.equal(['Seek: ', 'Find: ', '']);
+    expect(await serve(null).models.queryPrefix('embedding-1')).equal('');
   });
 
-  it('are loaded at most once a minute, and sooner after a failure', async () => {
-    const { models, loads, pass } = create(() => [], none);
+  it('are loaded at most once a minute, sooner after a failure, and stay listed during an outage', async () => {
+    const { models, state, listAfter } = serve([chat2]);
     await Promise.all([models.list(), models.list()]);
-    pass(59_000);
-    await models.list();
-    expect(loads()).equal(1);
-    pass(2_000);
-    await models.list();
-    expect(loads()).equal(2);
-
-    const broken = create(unreachable, none);
-    expect(await broken.models.list()).length(2);
-    broken.pass(9_000);
-    await broken.models.list();
-    expect(broken.loads()).equal(1);
-    broken.pass(2_000);
-    await broken.models.list();
-    expect(broken.loads()).equal(2);
-  });
-
-  it('that are configured but not listed are logged once', async () => {
-    const { models, warnings, pass } = create(() => [provided('chat-1', 'chat'), provided('chat-2', 'chat')], none);
-    await models.list();
-    pass(61_000);
-    await models.list();
-    expect(warnings).length(1);
-    expect(warnings[0]).property('models').deep.equal(['embedding-1']);
-    for (const quiet of [() => [], () => [provided('chat-1', 'chat'), provided('embedding-1', 'embedding')]]) {
-      const other = create(quiet, none);
-      await other.models.list();
-      expect(other.warnings).deep.equal([]);
-    }
-  });
-
-  it('stay listed during an outage of the provider', async () => {
-    let isUp = true;
-    const { models, pass } = create(() => (isUp ? [provided('chat-2', 'chat')] : unreachable()), none);
-    await models.list();
-    isUp = false;
-    pass(61_000);
-    await models.list();
+    await listAfter(59_000);
+    expect(state.loads).equal(1);
+    state.listed = null;
+    await listAfter(2_000);
+    expect(state.loads).equal(2);
     await models.requireChatModel('chat-2');
+    // Configured models that are not listed are logged once.
+    state.listed = [chat2];
+    await listAfter(61_000);
+    const unlisted = state.warnings.flatMap((warning) => Object(warning).models ?? []);
+    expect(unlisted).deep.equal(['chat-1', 'embedding-1']);
+
+    const broken = serve(null);
+    expect(await broken.models.list()).length(2);
+    await broken.listAfter(9_000);
+    expect(broken.state.loads).equal(1);
+    await broken.listAfter(2_000);
+    expect(broken.state.loads).equal(2);
   });
 
-  it('are rejected if unknown, and unavailable until the list was loaded', async () => {
-    expect(await appErrorCode(create(() => [], none).models.requireChatModel('chat-2'))).equal('unknown_model');
-    const { models } = create(unreachable, none);
-    await models.requireChatModel('chat-1');
-    expect(await appErrorCode(models.requireChatModel('chat-2'))).equal('model_unavailable');
-  });
-
-  it('are rejected for another kind of use, naming the field', async () => {
-    const { models } = create(() => [provided('embedding-2', 'embedding'), provided('chat-1', 'chat')], none);
-    for (const offered of ['embedding-1', 'embedding-2'])
-      expect(await models.refusalOf('embedding', offered)).equal(null);
+  it('are rejected if unknown or of another kind, and unavailable until the list was loaded', async () => {
+    expect(await appErrorCode(serve([]).models.requireChatModel('chat-2'))).equal('unknown_model');
+    const unlisted = serve(null).models;
+    await unlisted.requireChatModel('chat-1');
+    expect(await appErrorCode(unlisted.requireChatModel('chat-2'))).equal('model_unavailable');
+    const { models } = serve([provided('embedding-2', 'embedding'), chat1]);
+    for (const id of ['embedding-1', 'embedding-2']) expect(await models.refusalOf('embedding', id)).equal(null);
     const refusal = await models.refusalOf('embedding', 'chat-1', 'embedding.model');
     expect(refusal).include({ code: 'unknown_model' });
     expect(refusal?.errors?.map(({ path }) => path)).deep.equal(['embedding.model']);
   });
 
-  it('judge with the model of the settings, or the first that can if that one only quotes', async () => {
-    const quotes = provided('chat-1', 'chat', { writesJson: false });
-    expect(await create(() => [provided('chat-2', 'chat')], none).models.evaluator()).equal('chat-1');
-    expect(await create(unreachable, none).models.evaluator()).equal('chat-1');
-    expect(await create(() => [quotes, provided('chat-2', 'chat')], none).models.evaluator()).equal('chat-2');
-    expect(await appErrorCode(create(() => [quotes], none).models.evaluator())).equal('evaluator_unavailable');
-  });
-
-  it('have no background timeout if they run on the same machine', async () => {
-    const { models } = create(() => [provided('chat-1', 'chat', { isLocal: true }), provided('chat-2', 'chat')], none);
-    expect(await models.answerTimeoutMs('chat-1')).equal(null);
-    expect(await models.answerTimeoutMs('chat-2')).equal(120_000);
-  });
-
-  it('judge with the model of the request if it exists and can judge', async () => {
-    const { models } = create(
-      () => [provided('chat-1', 'chat', { writesJson: false }), provided('chat-2', 'chat')],
-      none,
-    );
-    const named = (id: string) => models.evaluator({ id, path: 'evaluator_model' });
-    expect(await named('chat-2')).equal('chat-2');
-    expect(await appErrorCode(named('chat-1'))).equal('validation_failed');
-    expect(await appErrorCode(named('chat-3'))).equal('unknown_model');
+  it('judge with the model of request or settings if it writes JSON, or with the first that does', async () => {
+    for (const [listed, asked, expected] of [
+      [[chat2], undefined, 'chat-1'],
+      [null, undefined, 'chat-1'],
+      [[quoting, chat2], undefined, 'chat-2'],
+      [[quoting], undefined, 'evaluator_unavailable'],
+      [[quoting, chat2], 'chat-2', 'chat-2'],
+      [[quoting, chat2], 'chat-1', 'validation_failed'],
+      [[quoting, chat2], 'chat-3', 'unknown_model'],
+    ] as const) {
+      const { models } = serve(listed && [...listed]);
+      const evaluator = models.evaluator(asked && { id: asked, path: 'evaluator_model' });
+      const isRefused = expected.includes('_');
+      expect(await (isRefused ? appErrorCode(evaluator) : evaluator)).equal(expected);
+    }
   });
 });

@@ -1,63 +1,45 @@
 import { expect } from 'chai';
-import { alignPages } from '#src/domain/documents/pages.ts';
+import { alignPages, pageNumberAt } from '#src/domain/documents/pages.ts';
 import { seeded } from '#test/support/seeded.ts';
 
 const sentence = (of: string) => `The ${of} chapter tells how the ${of} came about and what became of the ${of}.`;
 const subjects = ['harbour', 'orchard', 'railway', 'library', 'glacier'];
 
-describe('alignPages', () => {
-  it('finds pages although the rendered text has other line breaks', () => {
+describe('the pages of a body', () => {
+  it('are found although the rendered text has other line breaks, running headers and page numbers', () => {
     const body = subjects.map((of) => `## ${of}\n\n${sentence(of)}`).join('\n\n');
     const pages = subjects.map((of) => `${of.toUpperCase()}\r\n${sentence(of).replaceAll(' ', '\r\n')}`);
     expect(alignPages(body, pages)).deep.equal(subjects.map((of) => (of === 'harbour' ? 0 : body.indexOf(`${of}\n`))));
+    const plain = subjects.map(sentence).join('\n\n');
+    const framed = subjects.map((of, index) => `Annual report of the society\n${sentence(of)}\n${index + 1}`);
+    expect(alignPages(plain, framed)).deep.equal(subjects.map((of) => plain.indexOf(sentence(of))));
   });
 
-  it('ignores running headers and page numbers', () => {
-    const body = subjects.map(sentence).join('\n\n');
-    const pages = subjects.map((of, index) => `Annual report of the society\n${sentence(of)}\n${index + 1}`);
-    expect(alignPages(body, pages)).deep.equal(subjects.map((of) => body.indexOf(sentence(of))));
-  });
-
-  it('can start a page in the middle of a paragraph', () => {
-    const body = subjects.map(sentence).join(' ');
-    const cut = body.indexOf('came about', 100);
-    expect(alignPages(body, [body.slice(0, cut), body.slice(cut)])).deep.equal([0, cut]);
-  });
-
-  it('gives a page without text an empty part of the body', () => {
-    const body = subjects.slice(0, 2).map(sentence).join('\n');
-    const second = body.indexOf(sentence('orchard'));
-    expect(alignPages(body, [sentence('harbour'), '', sentence('orchard')])).deep.equal([0, second, second]);
-  });
-
-  it('interpolates the start of a page that only repeats other pages', () => {
+  it('may start in the middle of a paragraph, have no text, or only repeat other pages', () => {
+    const paragraph = subjects.map(sentence).join(' ');
+    const cut = paragraph.indexOf('came about', 100);
+    expect(alignPages(paragraph, [paragraph.slice(0, cut), paragraph.slice(cut)])).deep.equal([0, cut]);
+    const [harbour, orchard] = [sentence('harbour'), sentence('orchard')];
+    const second = harbour.length + 1;
+    expect(alignPages(`${harbour}\n${orchard}`, [harbour, '', orchard])).deep.equal([0, second, second]);
     const again = 'the same the same the same the same';
-    const body = [sentence('harbour'), again, again, sentence('orchard')].join('\n');
-    const starts = alignPages(body, [`${sentence('harbour')} ${again}`, again, sentence('orchard')]);
-    expect(starts[2]).equal(body.indexOf(sentence('orchard')));
-    expect(starts[1]).within(sentence('harbour').length, body.indexOf(sentence('orchard')));
+    const body = [harbour, again, again, orchard].join('\n');
+    const [, repeated, last] = alignPages(body, [`${harbour} ${again}`, again, orchard]);
+    expect(last).equal(body.indexOf(orchard));
+    expect(repeated).within(harbour.length, body.indexOf(orchard));
   });
 
-  it('finds pages in scripts without spaces', () => {
+  it('are found in scripts without spaces, and divide a body without words equally', () => {
     const body = '港口的历史很长许多船只来过这里。果园在山的另一边苹果很有名。';
-    const second = body.indexOf('果园');
-    expect(alignPages(body, ['港口的历史很\n长许多船只来过\n这里。', '果园在山的\n另一边苹果很有名。'])).deep.equal([
-      0,
-      second,
-    ]);
-  });
-
-  it('divides the body equally between pages without words', () => {
+    const pages = ['港口的历史很\n长许多船只来过\n这里。', '果园在山的\n另一边苹果很有名。'];
+    expect(alignPages(body, pages)).deep.equal([0, body.indexOf('果园')]);
     expect(alignPages('123456789', ['', '', ''])).deep.equal([0, 3, 6]);
-  });
-
-  it('returns one page if nothing matches', () => {
     expect(alignPages('', [''])).deep.equal([0]);
     expect(alignPages('One page.', ['Another text altogether.'])).deep.equal([0]);
     expect(alignPages('Text.', [])).deep.equal([]);
   });
 
-  it('returns ascending offsets from 0 within the body for any pages', () => {
+  it('have ascending offsets from 0 within the body', () => {
     const random = seeded(7);
     const text = (words: number) =>
       Array.from({ length: words }, () => random.pick(['a', 'b', 'cc', 'd', '', '\n'])).join(' ');
@@ -72,7 +54,7 @@ describe('alignPages', () => {
     }
   });
 
-  it('finds the exact word at which each page starts', () => {
+  it('start at the exact word', () => {
     const random = seeded(11);
     for (let round = 0; round < 50; round += 1) {
       const words = Array.from({ length: 400 }, () => `w${random.between(0, 5_000)}`);
@@ -83,5 +65,10 @@ describe('alignPages', () => {
         cuts.map((cut) => words.slice(0, cut).join(' ').length + (cut > 0 ? 1 : 0)),
       );
     }
+  });
+
+  it('give an offset its page number, or an estimate without pages', () => {
+    expect([0, 9, 10, 25, 99].map((offset) => pageNumberAt([0, 10, 20], offset))).to.deep.equal([1, 1, 2, 3, 3]);
+    expect([0, 2999, 3000].map((offset) => pageNumberAt(null, offset))).to.deep.equal([1, 1, 2]);
   });
 });

@@ -1,0 +1,328 @@
+import { expect } from 'chai';
+import { z } from 'zod';
+import { problemSchema } from '#src/http/response/problem.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { type JobDto, jobListSchema, jobSchema, jobSummarySchema } from '#src/modules/jobs/jobs.schema.ts';
+import { aColleague, rootOf } from '#test/support/builders.ts';
+import type { Member } from '#test/support/client.ts';
+import { collect } from '#test/support/collect.ts';
+import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { startStack } from '#test/support/stack.ts';
+import { stoppedIngestion, untilStatus } from '#test/support/stopped-jobs.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+describe('jobs', () => {
+  let stack: ScriptedStack;
+  let ada: Member;
+
+  const get = async (jobId: string) => jobSchema.parse((await ada.get(`/jobs/${jobId}`, 200)).body);
+  const stopped = (status: 'parked' | 'failed' | 'running') => stoppedIngestion(stack, ada, status);
+  const move = async (jobId: string, how: 'retry' | 'skip' | 'cancel', status = 202): Promise<JobDto> =>
+    (await ada.post(`/jobs/${jobId}/${how}`, {}, status)).body as JobDto;
+  const refusalOf = async (jobId: string, how: 'retry' | 'skip' | 'cancel') =>
+    problemSchema.parse(await move(jobId, how, 409)).code;
+
+  before(async () => {
+    stack = await scriptedStack();
+    ada = await stack.signUp();
+  });
+  afterEach(() => stack.model.failEmbeddings(false));
+
+  describe('GET /jobs, /jobs/summary and /jobs/{job_id}', () => {
+    let good: string;
+    let bad: string;
+    let folderId: string;
+
+    before(async () => {
+      ada = await stack.signUp();
+      folderId = await rootOf(ada, 'personal_root');
+      good = await upload('good.txt', 'The fox is quick. The dog is lazy.');
+      bad = await upload('bad.bin', '\x00\x01\x02\x03 not a document');
+      await untilJob(ada, `ingest-${good}-1`, 'succeeded');
+      await untilJob(ada, `ingest-${bad}-1`, 'failed');
+    });
+
+    async function upload(name: string, content: string): Promise<string> {
+      return fullDocumentSchema.parse((await ada.upload('/documents', { name, content }, 201)).body).id;
+    }
+    const list = async (query: string, member = ada) =>
+      jobListSchema.parse((await member.get(`/jobs?${query}`, 200)).body);
+    const summary = async (query = '', member = ada) =>
+      jobSummarySchema.parse((await member.get(`/jobs/summary?${query}`, 200)).body);
+
+    it('shows a successful ingestion, its parts, and its run in the Temporal UI', async () => {
+      const id = `ingest-${good}-1`;
+      const { uiUrl, namespace } = stack.config.temporal;
+      const job = await get(id);
+      expect(job).deep.include({
+        ...{ id, kind: 'ingest', stage: 'activate', attempt: 1, last_error: null },
+        progress: { done: 1, total: 1, unit: 'chunks' },
+        temporal_ui_url: `${uiUrl}/namespaces/${namespace}/workflows/${id}`,
+      });
+      expect([job.started_at, job.finished_at].map((at) => typeof at)).deep.equal(['string', 'string']);
+      for (const stage of ['parse', 'convert', 'chunk', 'embed', 'activate']) {
+        expect(await get(`${id}.${stage}`)).deep.include({ id: `${id}.${stage}`, status: 'succeeded', stage });
+      }
+    });
+
+    it('shows the error of a failed ingestion only at the part that failed, and at its document', async () => {
+      const id = `ingest-${bad}-1`;
+      const { last_error } = await get(id);
+      expect(last_error).property('code', 'unsupported_format');
+      expect(await get(`${id}.parse`)).deep.include({ status: 'failed', last_error });
+      expect(await get(`${id}.embed`)).deep.include({ status: 'cancelled', last_error: null });
+      const { body } = await ada.get(`/documents/${bad}`, 200);
+      expect(body).deep.include({ last_error, parse_job_id: `${id}.parse` });
+    });
+
+    it('404 for a job or part that does not exist', async () => {
+      for (const id of ['ingest-x-1', `ingest-${bad}-1.unknown`, 'x'.repeat(300), '%00']) {
+        for (const path of [`/jobs/${id}`, `/jobs/${id}/events`]) await ada.get(path, 404);
+        for (const how of ['retry', 'skip', 'cancel'] as const) await move(id, how, 404);
+      }
+    });
+
+    it('lists and counts the readable jobs by each filter, newest first', async () => {
+      const both = ['bad', 'good'];
+      for (const [query, names] of [
+        ['', both],
+        ['status=failed', ['bad']],
+        ['error_code=unsupported_format', ['bad']],
+        [`document_id=${good}`, ['good']],
+        ['kind=alignment', []],
+        [`connection_id=${crypto.randomUUID()}`, []],
+        [`folder_id=${folderId}`, both],
+        [`folder_id=${folderId}&status=failed`, ['bad']],
+        [`folder_id=${crypto.randomUUID()}`, []],
+      ] as const) {
+        const { items } = await list(query);
+        expect(
+          items.map(({ document_id }) => (document_id === good ? 'good' : 'bad')),
+          query,
+        ).deep.equal(names);
+        const succeeded = names.filter((name) => name === 'good').length;
+        expect(await summary(query), query).include({
+          succeeded,
+          failed: names.length - succeeded,
+          total: names.length,
+        });
+      }
+      const none = { queued: 0, running: 0, parked: 0, cancelled: 0 };
+      const progress = { done: 1, total: 1, unit: 'chunks' };
+      expect(await summary()).deep.equal({ ...none, succeeded: 1, failed: 1, total: 2, progress });
+      for (const other of [await stack.signUp(), await aColleague(stack, ada)]) {
+        for (const query of ['', `folder_id=${folderId}`]) {
+          expect((await list(query, other)).items).deep.equal([]);
+          expect((await summary(query, other)).total).equal(0);
+        }
+      }
+    });
+
+    it('returns pages with a cursor, which is rejected with 400 for other filters', async () => {
+      const first = await list('limit=1');
+      expect(first.items.map(({ id }) => id)).deep.equal([`ingest-${bad}-1`]);
+      const second = await list(`limit=1&cursor=${first.next_cursor}`);
+      expect(second.items.map(({ id }) => id)).deep.equal([`ingest-${good}-1`]);
+      expect(second.next_cursor).equal(null);
+      await ada.get(`/jobs?limit=1&status=failed&cursor=${first.next_cursor}`, 400);
+    });
+
+    it('counts a document that was ingested again once', async () => {
+      await ada.patch(`/documents/${good}`, { target_tokens: 40, ingest: true }, 200);
+      await untilJob(ada, `ingest-${good}-2`, 'succeeded');
+      expect(await summary()).include({ succeeded: 1, failed: 1, total: 2 });
+    });
+  });
+
+  describe('POST /jobs/{job_id}/retry', () => {
+    it('starts the next attempt of a failed or cancelled job once, also by the id of a part', async () => {
+      const [{ jobId: failed }, { jobId: cancelled }] = [await stopped('failed'), await stopped('parked')];
+      await move(cancelled, 'cancel');
+      await untilStatus(ada, cancelled, 'cancelled');
+      const id = `${failed}.embed`;
+      expect(await move(id, 'retry')).deep.include({ id, attempt: 2, last_error: null });
+      const both = await Promise.all([1, 2].map(() => ada.raw(`/jobs/${cancelled}/retry`, { method: 'POST' })));
+      expect(both.map(({ status }) => status).sort()).deep.equal([202, 409]);
+      for (const job of [failed, cancelled]) expect(await untilJob(ada, job, 'succeeded')).property('attempt', 2);
+    });
+
+    it('resumes a parked job in the same attempt, which is parked again if its error was not fixed', async () => {
+      const { jobId } = await stopped('parked');
+      const before = stack.model.calls.length;
+      stack.model.failEmbeddings(true, 401);
+      await move(jobId, 'retry');
+      const again = await untilStatus(ada, jobId, 'parked');
+      expect(stack.model.calls.length).above(before);
+      expect(again.last_error).property('code', 'model_not_configured');
+      stack.model.failEmbeddings(false);
+      const job = await move(jobId, 'retry');
+      expect(job).deep.include({ attempt: 1, last_error: null }).property('status').not.equal('parked');
+      await untilJob(ada, jobId, 'succeeded');
+    });
+
+    it('409 for a running job, a successful one, a superseded generation and a deleted document', async () => {
+      const { jobId } = await stopped('running');
+      expect(await refusalOf(jobId, 'retry')).equal('job_open');
+      stack.model.failEmbeddings(false);
+      await untilJob(ada, jobId, 'succeeded');
+      expect(await refusalOf(jobId, 'retry')).equal('job_finished');
+      const { jobId: failed, documentId } = await stopped('failed');
+      const document = stack.container.db('documents').where({ id: documentId });
+      await document.clone().update({ generation: 2 });
+      expect(await refusalOf(failed, 'retry')).equal('superseded');
+      await document.clone().update({ generation: 1, deletedAt: new Date() });
+      expect(await refusalOf(failed, 'retry')).equal('document_deleted');
+    });
+  });
+
+  describe('POST /jobs/{job_id}/skip and /cancel', () => {
+    it('ends a parked job as failed or cancelled, and cancels a running one', async () => {
+      for (const [status, how, end] of [
+        ['parked', 'skip', 'failed'],
+        ['parked', 'cancel', 'cancelled'],
+        ['running', 'cancel', 'cancelled'],
+      ] as const) {
+        const { jobId } = await stopped(status);
+        await move(how === 'skip' ? `${jobId}.embed` : jobId, how);
+        const { last_error } = await untilStatus(ada, jobId, end);
+        if (how === 'skip') expect(last_error).property('code', 'skipped');
+      }
+    });
+
+    it('409 for a job that is over, and for a deletion', async () => {
+      const { jobId, documentId } = await stopped('failed');
+      expect(await refusalOf(jobId, 'skip')).equal('job_not_parked');
+      expect(await refusalOf(jobId, 'cancel')).equal('job_finished');
+      const { db } = stack.container;
+      const deletion = { id: `delete-${documentId}`, kind: 'delete', status: 'parked', finishedAt: null };
+      const start = { workflow: 'deleteDocument', input: { orgId: ada.orgId, documentId }, summary: '' };
+      await db('jobs').insert({ ...(await db('jobs').where({ id: jobId }).first()), ...deletion, start });
+      for (const how of ['skip', 'cancel'] as const) {
+        expect(await refusalOf(deletion.id, how)).equal('deletion_is_final');
+      }
+    });
+
+    it('accepts retries while Temporal is unavailable, and refuses skip and cancel with 503', async () => {
+      const { jobId } = await stopped('parked');
+      const unreachable = { TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' };
+      const cutOff = await startStack({ ...stack.settings, ...unreachable }, { workers: false });
+      try {
+        const there = ada.at(cutOff.baseUrl);
+        for (const how of ['skip', 'cancel']) {
+          const { body } = await there.post(`/jobs/${jobId}/${how}`, {}, 503);
+          expect(body).include({ code: 'service_unavailable' });
+        }
+        await there.post(`/jobs/${jobId}/retry`, {}, 202);
+        // The sweeper of the workers, which still reach Temporal, resumes the run.
+        await untilStatus(ada, jobId, 'succeeded');
+      } finally {
+        await cutOff.close();
+      }
+    });
+  });
+
+  describe('POST /jobs/retry', () => {
+    const retryAll = async (filters: object, member: Member) =>
+      ((await member.post('/jobs/retry', filters, 202)).body as { count: number }).count;
+
+    it('queues all stopped jobs that match its filters, behind others', async () => {
+      const member = await stack.signUp();
+      const failed = await stoppedIngestion(stack, member, 'failed');
+      const parked = await stoppedIngestion(stack, member, 'parked');
+      const folder_id = await rootOf(member, 'personal_root');
+      await member.post('/jobs/retry', {}, 422);
+      expect(await retryAll({ error_code: 'no_such_code' }, member)).equal(0);
+      expect(await retryAll({ folder_id, connection_id: crypto.randomUUID() }, member)).equal(0);
+      expect(await retryAll({ folder_id }, member)).equal(2);
+      for (const { jobId } of [failed, parked]) await untilStatus(member, jobId, 'succeeded');
+      const { start } = await stack.container.db('jobs').where({ id: failed.jobId }).first();
+      expect(start).property('bulk', true);
+      expect(await retryAll({ folder_id }, member)).equal(0);
+    });
+
+    it('skips jobs that the caller may only read, and superseded ones', async () => {
+      const member = await stack.signUp();
+      const shared = await stoppedIngestion(stack, member, 'failed', await rootOf(member, 'org_root'));
+      expect(await retryAll({ error_code: 'model_rejected' }, await aColleague(stack, member))).equal(0);
+      await stack.container.db('documents').where({ id: shared.documentId }).update({ generation: 2 });
+      expect(await retryAll({ error_code: 'model_rejected' }, member)).equal(0);
+    });
+  });
+
+  describe('GET /jobs/{job_id}/events', () => {
+    async function open(jobId: string, member = ada): Promise<AsyncIterableIterator<StreamEvent>> {
+      const response = await member.raw(`/jobs/${jobId}/events`);
+      expect(response.status).equal(200);
+      expect(response.headers.get('content-type')).match(/^text\/event-stream/);
+      return readEvents(response);
+    }
+    const next = async (events: AsyncIterableIterator<StreamEvent>): Promise<StreamEvent> =>
+      (await events.next()).value;
+
+    it('sends each change, and `done` at the end, of a part before its run is over', async () => {
+      const { jobId } = await stopped('parked');
+      const [only] = await collect(await open(`${jobId}.chunk`));
+      expect(only?.event).equal('done');
+      expect(only?.data).include({ id: `${jobId}.chunk`, status: 'succeeded' });
+      const events = await open(jobId);
+      const first = await next(events);
+      expect(first.event).equal('progress');
+      expect(jobSchema.parse(first.data)).deep.include({ id: jobId, status: 'parked', stage: 'embed' });
+      await move(jobId, 'retry');
+      const rest = await collect(events);
+      expect(rest.slice(0, -1).filter(({ event }) => event !== 'progress')).deep.equal([]);
+      expect(rest.at(-1)?.event).equal('done');
+      expect(jobSchema.parse(rest.at(-1)?.data)).deep.include({ id: jobId, status: 'succeeded' });
+    });
+
+    it('sends the error of a step that is retried, and clears it after progress', async () => {
+      const { jobId } = await stopped('running');
+      const events = await open(jobId);
+      let job = jobSchema.parse((await next(events)).data);
+      while (job.last_error === null) job = jobSchema.parse((await next(events)).data);
+      expect(job).deep.include({ status: 'running', stage: 'embed' });
+      expect(job.last_error).property('code', 'model_unavailable');
+      const { items } = jobListSchema.parse(
+        (await ada.get('/jobs?status=running&error_code=model_unavailable', 200)).body,
+      );
+      expect(items.map(({ id }) => id)).deep.equal([jobId]);
+      stack.model.failEmbeddings(false);
+      const last = (await collect(events)).at(-1);
+      expect(jobSchema.parse(last?.data)).deep.include({ status: 'succeeded', last_error: null });
+    });
+
+    it('sends `error` for a failed and for a cancelled job', async () => {
+      const { jobId: failed } = await stopped('failed');
+      const [only, ...more] = await collect(await open(failed));
+      expect([only?.event, more]).deep.equal(['error', []]);
+      const failureSchema = z.strictObject({ detail: z.string(), code: z.string(), job: jobSchema });
+      const { job, ...fault } = failureSchema.parse(only?.data);
+      expect(fault).deep.equal({ detail: 'The model service answered: 400 as scripted', code: 'model_rejected' });
+      expect(job).property('status', 'failed');
+      const { jobId } = await stopped('parked');
+      const events = await open(jobId);
+      await next(events);
+      await move(jobId, 'cancel');
+      const last = (await collect(events)).at(-1);
+      expect(last?.event).equal('error');
+      expect(last?.data).deep.include({ code: 'cancelled', detail: 'The job was cancelled.' });
+    });
+
+    it('ends when the caller loses access to the job, or is disabled', async () => {
+      const { db } = stack.container;
+      const { jobId } = await stopped('parked');
+      const grace = await stack.signUp('Grace');
+      const { jobId: other } = await stoppedIngestion(stack, grace, 'parked');
+      const streams = [await open(jobId), await open(other, grace)];
+      for (const events of streams) await next(events);
+      await db('jobs').where({ id: jobId }).update({ acl: [] });
+      await db('users').where({ id: grace.userId }).update({ disabledAt: new Date() });
+      const ends = await Promise.all(streams.map(async (events) => (await collect(events))[0]));
+      expect(ends.map((end) => [end?.event, Object(end?.data).code])).deep.equal([
+        ['error', 'job_not_found'],
+        ['error', 'invalid_token'],
+      ]);
+    });
+  });
+});

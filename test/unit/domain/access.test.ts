@@ -1,0 +1,174 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { maskSecret, findPasswordProblems } from '#src/domain/access/credentials.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
+import { validateReturnUrl } from '#src/domain/access/return-address.ts';
+import {
+  type Actor,
+  accessKeysOfActor,
+  accessKeysOfRow,
+  hasLostAccessKeys,
+  type RowOwnerAndVisibility,
+  visibilityOfAccessKeys,
+} from '#src/domain/access/visibility.ts';
+
+const actor = (over: Partial<Actor> = {}): Actor => ({
+  ...{ userId: 'ada', orgId: 'acme', isOrgAdmin: false, teamAdminOf: [] },
+  teamIds: over.teamAdminOf ?? [],
+  openTeamIds: over.teamIds ?? over.teamAdminOf ?? [],
+  ...over,
+});
+const member = actor();
+const redMember = actor({ teamIds: ['red'] });
+const redAdmin = actor({ teamAdminOf: ['red'] });
+const orgAdmin = actor({ isOrgAdmin: true });
+const stranger = actor({ orgId: 'other', isOrgAdmin: true, teamAdminOf: ['red'] });
+const callers = [member, redMember, redAdmin, orgAdmin, stranger];
+
+describe('what a user may do', () => {
+  const inTeam = (teamId: string, isEntrusted = true) => ({ teamId, isEntrusted });
+  const nobody = [false, false, false, false, false];
+  const onlyOrgAdmin = nobody.with(3, true);
+  const bothAdmins = onlyOrgAdmin.with(2, true);
+  const members = onlyOrgAdmin.with(0, true).with(1, true).with(2, true);
+  const user = (teams: object[], isOrgAdmin = false) => ({ orgId: 'acme', isOrgAdmin, teams });
+  const job = { orgId: 'acme', kind: 'ingest', createdBy: 'bob', chatId: null, acl: ['user:bob', 'team:red'] };
+  const jobOfAdmins = { ...job, kind: 'delete', createdBy: 'ada', acl: ['admins:acme'] };
+
+  for (const [what, action, target, expected] of [
+    ['read the organization', 'organization:read', { orgId: 'acme' }, members],
+    ['administer the organization', 'organization:administer', { orgId: 'acme' }, onlyOrgAdmin],
+    ['manage a user without a team', 'user:manage', user([]), onlyOrgAdmin],
+    ['manage a user whose only team is theirs', 'user:manage', user([inTeam('red')]), bothAdmins],
+    ['manage a user whom a team admin added', 'user:manage', user([inTeam('red', false)]), onlyOrgAdmin],
+    ['manage a user of two teams', 'user:manage', user([inTeam('red'), inTeam('blue')]), onlyOrgAdmin],
+    ['manage another org admin', 'user:manage', user([inTeam('red')], true), onlyOrgAdmin],
+    ['list a team', 'team:list_members', { orgId: 'acme', teamId: 'red' }, bothAdmins.with(1, true)],
+    ['manage a team', 'team:manage_members', { orgId: 'acme', teamId: 'red' }, bothAdmins],
+    ['change the draft of another user', 'draft:write', { orgId: 'acme', createdBy: 'bob' }, nobody],
+    ['change their own draft', 'draft:write', { orgId: 'acme', createdBy: 'ada' }, members],
+    ['change the chat of another user', 'chat:write', { orgId: 'acme', createdBy: 'bob' }, nobody],
+    ['use their own connection', 'connection:write', { orgId: 'acme', userId: 'ada' }, members],
+    ['use the connection of another user', 'connection:write', { orgId: 'acme', userId: 'bob' }, nobody],
+    ['delete their own agent', 'agent:delete', { orgId: 'acme', createdBy: 'ada', acl: ['user:ada'] }, members],
+    ['delete an agent of the team', 'agent:delete', { ...job, acl: ['user:bob', 'team:red'] }, onlyOrgAdmin],
+    ['change a job on a document of the team', 'job:write', job, bothAdmins],
+    ['change a job on a chat', 'job:write', { ...job, kind: 'alignment', chatId: 'chat' }, nobody],
+    ['change a re-embedding', 'job:write', { ...job, kind: 'reembed', createdBy: 'ada' }, onlyOrgAdmin],
+    ['read a job of the admins', 'job:read', jobOfAdmins, onlyOrgAdmin],
+    ['change a job of the admins', 'job:write', jobOfAdmins, onlyOrgAdmin],
+  ] as const) {
+    it(`decides for member, team member, team admin, org admin and stranger who may ${what}`, () => {
+      expect(callers.map((who) => mayPerformAction(who, action, target as never))).deep.equal(expected);
+    });
+  }
+
+  it('lets org admins outside a team read its content, but no personal content of others', () => {
+    const outside = actor({ isOrgAdmin: true, openTeamIds: ['red'] });
+    expect(mayPerformAction(outside, 'document:read', { orgId: 'acme', acl: ['user:bob', 'team:red'] })).equal(true);
+    expect(mayPerformAction(outside, 'document:read', { orgId: 'acme', acl: ['user:bob'] })).equal(false);
+  });
+});
+
+describe('visibility', () => {
+  const row = (over: Partial<RowOwnerAndVisibility> = {}): RowOwnerAndVisibility => ({
+    ...{ orgId: 'acme', createdBy: 'bob', visibility: 'personal', teamIds: [] },
+    ...over,
+  });
+  const reads = (who: Actor, what: RowOwnerAndVisibility) =>
+    mayPerformAction(who, 'document:read', { orgId: what.orgId, acl: accessKeysOfRow(what) });
+  const manages = (who: Actor, what: RowOwnerAndVisibility) =>
+    mayPerformAction(who, 'document:write', { ...what, acl: accessKeysOfRow(what) });
+  const red = { visibility: 'team_level', teamIds: ['red', 'blue'] } as const;
+
+  for (const [what, scope, readers, managers] of [
+    ['a personal row of another user', row(), [], []],
+    ['their own personal row', row({ createdBy: 'ada' }), callers.slice(0, 4), callers.slice(0, 4)],
+    ['their own team row', row({ ...red, createdBy: 'ada' }), callers.slice(0, 4), callers.slice(0, 4)],
+    ['a row of two teams', row(red), [redMember, redAdmin], [redAdmin, orgAdmin]],
+    ['an organization row', row({ visibility: 'org_level' }), callers.slice(0, 4), [orgAdmin]],
+    ['a row without owner', row({ createdBy: null, visibility: 'org_level' }), callers.slice(0, 4), [orgAdmin]],
+  ] as const) {
+    it(`decides who reads and who manages ${what}`, () => {
+      expect(callers.filter((who) => reads(who, scope))).deep.equal(readers);
+      expect(callers.filter((who) => manages(who, scope))).deep.equal(managers);
+    });
+  }
+
+  it('never grants access across organizations, whatever the keys of a row', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string()), (acl) => {
+        const keys = [...acl, ...accessKeysOfActor(stranger)];
+        expect(mayPerformAction(stranger, 'document:read', { orgId: 'acme', acl: keys })).to.equal(false);
+      }),
+    );
+  });
+
+  it('follows from the keys of a row', () => {
+    expect(accessKeysOfRow(row({ createdBy: null, visibility: 'org_level' }))).to.deep.equal(['org:acme']);
+    expect(accessKeysOfRow(row({ teamIds: ['red'] }))).to.deep.equal(['user:bob']);
+    expect([hasLostAccessKeys(redMember, member), hasLostAccessKeys(member, redMember)]).to.deep.equal([true, false]);
+    expect(visibilityOfAccessKeys(['user:ada'])).to.equal('personal');
+    expect(visibilityOfAccessKeys(['user:ada', 'team:red'])).to.equal('team_level');
+    expect(visibilityOfAccessKeys(['user:ada', 'team:red', 'org:acme'])).to.equal('org_level');
+  });
+});
+
+describe('credentials', () => {
+  it('are masked except for the first two and last four characters, short ones completely', () => {
+    expect(maskSecret('AKIAIOSFODNN7EXAMPLE')).equal('AK****MPLE');
+    expect(maskSecret('0123456789abcdef')).equal('01****cdef');
+    for (const secret of ['', 'test', '0123456789abcde']) expect(maskSecret(secret)).equal('****');
+  });
+
+  it('report what a password lacks', () => {
+    const strong = ['Abcdefgh1!', 'Abcdefg 1x', 'Ünïcode-Pässw0rd', `Aa1!${'x'.repeat(124)}`, 'Aa1🔑🔑🔑🔑🔑🔑🔑'];
+    for (const password of strong) expect(findPasswordProblems(password), password).deep.equal([]);
+    for (const [password, faults] of Object.entries({
+      ...{ 'Abcdefg1!': 'length', [`Aa1!${'x'.repeat(125)}`]: 'length', 'abcdefgh1!': 'uppercase' },
+      ...{ 'ABCDEFGH1!': 'lowercase', 'Abcdefghi!': 'digit', Abcdefghi1: 'special' },
+      '': 'length uppercase lowercase digit special',
+    })) {
+      expect(findPasswordProblems(password).join(' '), password).equal(faults);
+    }
+  });
+});
+
+describe('the return URL after a sign-in', () => {
+  it('is a path of the application or a URL of a known origin', () => {
+    const known = { home: 'https://app.example.com/console', origins: ['https://other.example.com:8443'] };
+    for (const [text, address] of [
+      ['/settings/tools?tab=1#list', 'https://app.example.com/console/settings/tools?tab=1#list'],
+      ['/', 'https://app.example.com/console/'],
+      ['https://app.example.com/elsewhere', 'https://app.example.com/elsewhere'],
+      ['https://OTHER.example.com:8443/x', 'https://other.example.com:8443/x'],
+      ['/@evil.example', 'https://app.example.com/console/@evil.example'],
+      ['/../..//evil.example', 'https://app.example.com//evil.example'],
+    ] as const) {
+      expect(validateReturnUrl(text, known)).equal(address);
+    }
+    for (const text of [
+      ...[
+        ...['', 'settings', '//evil.example', '/\\evil.example', '\\\\evil.example', '/\t/evil.example'],
+        '/\n/evil.example',
+      ],
+      ...['https://evil.example', 'https://app.example.com.evil.example', 'https://app.example.com@evil.example'],
+      ...['https://user:word@app.example.com/', 'http://app.example.com/', 'https://other.example.com/'],
+      ...['javascript:alert(1)', 'data:text/html,x', 'https://', '/a\u202eb'],
+    ]) {
+      expect(validateReturnUrl(text, known), JSON.stringify(text)).equal(null);
+    }
+  });
+
+  it('stays relative in an installation without a base URL', () => {
+    const unknown = { home: null, origins: ['https://other.example.com'] };
+    for (const text of ['/files?tab=1#list', '/@evil.example', 'https://other.example.com/x']) {
+      expect(validateReturnUrl(text, unknown)).equal(text);
+    }
+    for (const text of [
+      ...['/..//evil.example', '/.//evil.example', '//evil.example', 'https://evil.example/', 'http://path/'],
+    ]) {
+      expect(validateReturnUrl(text, unknown), text).equal(null);
+    }
+  });
+});

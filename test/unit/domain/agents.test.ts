@@ -1,0 +1,110 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import {
+  anchorWordProblems,
+  blankDraftFields,
+  type DraftVersionLink,
+  descendantVersions,
+  draftNameOrDefault,
+  mergeDraftFields,
+  normalizeAnchorWords,
+  planVersionCommit,
+  planVersionRemoval,
+  publicationProblems,
+  versionTitleOrDefault,
+} from '#src/domain/agents/drafts.ts';
+import { modelCostUsd, modelListPrices, zeroModelPrice } from '#src/domain/agents/prices.ts';
+
+describe('the fields of a version', () => {
+  it('are inherited if not sent, and overwritten if sent empty', () => {
+    const parent = { ...blankDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };
+    expect(mergeDraftFields(parent, { agentName: 'Clerk' })).to.deep.equal({ ...parent, agentName: 'Clerk' });
+    expect(mergeDraftFields(parent, { agentPrompt: '', color: null, tags: [] })).to.deep.equal(blankDraftFields);
+  });
+
+  it('give draft and version a name, or a default', () => {
+    expect([draftNameOrDefault('Clerk'), draftNameOrDefault(' ')]).to.deep.equal(['Clerk', 'Untitled Draft']);
+    const titles = [undefined, '  ', ' Calm tone '].map((title) => versionTitleOrDefault(title, 4));
+    expect(titles).to.deep.equal(['v4', 'v4', 'Calm tone']);
+  });
+
+  it('accept anchor words of three words with weights from 1 to 10, in one spelling', () => {
+    const problemsOf = (words: Record<string, number>) => anchorWordProblems(words).map(({ message }) => message);
+    expect(problemsOf({ invoice: 1, 'value added tax': 10 })).to.deep.equal([]);
+    expect(problemsOf({ ' ': 1 })).to.deep.equal(['must not be blank']);
+    expect(problemsOf({ 'a b c d': 1 })).to.deep.equal(['must have at most 3 words']);
+    expect(problemsOf({ ['x'.repeat(101)]: 1 })).to.deep.equal(['must have at most 100 characters']);
+    expect(problemsOf({ tax: 1, ' Tax': 2 })).to.deep.equal(['repeats another anchor word']);
+    for (const weight of [0, 11, 1.5, Number.NaN]) expect(problemsOf({ tax: weight })).to.have.length(1);
+    expect(normalizeAnchorWords({ '  value\tadded  tax ': 3 })).to.deep.equal({ 'value added tax': 3 });
+  });
+
+  it('are ready to publish with a prompt, an anchor word, and an offered model or none', () => {
+    type Fields = Parameters<typeof publicationProblems>[0];
+    const ready: Fields = { agentPrompt: 'Answer briefly.', anchorWords: { tax: 5 }, chatModel: null };
+    const missing = (fields: Partial<Fields>) =>
+      publicationProblems({ ...ready, ...fields }, ['offered']).map(({ path }) => path);
+    expect(missing({})).to.deep.equal([]);
+    expect(missing({ chatModel: 'offered' })).to.deep.equal([]);
+    expect(missing({ agentPrompt: ' \n', anchorWords: {} })).to.deep.equal(['agent_prompt', 'anchor_words']);
+    expect(missing({ chatModel: 'gone' })).to.deep.equal(['chat_model']);
+  });
+});
+
+describe('the chain of versions', () => {
+  const chain: DraftVersionLink[] = [
+    { id: 'c', parentVersionId: 'b' },
+    { id: 'a', parentVersionId: null },
+    { id: 'b', parentVersionId: 'a' },
+  ];
+
+  it('takes commits under the head, and under another version only by force, which deletes its descendants', () => {
+    expect(planVersionCommit(chain, 'c', false)).to.deep.equal({ outcome: 'commit', deletedIds: [] });
+    expect(planVersionCommit(chain, 'a', false).outcome).to.equal('parent_has_descendants');
+    expect(planVersionCommit(chain, 'a', true)).to.deep.equal({ outcome: 'commit', deletedIds: ['b', 'c'] });
+    expect(planVersionCommit(chain, 'x', true).outcome).to.equal('parent_missing');
+  });
+
+  it('closes up when a version is removed, and keeps its last version', () => {
+    const removed = (id: string, childId: string | null, parentId: string | null, headId: string) =>
+      expect(planVersionRemoval(chain, id)).to.deep.equal({ outcome: 'remove', childId, parentId, headId });
+    removed('b', 'c', 'a', 'c');
+    removed('a', 'b', null, 'c');
+    removed('c', null, 'b', 'b');
+    expect(planVersionRemoval([{ id: 'a', parentVersionId: null }], 'a').outcome).to.equal('last_version');
+    expect(planVersionRemoval(chain, 'x').outcome).to.equal('version_missing');
+  });
+
+  it('stays linear and gives no number twice, whatever is committed', () => {
+    const commits = fc.array(fc.record({ parent: fc.nat(20), force: fc.boolean() }), { maxLength: 60 });
+    fc.assert(
+      fc.property(commits, (sequence) => {
+        let links: DraftVersionLink[] = [{ id: 'v1', parentVersionId: null }];
+        let nextNumber = 2;
+        for (const { parent, force } of sequence) {
+          const parentVersionId = links[parent % links.length]?.id ?? 'v1';
+          const plan = planVersionCommit(links, parentVersionId, force);
+          if (plan.outcome !== 'commit') continue;
+          links = links.filter(({ id }) => !plan.deletedIds.includes(id));
+          links.push({ id: `v${nextNumber++}`, parentVersionId });
+        }
+        expect(links.filter(({ parentVersionId }) => parentVersionId === null)).to.have.length(1);
+        expect(descendantVersions(links, 'v1')).to.have.length(links.length - 1);
+        const numbers = links.map(({ id }) => Number(id.slice(1)));
+        expect(numbers).to.deep.equal([...new Set(numbers)].sort((a, b) => a - b));
+      }),
+    );
+  });
+});
+
+describe('the cost of a reply', () => {
+  it('counts cached input at its own price, and is zero for a local model', () => {
+    const usage = { inputTokens: 1_000_000, cachedInputTokens: 400_000, completionTokens: 100_000 };
+    const price = { input: 2, cachedInput: 0.5, output: 10 };
+    expect(modelCostUsd(price, usage)).closeTo(0.6 * 2 + 0.4 * 0.5 + 0.1 * 10, 1e-9);
+    expect(modelCostUsd(zeroModelPrice, usage)).equal(0);
+    const reply = { inputTokens: 1_200, cachedInputTokens: 1_024, completionTokens: 300 };
+    const listed = modelListPrices['gpt-4o-mini'] ?? zeroModelPrice;
+    expect(modelCostUsd(listed, reply)).closeTo((176 * 0.15 + 1_024 * 0.075 + 300 * 0.6) / 1e6, 1e-12);
+  });
+});

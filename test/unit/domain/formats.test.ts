@@ -1,0 +1,68 @@
+import { expect } from 'chai';
+import { guessSourceFormat, mediaTypeOfFormat } from '#src/domain/documents/formats.ts';
+import { publicSourceUrl, namesOfWebDocument } from '#src/domain/documents/web-document.ts';
+
+describe('the format of a file', () => {
+  it('is guessed from name and media type', () => {
+    const byName = { 'report.PDF': 'pdf', 'letter.docx': 'docx', 'page.htm': 'html', 'main.py': 'code', any: null };
+    for (const [fileName, format] of Object.entries({ ...byName, 'table.tsv': 'csv', 'photo.png': 'image' })) {
+      expect(guessSourceFormat({ fileName, mediaType: 'application/octet-stream' }), fileName).to.equal(format);
+    }
+    const byType = { 'application/pdf': 'pdf', 'application/json; charset=utf-8': 'json', 'image/png': 'image' };
+    const others = { 'application/vnd.ms-excel': 'xls', 'video/mp4': null, 'text/plain': 'text' };
+    for (const [mediaType, format] of Object.entries({ ...byType, ...others })) {
+      expect(guessSourceFormat({ fileName: 'file', mediaType }), mediaType).to.equal(format);
+    }
+    const texts = { 'notes.md': 'markdown', 'notes.constructor': 'text', 'sheet.xls': 'xls' };
+    for (const [fileName, format] of Object.entries(texts)) {
+      expect(guessSourceFormat({ fileName, mediaType: 'text/plain' }), fileName).to.equal(format);
+    }
+  });
+
+  it('gives a download its media type', () => {
+    const types = ['pdf', 'code', 'image', 'unheard', null].map((format) => mediaTypeOfFormat(format, 'a.png'));
+    const binary = 'application/octet-stream';
+    expect(types).to.deep.equal(['application/pdf', 'text/plain', 'image/png', binary, binary]);
+  });
+});
+
+describe('a document fetched from the web', () => {
+  it('shows its source URL without credentials, tokens, signatures and fragments', () => {
+    for (const [url, shown] of [
+      ['https://example.com/a?id=7&lang=de#part', 'https://example.com/a?id=7&lang=de'],
+      ['https://ada:secret@example.com/a', 'https://example.com/a'],
+      ['https://example.com/a?q=a+b%20c', 'https://example.com/a?q=a+b%20c'],
+      ['https://example.com/a?page=2&access_token=x&apiKey=x', 'https://example.com/a?page=2'],
+      ['https://s3.example.com/a?X-Amz-Signature=x&X-Amz-Credential=x&x-amz-date=1', 'https://s3.example.com/a'],
+      ['https://example.com/a?code=x&ticket=x&hmac=x&bearer=x&AWSAccessKeyId=x&v=2', 'https://example.com/a?v=2'],
+      ['https://blob.example.com/a?sv=1&sig=x&PASSWORD=x&jwt=x', 'https://blob.example.com/a?sv=1'],
+    ] as const) {
+      expect(publicSourceUrl(url)).to.equal(shown);
+    }
+  });
+
+  it('is named by its server, its title or its URL', () => {
+    const page = { finalUrl: 'https://example.com/a/report', mediaType: 'text/html', fileName: null, title: null };
+    for (const [facts, name, fileName] of [
+      [{}, 'report', 'report.html'],
+      [{ title: 'Annual  report' }, 'Annual report', 'report.html'],
+      [{ fileName: 'R1.htm', title: 'Annual' }, 'R1.htm', 'R1.htm'],
+      [{ fileName: '..\\..\\etc/passwd' }, 'passwd', 'passwd.html'],
+      [{ title: 'a\u202eb\nc\u0007' }, 'ab c', 'report.html'],
+      [{ finalUrl: 'https://example.com/' }, 'example.com', 'example.com.html'],
+      [{ finalUrl: 'https://example.com/%C3%BCber%2Funs/' }, 'über uns', 'über uns.html'],
+      [{ finalUrl: 'https://example.com/100%' }, '100%', '100%.html'],
+      [{ finalUrl: 'https://example.com/index.php' }, 'index.php', 'index.php.html'],
+      [{ mediaType: 'application/pdf;x=y' }, 'report', 'report.pdf'],
+      [{ mediaType: 'application/geo+json' }, 'report', 'report.json'],
+      [{ mediaType: 'application/atom+xml' }, 'report', 'report.xml'],
+      [{ finalUrl: 'https://example.com/fox.py', mediaType: 'text/plain' }, 'fox.py', 'fox.py'],
+      [{ mediaType: 'application/octet-stream' }, 'report', 'report'],
+    ] as const) {
+      expect(namesOfWebDocument({ ...page, ...facts })).to.deep.equal({ name, fileName });
+    }
+    const { name, fileName } = namesOfWebDocument({ ...page, finalUrl: `https://example.com/${'x'.repeat(400)}` });
+    expect([name.length, fileName.length]).to.deep.equal([255, 255]);
+    expect(fileName).to.match(/x\.html$/);
+  });
+});
