@@ -11,7 +11,7 @@ import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
 import { type MemoryPeaks, watchMemory } from '#test/support/memory-peaks.ts';
-import { type PoisonFile, poisonFiles, slowPoisonFiles } from '#test/support/poison/poison-files.ts';
+import { poisonFiles as files, type PoisonFile } from '#test/support/poison/poison-files.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 import { skip } from '#test/support/skip.ts';
 import { until } from '#test/support/until.ts';
@@ -19,7 +19,6 @@ import { until } from '#test/support/until.ts';
 const MiB = 1024 ** 2;
 const TIMEOUT_MS = 600_000;
 const UPLOADS_AT_ONCE = 4;
-const files = isFullRun ? [...poisonFiles, ...slowPoisonFiles] : poisonFiles;
 const notes = isFullRun ? 40 : 1;
 
 /** With the failures after which a step was tried again. */

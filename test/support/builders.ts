@@ -125,6 +125,23 @@ export async function aDocumentIn(member: Member, folderId: string, name = 'note
   return fullDocumentSchema.parse(body).id;
 }
 
+export type DocumentDto = z.output<typeof fullDocumentSchema>;
+type Form = { name: string; content: string | Uint8Array<ArrayBuffer>; type?: string };
+
+/** Uploads a file, which is ingested unless the form says otherwise. */
+export async function anUpload(client: ApiClient, file: Form, fields: Record<string, string> = {}) {
+  return fullDocumentSchema.parse((await client.upload('/documents', file, 201, { fields })).body);
+}
+
+export async function readDocument(client: ApiClient, id: string): Promise<DocumentDto> {
+  return fullDocumentSchema.parse((await client.get(`/documents/${id}`, 200)).body);
+}
+
+export async function replaceOriginal(client: ApiClient, id: string, file: Form, fields: Record<string, string> = {}) {
+  const form = { method: 'PATCH', fields } as const;
+  return fullDocumentSchema.parse((await client.upload(`/documents/${id}`, file, 200, form)).body);
+}
+
 /** Enough to be published. */
 export const clerk = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
 

@@ -37,29 +37,21 @@ export async function startFakeClamd({ word = 'EICAR', limitBytes = 10_000_000 }
 
 async function serve(socket: Socket, clamd: FakeClamd, limitBytes: number): Promise<void> {
   let received = Buffer.alloc(0);
-  const pieces: Buffer[] = [];
-  let isOpen = false;
-  let length = 0;
   for await (const bytes of socket) {
     received = Buffer.concat([received, bytes]);
-    if (!isOpen) {
-      const end = received.indexOf(0);
-      if (end < 0) continue;
-      if (received.toString('latin1', 0, end) !== 'zINSTREAM') return void socket.end('UNKNOWN COMMAND\0');
-      received = received.subarray(end + 1);
-      isOpen = true;
-    }
-    while (received.length >= 4 && received.length >= 4 + received.readUInt32BE(0)) {
-      const size = received.readUInt32BE(0);
+    const start = received.indexOf(0) + 1;
+    if (start === 0) continue;
+    if (received.toString('latin1', 0, start - 1) !== 'zINSTREAM') return void socket.end('UNKNOWN COMMAND\0');
+    let file = Buffer.alloc(0);
+    for (let offset = start; offset + 4 <= received.length; ) {
+      const size = received.readUInt32BE(offset);
       if (size === 0) {
-        clamd.scanned.push(length);
-        const isFound = Buffer.concat(pieces).includes(clamd.word);
-        return void socket.end(isFound ? `stream: ${clamd.signature} FOUND\0` : 'stream: OK\0');
+        clamd.scanned.push(file.length);
+        return void socket.end(file.includes(clamd.word) ? `stream: ${clamd.signature} FOUND\0` : 'stream: OK\0');
       }
-      pieces.push(received.subarray(4, 4 + size));
-      length += size;
-      if (length > limitBytes) return void socket.end('INSTREAM size limit exceeded. ERROR\0');
-      received = received.subarray(4 + size);
+      file = Buffer.concat([file, received.subarray(offset + 4, offset + 4 + size)]);
+      offset += 4 + size;
     }
+    if (file.length > limitBytes) return void socket.end('INSTREAM size limit exceeded. ERROR\0');
   }
 }

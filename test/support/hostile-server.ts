@@ -52,52 +52,28 @@ export const hostileKinds = {
   'a refusal that comes byte by byte': (line, answer) => line.dripAfter(403, answer),
   'no answer': (line) => line.closed,
   'a body shorter than announced': async (line, { mediaType, head }) => {
-    await line.begin(200, { 'content-type': mediaType, 'content-length': `${head.length + 1_000}` });
-    await line.write(head);
-    line.end();
+    await line.send(mediaType, head, { 'content-length': `${head.length + 1_000}` });
+    line.socket.end();
   },
-  'a gzip bomb': async (line, { mediaType, head, unit }) => {
-    const body = bombOf(head, unit);
-    const headers = { 'content-type': mediaType, 'content-encoding': 'gzip', 'content-length': `${body.length}` };
-    await line.begin(200, headers);
-    await line.write(body);
-  },
-  'a page of HTML': async (line) => {
-    await line.begin(200, { 'content-type': 'text/html', 'content-length': `${html.length}` });
-    await line.write(html);
-  },
+  'a gzip bomb': (line, { mediaType, head, unit }) =>
+    line.send(mediaType, bombOf(head, unit), { 'content-encoding': 'gzip' }),
+  'a page of HTML': (line) => line.send('text/html', html),
   'a refusal without end': (line, answer) => line.fill('chunked', answer, answer.unit, 400),
   'a failure without end': (line, answer) => line.fill('chunked', answer, answer.unit, 502),
-  'wrong types': async (line, { mediaType, wrong }) => {
-    await line.begin(200, { 'content-type': mediaType, 'content-length': `${wrong.length}` });
-    await line.write(wrong);
-  },
-  'a broken body': async (line, { mediaType, head }) => {
-    await line.begin(200, { 'content-type': mediaType, 'content-length': `${head.length}` });
-    await line.write(head);
-  },
-  'deep nesting': async (line, { mediaType, level }) => {
-    const body = level.repeat(50_000);
-    await line.begin(200, { 'content-type': mediaType, 'content-length': `${body.length}` });
-    await line.write(body);
-  },
-  'many entries': async (line, { mediaType, head, unit, tail, manyBytes }) => {
-    const body = head + unit.repeat(Math.floor(manyBytes / unit.length)) + tail;
-    await line.begin(200, { 'content-type': mediaType, 'content-length': `${body.length}` });
-    await line.write(body);
-  },
+  'wrong types': (line, { mediaType, wrong }) => line.send(mediaType, wrong),
+  'a broken body': (line, { mediaType, head }) => line.send(mediaType, head),
+  'deep nesting': (line, { mediaType, level }) => line.send(mediaType, level.repeat(50_000)),
+  'many entries': (line, { mediaType, head, unit, tail, manyBytes }) =>
+    line.send(mediaType, head + unit.repeat(Math.floor(manyBytes / unit.length)) + tail),
   'a connection that is reset': async (line, { mediaType, head }) => {
-    await line.begin(200, { 'content-type': mediaType, 'content-length': '100000' });
-    await line.write(head);
+    await line.send(mediaType, head, { 'content-length': '100000' });
     await delay(BYTE_EVERY_MS);
     line.socket.resetAndDestroy();
   },
   'a connection that is reset before the answer': async (line) => {
     line.socket.resetAndDestroy();
   },
-  'a redirect in a circle': async (line) => {
-    await line.begin(302, { location: line.url, 'content-length': '0' });
-  },
+  'a redirect in a circle': (line) => line.begin(302, { location: line.url, 'content-length': '0' }),
 } satisfies Record<string, Script>;
 
 export type HostileKind = keyof typeof hostileKinds;
@@ -176,8 +152,7 @@ export async function startHostileServer(): Promise<HostileServer> {
       script = async (line, url) => {
         if (sound === undefined || url.href.includes(sound.hostile)) return hostileKinds[kind](line, answer);
         const body = sound.answers[url.pathname] ?? sound.otherwise;
-        await line.begin(200, { 'content-type': 'application/json', 'content-length': `${Buffer.byteLength(body)}` });
-        await line.write(body);
+        await line.send('application/json', body);
       };
     },
     drop,
@@ -190,19 +165,9 @@ export async function startHostileServer(): Promise<HostileServer> {
   };
 }
 
-const bombs = new Map<string, Buffer>();
-
-function bombOf(head: string, unit: string): Buffer {
-  const known = bombs.get(head + unit);
-  if (known !== undefined) return known;
-  const bomb = gzipSync(head + unit.repeat(Math.ceil(unpackedBytes / unit.length)), { level: 1 });
-  bombs.set(head + unit, bomb);
-  return bomb;
-}
-
-function chunkOf(text: string): string {
-  return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
-}
+const bombOf = (head: string, unit: string) =>
+  gzipSync(head + unit.repeat(Math.ceil(unpackedBytes / unit.length)), { level: 1 });
+const chunkOf = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 
 /** Null until all of it is there. */
 function wholeRequest(received: string): { path: string } | null {
@@ -228,12 +193,8 @@ class HostileLine {
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
   }
 
-  get isClosed(): boolean {
-    return this.socket.destroyed;
-  }
-
   async write(text: string | Buffer): Promise<void> {
-    if (this.isClosed) return;
+    if (this.socket.destroyed) return;
     this.#sent(Buffer.byteLength(text));
     if (this.socket.write(text)) return;
     await Promise.race([once(this.socket, 'drain').catch(() => undefined), this.closed]);
@@ -244,6 +205,12 @@ class HostileLine {
     await this.write(`HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`);
   }
 
+  async send(mediaType: string, body: string | Buffer, headers: Record<string, string> = {}): Promise<void> {
+    const length = `${Buffer.byteLength(body)}`;
+    await this.begin(200, { 'content-type': mediaType, 'content-length': length, ...headers });
+    await this.write(body);
+  }
+
   /** Writes the beginning of an answer, and then the unit for ever. */
   async fill(length: string, answer: Answer, unit: string, status = 200): Promise<void> {
     const isChunked = length === 'chunked';
@@ -251,17 +218,16 @@ class HostileLine {
     await this.begin(status, { 'content-type': answer.mediaType, ...body });
     const framed = (text: string) => (isChunked ? chunkOf(text) : text);
     await this.write(framed(answer.head));
-    const piece = framed(unit.repeat(Math.ceil(pieceBytes / unit.length)));
-    while (!this.isClosed) await this.write(piece);
+    await this.repeat(unit, framed);
   }
 
-  async repeat(unit: string): Promise<void> {
-    const piece = unit.repeat(Math.ceil(pieceBytes / unit.length));
-    while (!this.isClosed) await this.write(piece);
+  async repeat(unit: string, framed = (text: string) => text): Promise<void> {
+    const piece = framed(unit.repeat(Math.ceil(pieceBytes / unit.length)));
+    while (!this.socket.destroyed) await this.write(piece);
   }
 
   async drip(byte = ' '): Promise<void> {
-    while (!this.isClosed) {
+    while (!this.socket.destroyed) {
       await this.write(byte);
       await delay(BYTE_EVERY_MS);
     }
@@ -271,9 +237,5 @@ class HostileLine {
     await this.begin(status, { 'content-type': mediaType, 'transfer-encoding': 'chunked' });
     await this.write(chunkOf(head));
     await this.drip(chunkOf(' '));
-  }
-
-  end(): void {
-    this.socket.end();
   }
 }

@@ -25,9 +25,17 @@ export function relationshipsPart(targets: Record<string, [type: string, target:
   return `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">${items.join('')}</Relationships>`;
 }
 
-/** The properties of an Office file, at docProps/core.xml. */
-export function titlePart(title: string): string {
-  return `<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>${title}</dc:title></cp:coreProperties>`;
+/** A workbook around the XML of its only sheet, named One. */
+export function xlsxFile(sheet: string): Buffer {
+  const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"';
+  return zipFile({
+    '_rels/.rels': relationshipsPart({ r1: ['officeDocument', 'xl/workbook.xml'] }),
+    '[Content_Types].xml':
+      '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>',
+    'xl/workbook.xml': `<workbook ${main} ${officeNames}><sheets><sheet name="One" sheetId="1" r:id="r1"/></sheets></workbook>`,
+    'xl/_rels/workbook.xml.rels': relationshipsPart({ r1: ['worksheet', 'worksheets/sheet1.xml'] }),
+    'xl/worksheets/sheet1.xml': `<worksheet ${main}>${sheet}</worksheet>`,
+  });
 }
 
 const odf = 'urn:oasis:names:tc:opendocument:xmlns';
@@ -43,7 +51,7 @@ const odfNames = [
 
 /** An OpenDocument file of a kind around the XML of its body; `styles` are those of the text itself. */
 export function odfFile(
-  kind: 'text' | 'presentation',
+  kind: 'text' | 'presentation' | 'spreadsheet',
   body: string,
   more: { styles?: string; title?: string; parts?: Record<string, string | Buffer> } = {},
 ): Buffer {
@@ -54,10 +62,16 @@ export function odfFile(
       'document-content',
       `<office:automatic-styles>${more.styles ?? ''}</office:automatic-styles><office:body><office:${kind}>${body}</office:${kind}></office:body>`,
     ),
+    'META-INF/manifest.xml': odfManifest(''),
+    'styles.xml': root('document-styles', ''),
     'meta.xml': root('document-meta', `<office:meta><dc:title>${more.title ?? ''}</dc:title></office:meta>`),
     ...more.parts,
   });
 }
 
+function odfManifest(encryption: string): string {
+  return `<manifest:manifest ${odfNames}><manifest:file-entry manifest:full-path="content.xml">${encryption}</manifest:file-entry></manifest:manifest>`;
+}
+
 /** A manifest that names an entry of an OpenDocument file as encrypted. */
-export const odfEncryptedManifest = `<manifest:manifest ${odfNames}><manifest:file-entry manifest:full-path="content.xml"><manifest:encryption-data/></manifest:file-entry></manifest:manifest>`;
+export const odfEncryptedManifest = odfManifest('<manifest:encryption-data/>');

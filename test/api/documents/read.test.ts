@@ -5,107 +5,97 @@ import {
   chunkListSchema,
   embeddingStatusSchema,
 } from '#src/modules/documents/chunks.schema.ts';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { aColleague } from '#test/support/builders.ts';
+import { documentListSchema } from '#src/modules/documents/documents.schema.ts';
+import { aColleague, aDocumentIn, anUpload, readDocument, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
-import { until } from '#test/support/until.ts';
+import { untilRun } from '#test/support/until-job.ts';
 
 const paragraphs = Array.from({ length: 30 }, (_, n) => `The fox of paragraph ${n} jumps over ${n + 1} lazy dogs.`);
-const body = `# Foxes\n\n${paragraphs.join('\n\n')}`;
+const content = `# Foxes\n\n${paragraphs.join('\n\n')}`;
 
-describe('a document that was ingested', () => {
+describe('reading documents', () => {
   let shared: Stack;
-  let ada: Member;
-  let id: string;
   before(async () => {
     shared = await stack();
-    ada = await shared.signUp();
-    const form = { name: 'foxes.md', content: body, type: 'text/markdown' };
-    const created = await ada.upload('/documents', form, 201, { fields: { target_tokens: '100' } });
-    id = fullDocumentSchema.parse(created.body).id;
-    await until('it is embedded', async () => (await embeddingStatus()).embedding_complete);
   });
 
-  const embeddingStatus = async () =>
-    embeddingStatusSchema.parse((await ada.get(`/documents/${id}/embedding-status`, 200)).body);
-  const chunks = async () => chunkListSchema.parse((await ada.get(`/documents/${id}/chunks`, 200)).body).items;
+  it('shows an ingested document with its content, its chunks where they stand, and their counts', async () => {
+    const ada = await shared.signUp();
+    const { id } = await anUpload(ada, { name: 'foxes.md', content }, { target_tokens: '100' });
+    await untilRun(ada, `ingest-${id}-1`, 'succeeded');
+    const path = `/documents/${id}`;
+    const document = await readDocument(ada, id);
+    expect(document).include({ content, char_count: content.length, page_count: 1 });
+    expect(document).include({ content_preview: content.slice(0, 280), embedding_job_id: `ingest-${id}-1.embed` });
+    expect(document).include({ chunking_complete: true, embedding_complete: true });
 
-  describe('GET /documents/{document_id}', () => {
-    it('200: returns the content and the ids of the jobs', async () => {
-      const document = fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
-      expect(document).to.include({ content: body, char_count: body.length, page_count: 1 });
-      expect(document.content_preview).to.equal(body.slice(0, 280));
-      expect(document).to.include({ chunking_complete: true, embedding_complete: true });
-      expect(document.embedding_job_id).to.equal(`ingest-${id}-1.embed`);
-    });
-
-    it('304: answers a matching ETag without a body', async () => {
-      const { headers } = await ada.get(`/documents/${id}`, 200);
-      await ada.get(`/documents/${id}`, 304, { 'If-None-Match': headers.get('etag') ?? '' });
-    });
-  });
-
-  describe('GET /documents/{document_id}/chunks', () => {
-    it('200: lists the chunks in order', async () => {
-      const items = await chunks();
-      expect(items.length).to.be.greaterThan(3);
-      expect(items.map((chunk) => chunk.chunk_index)).to.deep.equal(items.map((_, index) => index));
-      for (const chunk of items) {
-        expect(chunk.embedded).to.equal(true);
-        expect(chunk.token_count).to.be.within(1, 100);
-      }
-    });
-  });
-
-  describe('GET /documents/chunks/{chunk_id}', () => {
-    it('200: shows a chunk where it stands', async () => {
-      for (const { id: chunkId } of await chunks()) {
-        const chunk = chunkInContextSchema.parse((await ada.get(`/documents/chunks/${chunkId}`, 200)).body);
-        expect(chunk).to.include({ document_id: id, document_name: 'foxes.md', visibility: 'personal' });
-        expect(chunk).to.include({ page_number: 1 });
-        expect(body.startsWith(chunk.content, chunk.content_offset)).to.equal(true);
-      }
-    });
-  });
-
-  describe('GET /documents/{document_id}/chunking-status', () => {
-    it('200: counts the chunks', async () => {
-      const { length } = await chunks();
-      const status = chunkingStatusSchema.parse((await ada.get(`/documents/${id}/chunking-status`, 200)).body);
-      expect(status).to.include({ chunking_complete: true, chunk_count: length });
-    });
-  });
-
-  describe('GET /documents/{document_id}/embedding-status', () => {
-    it('200: counts the embedded chunks, all of them after the ingestion', async () => {
-      const { length } = await chunks();
-      expect(await embeddingStatus()).to.include({ chunks_total: length, chunks_embedded: length });
-    });
-  });
-
-  const addresses = (documentId: string, chunkId: string) => [
-    [`/documents/${documentId}`, 'document_not_found'],
-    [`/documents/${documentId}/chunks`, 'document_not_found'],
-    [`/documents/${documentId}/chunking-status`, 'document_not_found'],
-    [`/documents/${documentId}/embedding-status`, 'document_not_found'],
-    [`/documents/chunks/${chunkId}`, 'chunk_not_found'],
-  ];
-
-  it('401: rejects a request without a token', async () => {
-    for (const [path = ''] of addresses(id, crypto.randomUUID())) await shared.anonymous.get(path, 401);
-  });
-
-  it('404: answers another member and another organization as for an unknown document', async () => {
-    const [chunk] = await chunks();
-    for (const stranger of [await aColleague(shared, ada), await shared.signUp('Eve')]) {
-      for (const [path = '', code] of addresses(id, chunk?.id ?? '')) {
-        expect((await stranger.get(path, 404)).body).to.include({ code });
-      }
+    const { items } = chunkListSchema.parse((await ada.get(`${path}/chunks`, 200)).body);
+    const { length } = items;
+    expect(length).greaterThan(3);
+    for (const [index, chunk] of items.entries()) {
+      expect(chunk).include({ chunk_index: index, embedded: true });
+      expect(chunk.token_count).within(1, 100);
+      const inContext = chunkInContextSchema.parse((await ada.get(`/documents/chunks/${chunk.id}`, 200)).body);
+      expect(inContext).include({ document_id: id, document_name: 'foxes.md', visibility: 'personal', page_number: 1 });
+      expect(content.startsWith(inContext.content, inContext.content_offset)).equal(true);
     }
+    const chunking = chunkingStatusSchema.parse((await ada.get(`${path}/chunking-status`, 200)).body);
+    expect(chunking).include({ chunking_complete: true, chunk_count: length });
+    const embedding = embeddingStatusSchema.parse((await ada.get(`${path}/embedding-status`, 200)).body);
+    expect(embedding).include({ chunks_total: length, chunks_embedded: length });
   });
 
-  it('404: rejects a malformed id', async () => {
-    for (const [path = '', code] of addresses('7', '7')) expect((await ada.get(path, 404)).body).to.include({ code });
+  describe('lists of documents', () => {
+    let ada: Member;
+    let grace: Member;
+    before(async () => {
+      ada = await shared.signUp();
+      grace = await aColleague(shared, ada);
+      const everybodys = await rootOf(ada, 'org_root');
+      const first = await aDocumentIn(ada, everybodys, 'first.txt');
+      await aDocumentIn(ada, await rootOf(ada, 'personal_root'), 'private.txt');
+      await aDocumentIn(ada, everybodys, 'second.txt');
+      await aDocumentIn(grace, await rootOf(grace, 'personal_root'), 'hers.txt');
+      await ada.patch(`/documents/${first}`, { name: 'changed.txt' }, 200);
+    });
+
+    const list = async (path: string, member = ada) =>
+      documentListSchema.parse((await member.get(`/documents${path}`, 200)).body);
+    const names = async (path: string, member = ada) => (await list(path, member)).items.map(({ name }) => name);
+
+    it('show each member what they may read, changed last first', async () => {
+      const eve = await shared.signUp('Eve');
+      for (const path of ['', '/recent']) {
+        expect(await names(path), path).deep.equal(['changed.txt', 'second.txt', 'private.txt']);
+        expect(await names(path, grace), path).deep.equal(['changed.txt', 'hers.txt', 'second.txt']);
+        expect(await list(path, eve), path).deep.include({ items: [], total: 0 });
+      }
+    });
+
+    it('are paged and count all documents, whatever the limit', async () => {
+      for (const path of ['', '/recent']) {
+        const page = await list(`${path}?limit=2`);
+        expect(
+          page.items.map(({ name }) => name),
+          path,
+        ).deep.equal(['changed.txt', 'second.txt']);
+        expect(page, path).include({ total: 3, total_pages: 2, has_more: true });
+      }
+      expect(await names('?limit=2&offset=2')).deep.equal(['private.txt']);
+      expect(await list('?limit=2&offset=2')).include({ total: 3, has_more: false });
+    });
+
+    it('are filtered by folder and by author, and omit deleted documents', async () => {
+      const personal = await rootOf(ada, 'personal_root');
+      const gone = await aDocumentIn(ada, personal, 'gone.txt');
+      expect(await names(`?folder_id=${personal}`)).deep.equal(['gone.txt', 'private.txt']);
+      await (await shared.signUp('Eve')).get(`/documents?folder_id=${personal}`, 404);
+      expect(await list('/recent?mine=true')).include({ total: 4 });
+      await ada.delete(`/documents/${gone}`, 204);
+      expect(await list('/recent?mine=true')).include({ total: 3 });
+      expect(await names('/recent?mine=true', grace)).deep.equal(['hers.txt']);
+      expect(await list('/recent?mine=false', grace)).include({ total: 3 });
+    });
   });
 });

@@ -1,134 +1,277 @@
 import { expect } from 'chai';
-import { v7 as uuidv7 } from 'uuid';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { folderChildrenSchema, folderSchema, folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
+import type { Knex } from 'knex';
+import { type FolderDto, type FolderTreeNodeDto, folderSchema } from '#src/modules/folders/folders.schema.ts';
 import { createFoldersService } from '#src/modules/folders/folders.service.ts';
-import { aColleague } from '#test/support/builders.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { aColleague, aDocumentIn, aFolder, aTeam, rootOf, treesOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { type Stack, stack } from '#test/support/stack.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 
 describe('folders', () => {
-  let shared: Stack;
+  let own: Stack;
+  let db: Knex;
   let ada: Member;
-  let grace: Member;
+  let personal: string;
+  let shared: string;
   before(async () => {
-    shared = await stack();
-    ada = await shared.signUp();
-    grace = await aColleague(shared, ada);
+    // Workers would update the vector store and reset `points_outdated_at`.
+    own = await startStack({}, { workers: false });
+    db = own.container.db;
+  });
+  after(() => own.close());
+  beforeEach(async () => {
+    ada = await own.signUp();
+    personal = await rootOf(ada, 'personal_root');
+    shared = await rootOf(ada, 'org_root');
   });
 
-  const trees = async (member: Member) => folderTreeNodeSchema.array().parse((await member.get('/folders', 200)).body);
-  const root = async (member: Member, role: string) => {
-    const found = (await trees(member)).find((folder) => folder.system_role === role);
-    if (found === undefined) throw new Error(`no ${role}`);
-    return found;
-  };
-  const insertFolder = async (parentId: string, name: string) => {
-    const { db } = shared.container;
-    const parent = await db('folders').where({ id: parentId }).first();
-    const id = uuidv7();
-    await db('folders').insert({ ...parent, id, parentId, name, kind: 'user', systemRole: null, ownerId: ada.userId });
-    return id;
-  };
+  const nodesOf = (nodes: FolderTreeNodeDto[]): FolderTreeNodeDto[] =>
+    nodes.flatMap((node) => [node, ...nodesOf(node.folders)]);
+  const nodeOf = async (id: string) => nodesOf(await treesOf(ada)).find((node) => node.id === id);
+  const infoOf = async (id: string, member = ada) =>
+    folderSchema.parse((await member.get(`/folders/${id}/info`, 200)).body);
+  const create = (name: string, parent_id: string, status: number) => ada.post('/folders', { name, parent_id }, status);
+  const change = async (id: string, fields: object): Promise<FolderDto> =>
+    folderSchema.parse((await ada.patch(`/folders/${id}`, fields, 200)).body);
+  const refuse = async (id: string, fields: object, code: string, status = 409) =>
+    expect((await ada.patch(`/folders/${id}`, fields, status)).body).include({ code });
+  const remove = (id: string, status: number) => ada.delete(`/folders/${id}?cascade=true`, status);
+  const documentOf = (id: string) => db('documents').where({ id }).first();
 
-  describe('GET /folders', () => {
-    it('200: returns the roots of the organization and of the caller', async () => {
-      const [organization, personal] = [await root(ada, 'org_root'), await root(ada, 'personal_root')];
-      expect(organization).to.include({ name: "Ada's organization", kind: 'system', visibility: 'org_level' });
-      expect(personal).to.include({ kind: 'system', visibility: 'personal', can_write: true, entity_missing: false });
-    });
-
-    it('200: returns to another member the read-only organization root and their own root only', async () => {
-      expect((await trees(grace)).map((folder) => [folder.system_role, folder.can_write])).to.have.deep.members([
+  describe('reading', () => {
+    it('shows each member the root of the organization and their own', async () => {
+      const [organization, own_] = await treesOf(ada);
+      expect(organization).include({ name: "Ada's organization", kind: 'system', visibility: 'org_level' });
+      expect(own_).include({ system_role: 'personal_root', kind: 'system', visibility: 'personal', can_write: true });
+      const seen = (await treesOf(await aColleague(own, ada))).map((folder) => [folder.system_role, folder.can_write]);
+      expect(seen).have.deep.members([
         ['org_root', false],
         ['personal_root', true],
       ]);
     });
 
-    it('422: for more documents than a response may have, and for an invalid query parameter', async () => {
-      const { db, auth } = shared.container;
-      const bob = await shared.signUp('Bob');
-      const paste = () => bob.post('/documents/paste', { name: 'n', content: 'c', source_format: 'text' }, 201);
-      const actor = await auth.findActor(bob.userId);
-      if (actor === null) throw new Error('There is no Bob.');
-      const folders = createFoldersService({ db, maxDocuments: 2 });
-      const tree = () => folders.tree(actor, { withDocuments: true }).catch(({ code }: { code: string }) => code);
-      await Promise.all([paste(), paste()]);
-      expect(await tree()).length(2);
-      await paste();
-      expect(await tree()).equal('too_many_documents');
-      await bob.get('/folders?include_documents=perhaps', 422);
+    it('shows the tree with or without documents, the children of a folder, and a folder alone', async () => {
+      const laws = await aFolder(ada, personal, '  Laws ');
+      expect(laws).include({ name: 'Laws', kind: 'user', system_role: null, visibility: 'personal', can_write: true });
+      const taxes = await aFolder(ada, laws.id, 'Taxes');
+      const id = await aDocumentIn(ada, taxes.id, 'vat.txt');
+      const tree = await nodeOf(personal);
+      const documents = [{ id, name: 'vat.txt' }];
+      expect(tree?.folders).deep.equal([{ ...laws, documents: [], folders: [{ ...taxes, documents, folders: [] }] }]);
+      const without = Object((await ada.get('/folders?include_documents=false', 200)).body);
+      expect(nodesOf(without).find((node) => node.id === taxes.id)).deep.include({ documents: [] });
+      const { body } = await ada.get(`/folders/${laws.id}`, 200);
+      expect(body).nested.include({ 'folders.length': 1, 'folders[0].id': taxes.id, 'documents.length': 0 });
+      expect(await infoOf(taxes.id)).deep.equal(taxes);
+    });
+
+    it('answers 422 for more documents than a response may have', async () => {
+      const actor = (await own.container.auth.findActor(ada.userId)) ?? expect.fail('There is no Ada.');
+      const folders = createFoldersService({ db, maxDocuments: 1 });
+      const [tree, children] = [
+        () => folders.tree(actor, { withDocuments: true }),
+        () => folders.children(actor, personal),
+      ];
+      await aDocumentIn(ada, personal, 'first');
+      await Promise.all([tree(), children()]);
+      await aDocumentIn(ada, personal, 'second');
+      for (const ask of [tree, children]) expect(await appErrorCode(ask())).equal('too_many_documents');
       expect(await folders.tree(actor, { withDocuments: false })).length(2);
     });
+  });
 
-    it('200: returns nested folders with their documents', async () => {
-      const personal = await root(ada, 'personal_root');
-      const laws = await insertFolder(personal.id, 'Laws');
-      const taxes = await insertFolder(laws, 'Taxes');
-      const fields = { target_folder_id: taxes, ingest: 'false' };
-      const { body } = await ada.upload('/documents', { name: 'vat.txt', content: 'VAT' }, 201, { fields });
-      const { id } = fullDocumentSchema.parse(body);
-      const [child] = (await root(ada, 'personal_root')).folders;
-      expect(child).to.include({ id: laws, name: 'Laws', kind: 'user', system_role: null });
-      expect(child?.folders[0]).to.include({ id: taxes });
-      expect(child?.folders[0]?.documents).to.deep.equal([{ id, name: 'vat.txt' }]);
+  describe('creating', () => {
+    it('409: rejects a name that a sibling has in other case or spelling, also of requests at once', async () => {
+      await aFolder(ada, personal, 'Café');
+      for (const name of ['Café', 'CAFÉ', 'Cafe\u0301', ' café ']) {
+        expect((await create(name, personal, 409)).body).include({ code: 'name_taken' });
+      }
+      await aFolder(ada, shared, 'Café');
+      const asked = ['Loans', 'LOANS', 'loans', 'lOANS'].map((name) =>
+        ada.raw('/folders', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ name, parent_id: personal }),
+        }),
+      );
+      expect((await Promise.all(asked)).map(({ status }) => status).sort()).deep.equal([201, 409, 409, 409]);
     });
 
-    it('200: returns folders without documents for include_documents=false', async () => {
-      const [, personal] = folderTreeNodeSchema
-        .array()
-        .parse((await ada.get('/folders?include_documents=false', 200)).body);
-      expect(personal?.folders.map(({ name }) => name)).deep.equal(['Laws']);
-      expect(personal?.folders[0]?.folders[0]).deep.include({ name: 'Taxes', documents: [] });
+    it('409: rejects a folder, or a move, that would make a level 33', async () => {
+      const folder = await aFolder(ada, personal);
+      await aFolder(ada, folder.id);
+      let parent = personal;
+      for (let level = 2; level <= 31; level += 1) parent = (await aFolder(ada, parent)).id;
+      await refuse(folder.id, { parent_id: parent }, 'folder_too_deep');
+      parent = (await aFolder(ada, parent)).id;
+      expect((await create('Deeper', parent, 409)).body).include({ code: 'folder_too_deep' });
+      await treesOf(ada);
     });
 
-    it('401: without a token', async () => {
-      await shared.anonymous.get('/folders', 401);
+    it('409: rejects folder 10,001 of an organization', async () => {
+      await db.raw(
+        `insert into folders (id, org_id, parent_id, root_id, name, kind, visibility, owner_id, acl, created_by)
+         select gen_random_uuid(), org_id, id, id, 'Folder ' || n, 'user', visibility, owner_id, acl, created_by
+         from folders cross join generate_series(1, 9999) n where id = ?`,
+        [personal],
+      );
+      await aFolder(ada, personal, `…${'x'.repeat(254)}`);
+      expect((await create('One more', personal, 409)).body).include({ code: 'folder_limit_reached' });
+      expect((await nodeOf(personal))?.folders).length(10_000);
     });
   });
 
-  describe('GET /folders/{folder_id}', () => {
-    it('200: returns only the immediate children', async () => {
-      const { id } = await root(ada, 'org_root');
-      const outer = await insertFolder(id, 'Outer');
-      await insertFolder(outer, 'Inner');
-      const children = folderChildrenSchema.parse((await grace.get(`/folders/${id}`, 200)).body);
-      expect(children.folders.map(({ name }) => name)).to.deep.equal(['Outer']);
-      expect(children.documents).to.deep.equal([]);
+  describe('changing', () => {
+    it('renames a folder, also if only the case changes, and moves it with its contents', async () => {
+      const [from, to] = [await aFolder(ada, personal, 'From'), await aFolder(ada, personal, 'To')];
+      const folder = await aFolder(ada, from.id, 'Loans');
+      const renamed = await change(folder.id, { name: 'LOANS' });
+      expect(renamed).deep.equal({ ...folder, name: 'LOANS', updated_at: renamed.updated_at });
+      expect(Date.parse(renamed.updated_at)).above(Date.parse(folder.updated_at));
+      expect(await change(folder.id, { name: 'LOANS', parent_id: from.id })).deep.equal(renamed);
+
+      for (const [parent, name] of [
+        [from, 'Fees'],
+        [to, 'Loans'],
+      ] as const)
+        await aFolder(ada, parent.id, name);
+      const id = await aDocumentIn(ada, folder.id);
+      expect(await change(folder.id, { parent_id: to.id, name: 'Fees' })).include({ name: 'Fees' });
+      const moved = await nodeOf(to.id);
+      expect(moved?.folders.map(({ name }) => name)).deep.equal(['Fees', 'Loans']);
+      expect(moved?.folders[0]?.documents).deep.equal([{ id, name: 'note.txt' }]);
     });
 
-    it('401: without a token', async () => {
-      await shared.anonymous.get(`/folders/${uuidv7()}`, 401);
+    it('lets readers of the new root read the moved folder, its documents and their jobs, until it moves back', async () => {
+      const grace = await aColleague(own, ada);
+      await aTeam(ada, [grace]);
+      const parent_id = await rootOf(grace, 'team_root');
+      const folder = await aFolder(ada, personal);
+      const inside = await aFolder(ada, folder.id);
+      const [above, below] = [await aDocumentIn(ada, folder.id), await aDocumentIn(ada, inside.id)];
+      await ada.post(`/rag/ingest/${below}`, {}, 200);
+      await db('documents').where({ id: above }).update({ activeGeneration: 1 });
+      const paths = [`/folders/${inside.id}/info`, `/documents/${above}`, `/documents/${below}`];
+      const ask = async (status: number) => {
+        for (const path of [...paths, `/jobs/ingest-${below}-1`]) await grace.get(path, status);
+      };
+      await ask(404);
+      expect(await change(folder.id, { parent_id })).include({ visibility: 'team_level' });
+      await ask(200);
+      expect((await infoOf(inside.id, grace)).visibility).equal('team_level');
+      expect((await documentOf(above)).pointsOutdatedAt).instanceOf(Date);
+      expect((await documentOf(below)).pointsOutdatedAt).equal(null);
+      await change(folder.id, { parent_id: personal });
+      await ask(404);
     });
 
-    it('422: for more documents than a response may have, and for a query parameter', async () => {
-      const { db, auth } = shared.container;
-      const bob = await shared.signUp('Bob');
-      const { id } = await root(bob, 'personal_root');
-      const actor = await auth.findActor(bob.userId);
-      if (actor === null) throw new Error('There is no Bob.');
-      const folders = createFoldersService({ db, maxDocuments: 1 });
-      const codeOf = () => folders.children(actor, id).catch(({ code }: { code: string }) => code);
-      for (const name of ['first', 'second']) {
-        expect(await codeOf()).not.equal('too_many_documents');
-        await bob.post('/documents/paste', { name, content: 'c', source_format: 'text' }, 201);
+    it('403: rejects a change of a read-only folder and a move into one; 404 for a parent that is hidden', async () => {
+      const [eve, grace] = [await own.signUp('Eve'), await aColleague(own, ada)];
+      const folder = await aFolder(ada, shared);
+      await grace.patch(`/folders/${folder.id}`, { name: 'Mine' }, 403);
+      const hers = await aFolder(grace, await rootOf(grace, 'personal_root'));
+      await grace.patch(`/folders/${hers.id}`, { parent_id: folder.id }, 403);
+      for (const parent_id of [await rootOf(eve, 'org_root'), hers.id]) {
+        await refuse(folder.id, { parent_id }, 'folder_not_found', 404);
       }
-      expect(await codeOf()).equal('too_many_documents');
-      await bob.get(`/folders/${id}?include_documents=false`, 422);
     });
 
-    it('404: for a folder of another user, and for an invalid id', async () => {
-      const { id } = await root(ada, 'personal_root');
-      for (const path of [`/folders/${id}`, `/folders/${id}/info`, '/folders/7']) {
-        expect((await grace.get(path, 404)).body).to.include({ code: 'folder_not_found' });
-      }
+    it('409: rejects a change of a root, a name that a sibling has, and a move below itself', async () => {
+      for (const root of [personal, shared]) await refuse(root, { name: 'Mine' }, 'system_folder');
+      await refuse(personal, { parent_id: shared }, 'system_folder');
+      const [loans, fees] = [await aFolder(ada, personal, 'Loans'), await aFolder(ada, personal, 'Fees')];
+      await refuse(fees.id, { name: 'lOANS' }, 'name_taken');
+      const inside = await aFolder(ada, loans.id, 'fees');
+      await refuse(inside.id, { parent_id: personal }, 'name_taken');
+      const deeper = await aFolder(ada, inside.id);
+      for (const parent_id of [loans.id, deeper.id]) await refuse(loans.id, { parent_id }, 'folder_cycle');
+      expect(await infoOf(inside.id)).deep.equal(inside);
+      await refuse(loans.id, {}, 'validation_failed', 422);
     });
   });
 
-  describe('GET /folders/{folder_id}/info', () => {
-    it('200: returns the folder without its children', async () => {
-      const { folders, documents, ...alone } = await root(ada, 'org_root');
-      expect(folderSchema.parse((await ada.get(`/folders/${alone.id}/info`, 200)).body)).to.deep.equal(alone);
+  describe('deleting', () => {
+    it('deletes a folder that is empty or whose documents were deleted', async () => {
+      const { id } = await aFolder(ada, personal, 'Loans');
+      await ada.delete(`/documents/${await aDocumentIn(ada, id)}`, 204);
+      await ada.delete(`/folders/${id}`, 204);
+      await ada.get(`/folders/${id}/info`, 404);
+      expect((await nodeOf(personal))?.folders).deep.equal([]);
+      await aFolder(ada, personal, 'Loans');
     });
+
+    it('409: deletes a folder that is not empty only with cascade, and no root', async () => {
+      const [outer, full] = [await aFolder(ada, personal), await aFolder(ada, personal)];
+      const inside = await aFolder(ada, outer.id);
+      const documents = [await aDocumentIn(ada, full.id), await aDocumentIn(ada, inside.id)];
+      for (const { id } of [outer, full]) {
+        for (const query of ['', '?cascade=false']) {
+          expect((await ada.delete(`/folders/${id}${query}`, 409)).body).include({ code: 'folder_not_empty' });
+        }
+        await remove(id, 204);
+      }
+      await ada.get(`/folders/${inside.id}`, 404);
+      for (const id of documents) {
+        await ada.get(`/documents/${id}`, 404);
+        expect((await ada.get(`/jobs/delete-${id}`, 200)).body).include({ status: 'queued' });
+      }
+      for (const id of [personal, shared]) expect((await remove(id, 409)).body).include({ code: 'system_folder' });
+    });
+
+    it('keeps a document that is also in another folder, without the readers of the deleted one', async () => {
+      const grace = await aColleague(own, ada);
+      const folder = await aFolder(ada, shared);
+      const inside = await aFolder(ada, folder.id);
+      const document_id = await aDocumentIn(ada, personal);
+      for (const { id } of [folder, inside]) {
+        await ada.post(`/documents/${document_id}/links`, { folder_id: id }, 201);
+      }
+      await grace.get(`/documents/${document_id}`, 200);
+      await remove(folder.id, 204);
+      const links = [{ folder_id: personal, folder_name: 'Personal' }];
+      expect((await ada.get(`/documents/${document_id}/links`, 200)).body).deep.equal({ document_id, links });
+      await grace.get(`/documents/${document_id}`, 404);
+    });
+
+    it('lets a team admin delete documents of other users in a team folder, except those in other folders', async () => {
+      const [grace, olga] = [await aColleague(own, ada), await aColleague(own, ada)];
+      const teamId = await aTeam(ada, [grace]);
+      await ada.put(`/entity/teams/${teamId}/members/${olga.userId}`, { is_team_admin: true }, 200);
+      const { id: folderId } = await aFolder(olga, await rootOf(olga, 'team_root'));
+      const kept = await aDocumentIn(grace, await rootOf(grace, 'personal_root'));
+      const brought = await aDocumentIn(ada, folderId);
+      await db('folderLinks').insert({ orgId: ada.orgId, folderId, documentId: kept, createdBy: grace.userId });
+      const acl = [`user:${grace.userId}`, `team:${teamId}`];
+      await db('documents').where({ id: kept }).update({ acl });
+      await grace.delete(`/folders/${folderId}?cascade=true`, 403);
+      await olga.delete(`/folders/${folderId}?cascade=true`, 204);
+      await grace.get(`/documents/${kept}`, 200);
+      await olga.get(`/documents/${kept}`, 404);
+      await ada.get(`/documents/${brought}`, 404);
+    });
+  });
+
+  it('moves and deletes a folder with 1,501 documents, which takes several statements', async () => {
+    const folder = await aFolder(ada, personal);
+    const id = await aDocumentIn(ada, folder.id);
+    // The copies are in the same folders as the document.
+    await db.raw(
+      `with copies as (
+         insert into documents (id, org_id, name, file_name, size_bytes, content_sha256, blob_key, rag_config, acl, created_by, updated_by)
+         select gen_random_uuid(), org_id, name || n, file_name, size_bytes, content_sha256, blob_key, rag_config, acl, created_by, updated_by
+         from documents cross join generate_series(1, 1500) n where id = :id
+         returning id, org_id, created_by
+       )
+       insert into folder_links (org_id, folder_id, document_id, created_by)
+       select c.org_id, l.folder_id, c.id, c.created_by from copies c cross join folder_links l where l.document_id = :id`,
+      { id },
+    );
+    await change(folder.id, { parent_id: shared });
+    const grace = await aColleague(own, ada);
+    expect((await grace.get('/documents', 200)).body).include({ total: 1_501 });
+    await remove(folder.id, 204);
+    for (const member of [ada, grace]) expect((await member.get('/documents', 200)).body).include({ total: 0 });
+    const acl = [`user:${ada.userId}`, `org:${ada.orgId}`];
+    expect(await db('jobs').where({ orgId: ada.orgId, kind: 'delete', status: 'queued', acl })).length(1_501);
   });
 });

@@ -26,7 +26,7 @@ const noOptionalName = badNames;
 /** A password that is only compared may break the rule for new ones. */
 const noPassword = [...noText, '', 'Aa1-'.repeat(1_000)];
 const fileName = ['a\nb', 'x'.repeat(256), ...noText];
-const folderName = [...blankNames, '.', '..', 'a/b', 'a\\b', 'a\nb', 'x'.repeat(256), ...noText];
+const folderName = [...blankNames, '.', '..', ' .. ', 'a/b', 'a\\b', 'a\nb', '\u202eabc', 'x'.repeat(256), ...noText];
 /** What stands in paths: nothing that exists, except where a provider is read before the body. */
 const idsOf = ({ path }: HttpRoute): Ids => {
   const provider = path.startsWith('/connectors') ? 'acme_drive' : 'brave_search';
@@ -73,7 +73,7 @@ const refused: Record<string, readonly unknown[]> = {
   ],
   connection_id: noId,
   consent_code: [...noText, ''],
-  content: noText,
+  content: [...noText, ' \n'],
   credentials: [
     ...[...noObject, {}, { access_key_id: 'key', secret_access_key: 'two words' }],
     { access_key_id: 'key', secret_access_key: 'secret', password: 'x' },
@@ -148,7 +148,7 @@ const refused: Record<string, readonly unknown[]> = {
   temperature: [...noNumber, -0.1, 2.1],
   title: [...badNames.filter((value) => value !== badNames[4]), ...blankNames, 'x'.repeat(257)],
   'commitVersion.title': [...noText, 'a\nb', 'x'.repeat(257)],
-  url: [...noText, '', 'x'],
+  url: [...noText, '', 'x', 'http://exam\nple.com/', 'http://a.com/\r\nHost: b', `http://a.com/${'x'.repeat(9_000)}`],
   user_off_topic_streak_threshold: [1],
   user_on_topic_streak_threshold: [1],
   username: badEmails,
@@ -192,6 +192,8 @@ const refusedInQuery: Record<string, readonly string[]> = {
   include_total: ['perhaps', ''],
   kind: ['no_such_kind', ''],
   limit: ['0', '-1', '1.5', 'x', '1001', ''],
+  'listDocuments.limit': ['0', '101'],
+  'listRecentDocuments.limit': ['0', '32'],
   mine: ['perhaps', ''],
   offset: ['-1', '1.5', 'x'],
   preview: ['perhaps', ''],
@@ -290,7 +292,7 @@ describe('a request that does not fit its route', () => {
     for (const route of api.routes) {
       for (const field of Object.keys(Object(route.query).shape ?? {})) {
         if (freeQuery.has(field) || route.access === 'public') continue;
-        const values = refusedInQuery[field];
+        const values = refusedInQuery[`${route.operationId}.${field}`] ?? refusedInQuery[field];
         if (values === undefined) wrong.push(`${route.operationId}: no values for ${field}`);
         for (const value of values ?? []) {
           const { status, problem } = await send(route, undefined, `${field}=${value}`);

@@ -1,133 +1,139 @@
 import { expect } from 'chai';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
-import { type RagConfigDto, ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
-import { aColleague } from '#test/support/builders.ts';
+import { ingestRequestResultSchema, type RagConfigDto, ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
+import { anIngestedDocument, aPublishedAgent, ask, readDocument } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
+import { wordVector } from '#test/support/retrieval-fixture.ts';
+import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { untilRun } from '#test/support/until-job.ts';
 
 describe('the configuration of a document', () => {
+  let model: ScriptedModel;
   let stack: Stack;
   let ada: Member;
   let id: string;
   before(async () => {
-    stack = await startStack({}, { workers: false });
-    ada = await stack.signUp();
+    model = await startScriptedModel();
+    model.offer([
+      { id: 'small', kind: 'embedding' },
+      { id: 'large', kind: 'embedding', query_prefix: 'query: ' },
+      { id: 'extractive-1', kind: 'chat' },
+    ]);
+    model.behaveEmbedding((response, body: { model: string; input: string[] }) => {
+      const dimensions = body.model === 'small' ? 128 : 256;
+      const embed = (text: string) => [...wordVector(body.model, text).subarray(0, dimensions)];
+      answerEmbeddings(embed, body.model)(response, body as never);
+    });
+    stack = await startStack({ OPENAI_BASE_URL: model.baseUrl, EMBEDDING_MODEL: 'small' });
   });
-  after(() => stack.close());
+  after(async () => {
+    await stack.close();
+    await model.close();
+  });
   beforeEach(async () => {
-    id = await upload();
+    ada = await stack.signUp();
+    id = await anIngestedDocument(ada, 'Hours', 'The loan counter opens at nine.');
   });
 
-  async function upload(fields: Record<string, string> = {}): Promise<string> {
-    const form = { fields: { ingest: 'false', ...fields } };
-    return fullDocumentSchema.parse(
-      (await ada.upload('/documents', { name: 'fox.txt', content: 'fox' }, 201, form)).body,
-    ).id;
-  }
-  const path = () => `/rag/config/${id}`;
-  const read = async () => ragConfigResultSchema.parse((await ada.get(path(), 200)).body).config;
-  const withChunking = (config: RagConfigDto, chunking: object) => ({
-    ...config,
-    chunking: { ...config.chunking, ...chunking },
+  const read = async () => ragConfigResultSchema.parse((await ada.get(`/rag/config/${id}`, 200)).body).config;
+  const put = async (config: object, status: number, as = ada) =>
+    (await as.put(`/rag/config/${id}`, config, status)).body;
+  const withModel = async (name: string) => ({ ...(await read()), embedding: { model: name } });
+  const flags = () => readDocument(ada, id);
+
+  it('is the default of the deployment at first, and is replaced as a whole', async () => {
+    const first: RagConfigDto = {
+      chunking: { method: 'token', target_tokens: 400, overlap_tokens: 60 },
+      retrieval: { mode: 'hybrid', rrf_k: 60, word_match_limit: 50, vector_limit: 50, min_vector_similarity: 0.25 },
+      reranking: { enabled: false, reranker_type: 'cross_encoder', top_k: 8 },
+      embedding: { model: 'small' },
+    };
+    expect(await read()).deep.equal(first);
+    const changed: RagConfigDto = {
+      chunking: { method: 'semantic', target_tokens: 8192, overlap_tokens: 0 },
+      retrieval: { mode: 'vector', rrf_k: 1, word_match_limit: 1, vector_limit: 7, min_vector_similarity: 0 },
+      reranking: { enabled: true, reranker_type: 'llm', top_k: 1 },
+      embedding: { model: 'small' },
+    };
+    expect(await put(changed, 200)).deep.equal({ config: changed });
+    expect(await read()).deep.equal(changed);
   });
 
-  describe('GET /rag/config/{document_id}', () => {
-    it('200: returns the default of the deployment initially', async () => {
-      expect(await read()).deep.equal({
-        chunking: { method: 'token', target_tokens: 400, overlap_tokens: 60 },
-        retrieval: {
-          mode: 'hybrid',
-          rrf_k: 60,
-          word_match_limit: 50,
-          vector_limit: 50,
-          min_vector_similarity: 0.25,
-        },
-        reranking: { enabled: true, reranker_type: 'cross_encoder', top_k: 8 },
-        embedding: { model: stack.config.models.embeddingModel },
-      });
-    });
-
-    it('401: without a token', async () => {
-      await stack.anonymous.get(path(), 401);
-    });
-
-    it('404: rejects a document that the caller may not read', async () => {
-      const eve = await stack.signUp('Eve');
-      expect((await eve.get(path(), 404)).body).include({ code: 'document_not_found' });
-    });
+  it('makes the document stale only if its chunking or model changes', async () => {
+    const config = await read();
+    await put({ ...config, reranking: { ...config.reranking, top_k: 3 } }, 200);
+    expect(await flags()).include({ chunking_stale: false, embedding_stale: false });
+    await put(await withModel('large'), 200);
+    expect(await flags()).include({ chunking_stale: false, embedding_stale: true });
+    await put({ ...config, chunking: { ...config.chunking, overlap_tokens: 10 } }, 200);
+    expect(await flags()).include({ chunking_stale: true, embedding_stale: true });
   });
 
-  describe('PUT /rag/config/{document_id}', () => {
-    it('200: replaces the whole configuration', async () => {
-      const changed: RagConfigDto = {
-        chunking: { method: 'semantic', target_tokens: 8192, overlap_tokens: 0 },
-        retrieval: { mode: 'vector', rrf_k: 1, word_match_limit: 1, vector_limit: 7, min_vector_similarity: 0 },
-        reranking: { enabled: false, reranker_type: 'llm', top_k: 1 },
-        embedding: { model: stack.config.models.embeddingModel },
-      };
-      expect((await ada.put(path(), changed, 200)).body).deep.equal({ config: changed });
-      expect(await read()).deep.equal(changed);
-    });
+  it('422: names what is out of range, missing, unknown or inconsistent, and stays as it was', async () => {
+    const config = await read();
+    const wrong: [section: keyof RagConfigDto, field: string, value: unknown][] = [
+      ['chunking', 'target_tokens', 0],
+      ['chunking', 'target_tokens', 8193],
+      ['chunking', 'overlap_tokens', -1],
+      ['chunking', 'overlap_tokens', 400],
+      ['chunking', 'method', 'page'],
+      ['chunking', 'unit', 'word'],
+      ['retrieval', 'min_vector_similarity', 2],
+      ['retrieval', 'rrf_k', 1.5],
+      ['reranking', 'top_k', 0],
+      ['embedding', 'model', 'nobody-offers-this'],
+      ['embedding', 'model', 'extractive-1'],
+    ];
+    for (const [section, field, value] of wrong) {
+      const body = await put({ ...config, [section]: { ...config[section], [field]: value } }, 422);
+      expect(body).nested.include({ 'errors[0].path': `${section}.${field}` });
+      if (section === 'embedding') expect(body).include({ code: 'unknown_model' });
+    }
+    const { retrieval, ...incomplete } = config;
+    expect(await put(incomplete, 422)).nested.include({ 'errors[0].path': 'retrieval' });
+    expect(await read()).deep.equal(config);
+  });
 
-    it('200: marks the document stale only if its chunking or model changes', async () => {
-      const { db } = stack.container;
-      id = await upload({ ingest: 'true' });
-      await db('documents').where({ id }).update({ activeGeneration: 1 });
-      const config = await read();
-      const flags = async () => fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
-      await ada.put(path(), { ...config, reranking: { ...config.reranking, top_k: 3 } }, 200);
-      expect(await flags()).include({ chunking_stale: false, embedding_stale: false });
-      await ada.put(path(), withChunking(config, { overlap_tokens: 10 }), 200);
-      expect(await flags()).include({ chunking_stale: true, embedding_stale: true });
-    });
+  it('may keep the model that the document has, although it is offered no more', async () => {
+    const { db } = stack.container;
+    const ragConfig = db.raw(`jsonb_set(rag_config, '{embedding,model}', '"gone"')`);
+    await db('documents').where({ id }).update({ ragConfig });
+    expect(await put(await withModel('gone'), 200)).deep.equal({ config: await read() });
+    await put(await withModel('small'), 200);
+  });
 
-    it('401: without a token', async () => {
-      await stack.anonymous.put(path(), await read(), 401);
-    });
+  it('503: takes no other model while the list of models is unavailable', async () => {
+    const settings = { ...stack.settings, OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
+    const cutOff = await startStack(settings, { workers: false });
+    try {
+      const there = { ...ada, ...ada.at(cutOff.baseUrl) };
+      expect(await put(await withModel('large'), 503, there)).include({ code: 'model_unavailable' });
+      await put(await withModel('small'), 200, there);
+    } finally {
+      await cutOff.close();
+    }
+  });
 
-    it('403: rejects a user who may only read the document', async () => {
-      const grace = await aColleague(stack, ada);
-      const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
-      const orgRoot = folders.find((folder) => folder.system_role === 'org_root')?.id ?? '';
-      id = await upload({ target_folder_id: orgRoot });
-      await grace.get(path(), 200);
-      expect((await grace.put(path(), await read(), 403)).body).include({ code: 'forbidden' });
-    });
+  it('lets one question find documents of two models, each by its own', async () => {
+    const agentId = await aPublishedAgent(ada);
+    await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs one percent.');
+    await put(await withModel('large'), 200);
+    const { body } = await ada.post(`/rag/ingest/${id}`, {}, 200);
+    await untilRun(ada, ingestRequestResultSchema.parse(body).embedding_job_id, 'succeeded');
+    expect(await flags()).include({ chunking_stale: false, embedding_stale: false });
+    expect((await ada.post(`/rag/ingest/${id}`, {}, 200)).body).include({ queued: false });
 
-    it('404: rejects an unknown document', async () => {
-      const config = await read();
-      await ada.put(`/rag/config/${crypto.randomUUID()}`, config, 404);
-      await ada.put('/rag/config/7', config, 404);
-    });
-
-    it('412: rejects an outdated If-Match', async () => {
-      const config = await read();
-      const headers = { 'If-Match': (await ada.get(path(), 200)).headers.get('etag') ?? '' };
-      await ada.put(path(), withChunking(config, { target_tokens: 300 }), 200, headers);
-      await ada.put(path(), withChunking(config, { target_tokens: 200 }), 412, headers);
-    });
-
-    it('422: names what is out of range, missing, unknown or inconsistent', async () => {
-      const config = await read();
-      const { retrieval, reranking, ...incomplete } = config;
-      const wrong: [string, object][] = [
-        ['chunking.target_tokens', withChunking(config, { target_tokens: 0 })],
-        ['chunking.target_tokens', withChunking(config, { target_tokens: 8193 })],
-        ['chunking.overlap_tokens', withChunking(config, { overlap_tokens: -1 })],
-        ['chunking.overlap_tokens', withChunking(config, { overlap_tokens: 400 })],
-        ['chunking.method', withChunking(config, { method: 'page' })],
-        ['chunking.unit', withChunking(config, { unit: 'word' })],
-        ['retrieval.min_vector_similarity', { ...config, retrieval: { ...retrieval, min_vector_similarity: 2 } }],
-        ['retrieval.rrf_k', { ...config, retrieval: { ...retrieval, rrf_k: 1.5 } }],
-        ['reranking.top_k', { ...config, reranking: { ...reranking, top_k: 0 } }],
-        ['retrieval', incomplete],
-        ['embedding.model', { ...config, embedding: { model: 'nobody-offers-this' } }],
-      ];
-      for (const [place, body] of wrong) {
-        expect((await ada.put(path(), body, 422)).body, place).nested.include({ 'errors[0].path': place });
-      }
-      expect(await read()).deep.equal(config);
-    });
+    model.calls.length = 0;
+    model.behave(() => ({ kind: 'answer', text: 'Paying back soon has a price [1][2].' }));
+    const message = 'When does the loan counter open, and what does early repayment of the loan cost?';
+    const answer = await ask(ada, { agent_id: agentId, message }, 201);
+    const asked = embeddedTexts(model);
+    expect(asked.filter((text) => text.includes('When does'))).have.members([message, `query: ${message}`]);
+    const prompt = model.requests[0]?.messages.map(({ content }) => content).join('\n') ?? '';
+    expect(prompt).include('| Terms |').and.include('| Hours |');
+    const replies = asked.filter((text) => text === 'Paying back soon has a price');
+    expect(replies, 'each by its own model').length(2);
+    expect(answer.reply).equal('Paying back soon has a price.');
   });
 });

@@ -8,42 +8,45 @@ import { runParserProcess } from '#src/adapters/converter/parser-process.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';
 
+const ready = `echo '{"ready":true}'`;
+const message = z.object({ number: z.number() });
+
 describe('runParserProcess', () => {
-  const number = z.object({ number: z.number() });
+  let numbers: number[];
+  beforeEach(() => {
+    numbers = [];
+  });
 
-  afterEach(() => mock.timers.reset());
-
-  /** @returns the numbers that a shell script prints */
-  async function run(script: string, wallMs = 20_000): Promise<number[]> {
-    const numbers: number[] = [];
-    await runParserProcess({
-      command: '/bin/sh',
-      args: ['-c', script],
-      workingDirectory: tmpdir(),
+  type Options = { wallMs?: number; signal?: AbortSignal; output?: Writable };
+  /** Runs a shell script. @returns the numbers that it has printed */
+  async function run(script: string, options: Options = {}): Promise<number[]> {
+    const { wallMs = 20_000, signal = new AbortController().signal, output } = options;
+    const process = {
+      ...{ command: '/bin/sh', args: ['-c', script], workingDirectory: tmpdir(), signal },
       limits: { wallMs, processMemoryBytes: 1e9, outputBytes: 1_000 },
-      signal: new AbortController().signal,
-      onMessage: (message) => void numbers.push(number.parse(message).number),
-    });
+    };
+    if (output !== undefined) await runParserProcess({ ...process, output });
+    else await runParserProcess({ ...process, onMessage: (sent) => void numbers.push(message.parse(sent).number) });
     return numbers;
   }
-  const ready = `echo '{"ready":true}'`;
 
   it('passes each JSON line on in order', async () => {
     expect(await run(`${ready}; echo '{"number":1}'; echo '{"number":2}'`)).deep.equal([1, 2]);
   });
 
-  it('corrupt_document: for output that is invalid JSON or has another shape', async () => {
-    expect(await appErrorCode(run(`${ready}; echo '{"number":NaN}'`))).equal('corrupt_document');
-    expect(await appErrorCode(run(`${ready}; echo '{"number":null}'`))).equal('corrupt_document');
-  });
-
-  it('conversion_timeout: after one period of CPU work, or five idle periods', async () => {
-    expect(await appErrorCode(run(`${ready}; while :; do :; done`, 200))).equal('conversion_timeout');
-    expect(await appErrorCode(run(`${ready}; exec sleep 60`, 50))).equal('conversion_timeout');
-  });
+  for (const [what, script, wallMs, code] of [
+    ['invalid JSON', `${ready}; echo '{"number":NaN}'`, 20_000, 'corrupt_document'],
+    ['output of another shape', `${ready}; echo '{"number":null}'`, 20_000, 'corrupt_document'],
+    ['one period of CPU work', `${ready}; while :; do :; done`, 200, 'conversion_timeout'],
+    ['five idle periods', `${ready}; exec sleep 60`, 50, 'conversion_timeout'],
+  ] as const) {
+    it(`${code}: ends at ${what}`, async () => {
+      expect(await appErrorCode(run(script, { wallMs }))).equal(code);
+    });
+  }
 
   it('extends the time of a process that got little CPU time', async () => {
-    expect(await run(`${ready}; sleep 0.7; echo '{"number":1}'`, 500)).deep.equal([1]);
+    expect(await run(`${ready}; sleep 0.7; echo '{"number":1}'`, { wallMs: 500 })).deep.equal([1]);
   });
 
   it('reports a failure before `ready` as a broken installation, not as a damaged file', async () => {
@@ -51,45 +54,25 @@ describe('runParserProcess', () => {
   });
 
   describe('with a grandchild that keeps the output open', () => {
-    const limits = { wallMs: 20_000, processMemoryBytes: 1e9, outputBytes: 1_000 };
-    const signal = new AbortController().signal;
-    const startChild = `sleep 600 & echo "{\\"number\\":$!}"`;
-    let left: number[];
-    beforeEach(() => {
-      left = [];
-    });
+    /** Prints its process id as a number. */
+    const child = `sleep 600 & echo "{\\"number\\":$!}"`;
     afterEach(() => {
-      for (const pid of left) process.kill(pid, 'SIGKILL');
+      mock.timers.reset();
+      for (const pid of numbers) process.kill(pid, 'SIGKILL');
     });
-
-    function start(script: string, signal: AbortSignal, wallMs = limits.wallMs): Promise<void> {
-      return runParserProcess({
-        command: '/bin/sh',
-        args: ['-c', script],
-        workingDirectory: tmpdir(),
-        limits: { ...limits, wallMs },
-        signal,
-        onMessage: (message) => void left.push(number.parse(message).number),
-      });
-    }
 
     it('succeeds with everything written before the exit', async () => {
-      await start(`${ready}; ${startChild}`, signal);
-      expect(left).length(1);
+      expect(await run(`${ready}; ${child}`)).length(1);
     });
 
-    it('ends when the signal aborts', async () => {
+    it('ends when the signal aborts, or at the wall time limit', async () => {
       const stop = new AbortController();
-      const running = start(`${ready}; ${startChild}; wait`, stop.signal).catch((error) => error);
-      await until('the child has started', async () => left.length > 0);
+      const running = run(`${ready}; ${child}; wait`, { signal: stop.signal }).catch((error) => error);
+      await until('the child has started', async () => numbers.length > 0);
       stop.abort(new Error('stopped'));
       expect(await running).property('message', 'stopped');
-    });
-
-    it('conversion_timeout: ends at the wall time limit', async () => {
-      expect(await appErrorCode(start(`${ready}; ${startChild}; while :; do :; done`, signal, 200))).equal(
-        'conversion_timeout',
-      );
+      const endless = run(`${ready}; ${child}; while :; do :; done`, { wallMs: 200 });
+      expect(await appErrorCode(endless)).equal('conversion_timeout');
     });
 
     it('loses no output when the reader is slower than the process', async () => {
@@ -105,39 +88,33 @@ describe('runParserProcess', () => {
           goOn = done;
         },
       });
-      const running = runParserProcess({
-        command: '/bin/sh',
-        args: ['-c', `sleep 600 & echo $! $$; head -c ${bytes} /dev/zero`],
-        ...{ workingDirectory: tmpdir(), limits, signal, output },
-      });
+      const running = run(`sleep 600 & echo $! $$; head -c ${bytes} /dev/zero`, { output });
       const head = () => Buffer.concat(chunks).toString().split('\n')[0] ?? '';
-      const parser = await until('the process has ended', async () => {
-        const [child, parser] = head().split(' ').map(Number);
-        if (child === undefined || parser === undefined || isAlive(parser)) return false;
-        left = [child];
-        return parser;
+      await until('the process has ended', async () => {
+        const [pid, parser] = head().split(' ').map(Number);
+        if (pid === undefined || parser === undefined || isAlive(parser)) return false;
+        numbers = [pid];
+        return true;
       });
-      const passMinute = async () => {
-        mock.timers.tick(60_000);
-        await new Promise(setImmediate);
+      const passMinutes = async (areOver: (minutes: number) => boolean) => {
+        for (let minutes = 0; !areOver(minutes); minutes += 1) {
+          mock.timers.tick(60_000);
+          await new Promise(setImmediate);
+        }
       };
-      for (let minute = 0; minute < 10; minute += 1) await passMinute();
+      await passMinutes((minutes) => minutes === 10);
       goOn?.();
-      let isOver = false;
-      const result = Promise.all([running, finished(output)]).finally(() => {
-        isOver = true;
-      });
-      while (!isOver) await passMinute();
+      const result = Promise.all([running, finished(output)]);
+      await passMinutes(() => output.closed);
       await result;
-      expect(Buffer.concat(chunks).length - `${left[0]} ${parser}\n`.length).equal(bytes);
+      expect(Buffer.concat(chunks).length - head().length - 1).equal(bytes);
     });
   });
 });
 
 function isAlive(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return true;
+    return process.kill(pid, 0);
   } catch {
     return false;
   }

@@ -1,0 +1,142 @@
+import { expect } from 'chai';
+import { aColleague, anIngestedDocument, anUpload, readDocument, rootOf } from '#test/support/builders.ts';
+import type { Member } from '#test/support/client.ts';
+import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
+import { type Stack, stack, startStack } from '#test/support/stack.ts';
+
+const file = { name: 'Übersicht.md', content: '# Overview\n\nThe quick brown fox.', type: 'text/markdown' };
+const note = { name: 'Note', content: 'Received: by hand\n\nThe fox is quick.', source_format: 'text' };
+const large = { name: 'large.txt', content: 'x'.repeat(1_000) };
+
+describe('POST /documents', () => {
+  let own: Stack;
+  let ada: Member;
+  before(async () => {
+    const limits = { documents: 3, fileSizeBytes: 1_000, storageBytes: 2_500 };
+    own = await startStack({ TIER_LIMITS: JSON.stringify({ free: limits }) }, { workers: false });
+  });
+  after(() => own.close());
+  beforeEach(async () => {
+    ada = await own.signUp();
+  });
+
+  const upload = (fields: Record<string, string> = {}, sent = file) => anUpload(ada, sent, fields);
+  const countObjects = async () => {
+    const all = await own.container.blobs.list({ after: null, limit: 1_000 });
+    return all.filter(({ key }) => key.startsWith(ada.orgId)).length;
+  };
+
+  it('queues the ingestion of a document named after its file, in the personal root', async () => {
+    const document = await upload();
+    expect(document).include({ name: 'Übersicht.md', source_format: 'markdown', has_stored_original: true });
+    expect(document).include({ chunking_complete: false, embedding_complete: false, content: '' });
+    expect(document.folder_ids).deep.equal([await rootOf(ada, 'personal_root')]);
+    expect(document.parse_job_id).equal(`ingest-${document.id}-1.parse`);
+    expect((await ada.get(`/jobs/ingest-${document.id}-1`, 200)).body).include({ kind: 'ingest' });
+  });
+
+  it('takes name, folder and chunking from the form, and only stores the file when ingest is false', async () => {
+    const target_folder_id = await rootOf(ada, 'org_root');
+    const document = await upload({ name: 'Plan', target_folder_id, target_tokens: '100', ingest: 'false' });
+    expect(document).deep.include({ name: 'Plan', folder_ids: [target_folder_id], parse_job_id: null });
+    const { config } = Object((await ada.get(`/rag/config/${document.id}`, 200)).body);
+    expect(config.chunking).deep.equal({ method: 'token', target_tokens: 100, overlap_tokens: 15 });
+    // The deployment has a reranker.
+    expect(config.reranking).deep.equal({ enabled: true, reranker_type: 'cross_encoder', top_k: 8 });
+    await (await aColleague(own, ada)).get(`/documents/${document.id}`, 200);
+  });
+
+  it('rejects a folder that is read-only (403) or hidden (404) for the caller, and keeps no file', async () => {
+    const grace = await aColleague(own, ada);
+    const [orgRoot, hidden] = [await rootOf(ada, 'org_root'), await rootOf(grace, 'personal_root')];
+    const into = (target_folder_id: string) => ({ fields: { target_folder_id } });
+    expect((await grace.upload('/documents', file, 403, into(orgRoot))).body).include({ code: 'forbidden' });
+    await grace.post('/documents/paste', { ...note, target_folder_id: orgRoot }, 403);
+    expect((await ada.upload('/documents', file, 404, into(hidden))).body).include({ code: 'folder_not_found' });
+    await ada.post('/documents/paste', { ...note, target_folder_id: hidden }, 404);
+    expect(await countObjects()).equal(0);
+  });
+
+  it('409: holds the limit of documents, also when uploads are concurrent', async () => {
+    const tries = Array.from({ length: 6 }, async (_, index) => {
+      const form = new FormData();
+      form.set('file', new Blob([`content ${index}`]), 'x.txt');
+      return (await ada.raw('/documents', { method: 'POST', body: form })).status;
+    });
+    expect((await Promise.all(tries)).sort()).deep.equal([201, 201, 201, 409, 409, 409]);
+    expect((await ada.upload('/documents', file, 409)).body).include({ code: 'document_limit_reached' });
+    expect(await countObjects()).equal(3);
+  });
+
+  it('409: rejects a file above the storage quota, which a deleted document frees at once', async () => {
+    await upload({}, { ...file, ...large });
+    const { id } = await upload({}, { ...file, ...large });
+    expect((await ada.upload('/documents', large, 409)).body).include({ code: 'storage_quota_exceeded' });
+    await ada.delete(`/documents/${id}`, 204);
+    await ada.upload('/documents', large, 201);
+  });
+
+  itHoldsTheLimit('document_limit_reached', async (member) => () => post(member, '/documents/paste', note));
+
+  it('reads a pasted text in the format that its author states', async () => {
+    const member = await (await stack()).signUp();
+    const id = await anIngestedDocument(member, 'Note', '<html><p>Not a page.</p>', { source_format: 'text' });
+    const expected = { source_format: 'text', content: '<html><p>Not a page.</p>' };
+    expect(await readDocument(member, id)).include(expected);
+  });
+
+  describe('a form', () => {
+    let id: string;
+    beforeEach(async () => {
+      id = (await upload({ ingest: 'false' })).id;
+    });
+
+    type Wrong = [path: string, field: string, fields: Record<string, string>];
+    const [creation, change] = ['/documents', '/documents/:id'] as const;
+    const preview = '/rag/documents/:id/chunks/preview';
+    const wrong: Wrong[] = [
+      ...[creation, change].flatMap((path): Wrong[] => [
+        [path, 'name', { name: 'two\nlines' }],
+        [path, 'ingest', { ingest: 'perhaps' }],
+        [path, 'target_folder_id', { target_folder_id: 'root' }],
+        [path, 'overlap_tokens', { target_tokens: '20', overlap_tokens: '20' }],
+      ]),
+      ...[creation, change, preview].flatMap((path): Wrong[] => [
+        [path, 'colour', { colour: 'red' }],
+        [path, 'chunking_method', { chunking_method: 'page' }],
+        [path, 'target_tokens', { target_tokens: '0' }],
+        [path, 'target_tokens', { target_tokens: 'many' }],
+        [path, 'overlap_tokens', { overlap_tokens: '-1' }],
+      ]),
+    ];
+
+    it('422 names the field of a form whose value is wrong or that is not known', async () => {
+      for (const [path, field, fields] of wrong) {
+        const address = path.replace(':id', id);
+        const sent = { fields, method: path === change ? 'PATCH' : 'POST' } as const;
+        const { body } =
+          path === preview ? await ada.postForm(address, fields, 422) : await ada.upload(address, file, 422, sent);
+        expect(body, `${path} ${JSON.stringify(fields)}`).nested.include({ 'errors[0].path': field });
+      }
+      const { body } = await ada.upload(preview.replace(':id', id), file, 422);
+      expect(body).nested.include({ 'errors[0].path': 'file' });
+      expect(await countObjects()).equal(1);
+    });
+
+    it('is refused without a file (422), as broken JSON (400) or in another media type (415)', async () => {
+      await ada.postForm('/documents', { name: 'x' }, 422);
+      await ada.post('/documents', { name: 'x' }, 415);
+      const patch = async (type: string, body: string) =>
+        (await ada.raw(`/documents/${id}`, { method: 'PATCH', headers: { 'content-type': type }, body })).status;
+      expect(await patch('application/json', '{')).equal(400);
+      expect(await patch('text/plain', 'name')).equal(415);
+    });
+
+    it('413: rejects a file above the size limit of the tier and keeps nothing of it', async () => {
+      const larger = { ...large, content: `${large.content}x` };
+      expect((await ada.upload('/documents', larger, 413)).body).include({ code: 'payload_too_large' });
+      await ada.upload(`/documents/${id}`, larger, 413, { method: 'PATCH' });
+      expect(await countObjects()).equal(1);
+    });
+  });
+});

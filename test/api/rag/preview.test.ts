@@ -1,0 +1,159 @@
+import { expect } from 'chai';
+import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
+import { chunkPreviewsSchema, maxPreviewCharacters } from '#src/modules/rag/rag.schema.ts';
+import { aColleague, aDocumentIn, anUpload, replaceOriginal, rootOf } from '#test/support/builders.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { untilRun } from '#test/support/until-job.ts';
+
+const content = ['Leave', 'Travel', 'Loans']
+  .map((name) => `# ${name}\n\n${Array.from({ length: 12 }, (_, n) => `Rule ${n} of ${name} says so.`).join(' ')}`)
+  .join('\n\n');
+const long = 'So it goes on. '.repeat(1_001);
+
+describe('previews of chunks', () => {
+  let shared: ScriptedStack;
+  let ada: Member;
+  let id: string;
+  before(async () => {
+    shared = await scriptedStack();
+    ada = await shared.signUp();
+    id = await ingest(content, { target_tokens: '60' });
+  });
+  afterEach(() => shared.model.failEmbeddings(false));
+
+  const ofText = async (body: object, as: ApiClient = ada) =>
+    chunkPreviewsSchema.parse((await as.post('/rag/chunks/preview', body, 200)).body);
+  const pathOf = (documentId: string) => `/rag/documents/${documentId}/chunks/preview`;
+  const ofDocument = async (fields: Record<string, string>, as: ApiClient = ada) =>
+    chunkPreviewsSchema.parse((await as.postForm(pathOf(id), fields, 200)).body);
+
+  async function ingest(text: string, fields: Record<string, string> = {}): Promise<string> {
+    const { id } = await anUpload(ada, { name: 'rules.md', content: text }, fields);
+    await untilRun(ada, `ingest-${id}-1`, 'succeeded');
+    return id;
+  }
+  async function chunksOf(documentId: string) {
+    const { items } = chunkListSchema.parse((await ada.get(`/documents/${documentId}/chunks`, 200)).body);
+    return items.map(({ chunk_index: index, content, token_count, contextual_text, chunk_kind }) => {
+      return { index, content, token_count, contextual_text, chunk_kind };
+    });
+  }
+  async function countStored({ orgId }: Member) {
+    const { db } = shared.container;
+    const tables = ['documents', 'chunks', 'embeddings', 'conversions'];
+    return Promise.all(tables.map(async (table) => Number((await db(table).where({ orgId }).count())[0]?.count)));
+  }
+
+  for (const method of ['token', 'semantic'] as const) {
+    it(`of a text equal its later ingestion by ${method}, and store nothing`, async () => {
+      const eve = await shared.signUp('Eve');
+      const config = { chunking: { method, target_tokens: 90, overlap_tokens: 20 } };
+      const { chunks, total } = await ofText({ content, config }, eve);
+      expect(chunks).length(total).and.length.above(2);
+      expect(await countStored(eve)).deep.equal([0, 0, 0, 0]);
+      const fields = { chunking_method: method, target_tokens: '90', overlap_tokens: '20' };
+      const ingested = await chunksOf(await ingest(content, fields));
+      expect(chunks).deep.equal(ingested.map((chunk) => ({ ...chunk, contextual_text: null })));
+    });
+
+    it(`of a document equal its next ingestion by ${method}, and store nothing`, async () => {
+      const options = { chunking_method: method, target_tokens: '80', overlap_tokens: '30' };
+      const [before, stored] = [await chunksOf(id), await countStored(ada)];
+      const { chunks } = await ofDocument(options);
+      expect(await chunksOf(id)).deep.equal(before);
+      expect(await countStored(ada)).deep.equal(stored);
+      const { body } = await ada.patch(`/documents/${id}`, { ...options, ingest: true }, 200);
+      await untilRun(ada, Object(body).embedding_job_id, 'succeeded');
+      expect(chunks).deep.equal(await chunksOf(id));
+    });
+  }
+
+  it('use the settings of the document by default, by a form or JSON, also for who may only read it', async () => {
+    const documentId = id;
+    id = await ingest(content, { target_tokens: '60' });
+    const { chunks, total } = await ofDocument({});
+    expect(chunks).deep.equal(await chunksOf(id));
+    expect(total).equal(chunks.length).and.above(2);
+    expect(chunks[0]?.contextual_text).equal('rules.md › Leave (page 1)');
+    expect((await ada.post(pathOf(id), {}, 200)).body).deep.equal({ chunks, total });
+    await ada.patch(`/documents/${id}`, { target_folder_id: await rootOf(ada, 'org_root') }, 200);
+    expect(await ofDocument({}, await aColleague(shared, ada))).deep.equal({ chunks, total });
+    id = documentId;
+  });
+
+  it('take a whole configuration, only its chunking, or none', async () => {
+    const byDefault = await ofText({ content });
+    const chunking = { method: 'token', target_tokens: 30, overlap_tokens: 0 };
+    const whole = {
+      chunking,
+      retrieval: { mode: 'vector', rrf_k: 1, word_match_limit: 1, vector_limit: 7, min_vector_similarity: 0 },
+      reranking: { enabled: false, reranker_type: 'llm', top_k: 1 },
+      embedding: { model: shared.config.models.embeddingModel },
+    };
+    const small = await ofText({ content, config: whole });
+    expect(small.total).above(byDefault.total);
+    expect(small.chunks.map((chunk) => chunk.content).join('')).equal(content);
+    for (const config of [{ chunking }, chunking, { target_tokens: 30, overlap_tokens: 0 }]) {
+      expect(await ofText({ content, config })).deep.equal(small);
+    }
+  });
+
+  it('422: name what is out of range, unknown or inconsistent in a configuration', async () => {
+    const wrong: [path: string, config: object][] = [
+      ['config.unit', { unit: 'word' }],
+      ['config.chunking.unit', { chunking: { unit: 'word' } }],
+      ['config.chunking', { method: 'token', chunking: {} }],
+      ['config.method', { method: 'page' }],
+      ['config.chunking.target_tokens', { chunking: { target_tokens: 0 } }],
+      ['config.chunking.overlap_tokens', { chunking: { overlap_tokens: 400 } }],
+      ['config.retrieval.rrf_k', { retrieval: { rrf_k: 0 } }],
+    ];
+    const pathsOf = async (body: object) =>
+      Object((await ada.post('/rag/chunks/preview', body, 422)).body).errors.map(({ path }: { path: string }) => path);
+    for (const [path, config] of wrong) expect(await pathsOf({ content, config }), path).include(path);
+    for (const text of [' \n', 'x'.repeat(maxPreviewCharacters + 1)]) {
+      expect(await pathsOf({ content: text })).include('content');
+    }
+    const config = { method: 'semantic', embedding: { model: 'nobody-offers-this' } };
+    const { body } = await ada.post('/rag/chunks/preview', { content, config }, 422);
+    expect(body).include({ code: 'unknown_model' });
+    const { body: ofForm } = await ada.postForm(pathOf(id), { target_tokens: '20', overlap_tokens: '20' }, 422);
+    expect(ofForm).nested.include({ 'errors[0].path': 'overlap_tokens' });
+  });
+
+  it('413 and 422: reject what is too large, and too many sentences for semantic chunking only', async () => {
+    await ada.post('/rag/chunks/preview', { content: 'x'.repeat(9 * 1024 ** 2) }, 413);
+    const tooLarge = async (asked: Promise<{ body: unknown }>) =>
+      expect((await asked).body).include({ code: 'preview_too_large' });
+    const words = { content: 'word '.repeat(100_000), config: { target_tokens: 1, overlap_tokens: 0 } };
+    await tooLarge(ada.post('/rag/chunks/preview', words, 422));
+    await ofText({ content: long });
+    await tooLarge(ada.post('/rag/chunks/preview', { content: long, config: { method: 'semantic' } }, 422));
+    const document = await ingest(long, { target_tokens: '400' });
+    await ada.postForm(pathOf(document), {}, 200);
+    await tooLarge(ada.postForm(pathOf(document), { chunking_method: 'semantic' }, 422));
+  });
+
+  it('409: need a document whose present original is converted', async () => {
+    const stored = await aDocumentIn(ada, await rootOf(ada, 'personal_root'));
+    expect((await ada.postForm(pathOf(stored), {}, 409)).body).include({ code: 'document_not_converted' });
+    const replaced = await ingest('Old words.');
+    await replaceOriginal(ada, replaced, { name: 'rules.md', content: 'New words.' }, { ingest: 'false' });
+    await ada.postForm(pathOf(replaced), {}, 409);
+  });
+
+  it('503: need the embedding service for semantic chunking only', async () => {
+    const other = { content: `${content} And more.` };
+    const document = await ingest(other.content);
+    shared.model.failEmbeddings(true);
+    await ofText(other);
+    await ada.postForm(pathOf(document), {}, 200);
+    for (const failed of [
+      await ada.post('/rag/chunks/preview', { ...other, config: { method: 'semantic' } }, 503),
+      await ada.postForm(pathOf(document), { chunking_method: 'semantic' }, 503),
+    ]) {
+      expect(failed.body).include({ code: 'model_unavailable' });
+    }
+  });
+});

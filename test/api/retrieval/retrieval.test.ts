@@ -1,0 +1,271 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { appError } from '#src/errors.ts';
+import type { EmbedderFactory } from '#src/ports/models.ts';
+import type { VectorHit, VectorStore } from '#src/ports/vector-store.ts';
+import { addIndexedChunks } from '#test/support/indexed-documents.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
+import {
+  adaOf,
+  type NewDocument,
+  question,
+  type RetrievalFixture,
+  useRetrievalFixture,
+  wordEmbedders,
+} from '#test/support/retrieval-fixture.ts';
+
+type Searcher = Pick<VectorStore, 'search'>;
+const contentsOf = (chunks: readonly { content: string }[]) => chunks.map(({ content }) => content);
+
+describe('retrieval from documents with different configurations', () => {
+  const { fixture, organization, add } = useRetrievalFixture();
+  type Parts = Parameters<RetrievalFixture['createRetrieval']>[0];
+  const retrieve = async (parts: Parts = {}, options = {}) =>
+    fixture()
+      .createRetrieval(parts)
+      .retrieve(adaOf(organization().orgId), { ...question('loan'), ...options });
+
+  /** Asks a question and notes the texts that are embedded, each with its model. */
+  async function ask(query: string, documents: { includeDocumentIds?: string[]; excludeDocumentIds?: string[] } = {}) {
+    const embedded: string[] = [];
+    const embedders: EmbedderFactory = {
+      of: (model) => ({
+        model,
+        embed: async (texts) => {
+          embedded.push(...texts.map((text) => `${model}: ${text}`));
+          return wordEmbedders.of(model).embed(texts);
+        },
+      }),
+    };
+    const models = { reranker: async () => null, queryPrefix: async (model: string) => `${model} asks ` };
+    const retrieval = fixture().createRetrieval({ embedders, models });
+    const found = await retrieval.rankChunks(adaOf(organization().orgId), { ...question(query), ...documents });
+    expect(found.degradations).deep.equal([]);
+    return { embedded, texts: contentsOf(found.ranked) };
+  }
+
+  it('finds documents of any number of configurations, and embeds the question once for each model', async () => {
+    const common = await add({ texts: ['A loan of two.', 'Another loan of two.'], retrieval: { vectorLimit: 1 } });
+    for (let wordMatchLimit = 101; wordMatchLimit <= 120; wordMatchLimit += 1) {
+      const model = wordMatchLimit % 2 === 0 ? 'model-a' : 'model-b';
+      await add({ texts: [`Loan ${wordMatchLimit}.`], model, retrieval: { rrfK: wordMatchLimit, wordMatchLimit } });
+    }
+    const { embedded, texts } = await ask('loan');
+    expect(embedded.sort()).deep.equal(['model-a: model-a asks loan', 'model-b: model-b asks loan']);
+    expect(texts).length(22);
+    expect((await ask('loan', { includeDocumentIds: [common.documentId] })).texts).length(2);
+  });
+
+  it('applies the settings of each document', async () => {
+    await add({ texts: ['By both: mortgage.'] });
+    await add({ texts: ['By words: mortgage.'], retrieval: { mode: 'word_match' } });
+    await add({ texts: ['Only similar: mortgage.'], retrieval: { mode: 'vector', minVectorSimilarity: 0.9 } });
+    await add({ texts: ['Of another model: mortgage.'], model: 'model-b', retrieval: { mode: 'vector' } });
+    const oneOfTwo = { mode: 'vector', vectorLimit: 1 } as const;
+    await add({ texts: ['One of two mortgage.', 'Two of two mortgage.'], retrieval: oneOfTwo });
+    const { texts } = await ask('mortgage');
+    expect(texts).include.members(['By both: mortgage.', 'By words: mortgage.', 'Of another model: mortgage.']);
+    expect(texts).not.include('Only similar: mortgage.');
+    expect(texts.filter((text) => text.endsWith('of two mortgage.'))).length(1);
+  });
+
+  it('applies new settings at once, and a new model only after its vectors are stored', async () => {
+    const { documentId } = await add({ texts: ['The fee of a loan.'] });
+    const set = (path: string, value: string) => {
+      const ragConfig = fixture().db.raw('jsonb_set(rag_config, ?, to_jsonb(?::text))', [path, value]);
+      return fixture().db('documents').where({ id: documentId }).update({ ragConfig });
+    };
+    await set('{embedding,model}', 'model-b');
+    expect(await ask('fee')).deep.equal({ embedded: ['model-a: model-a asks fee'], texts: ['The fee of a loan.'] });
+    await set('{retrieval,mode}', 'word_match');
+    expect(await ask('fee')).deep.equal({ embedded: [], texts: ['The fee of a loan.'] });
+    expect(await ask('charge')).deep.equal({ embedded: [], texts: [] });
+  });
+
+  it('searches only included documents, or those that are not excluded, with their models', async () => {
+    const first = await add({ texts: ['Loan one.'] });
+    const second = await add({ texts: ['Loan two.'], model: 'model-b' });
+    await add({ texts: ['The loan of another.'], acl: ['user:eve'] });
+    const others = Array.from({ length: 998 }, () => crypto.randomUUID());
+    const included = await ask('loan', { includeDocumentIds: [...others, first.documentId] });
+    expect(included).deep.equal({ embedded: ['model-a: model-a asks loan'], texts: ['Loan one.'] });
+    const excluded = await ask('loan', { excludeDocumentIds: [...others, first.documentId] });
+    expect(excluded).deep.equal({ embedded: ['model-b: model-b asks loan'], texts: ['Loan two.'] });
+    const none = await ask('loan', { excludeDocumentIds: [first.documentId, second.documentId] });
+    expect(none).deep.equal({ embedded: [], texts: [] });
+  });
+
+  it('answers a query of stop words, an empty and a very long one', async () => {
+    await add({ texts: ['The fee of a loan.'] });
+    expect((await ask('the of and')).embedded).deep.equal(['model-a: model-a asks the of and']);
+    expect(await ask(' \n ')).deep.equal({ embedded: [], texts: [] });
+    const words = Array.from({ length: 20_000 }, (_, index) => `w${index}`).join(' ');
+    const { embedded, texts } = await ask(`What is the loan fee? ${words}`.slice(0, 100_000));
+    expect(embedded[0]?.length).most(4_100);
+    expect(texts).deep.equal(['The fee of a loan.']);
+    // Cut between the halves of a character.
+    const cut = await ask(`${'loan '.repeat(799)}loan.${'😀'.repeat(9)}`.slice(1));
+    expect(cut.embedded[0]?.isWellFormed()).equal(true);
+  });
+
+  it('reranks when one group asks for it, by the type of most groups, and keeps topK of each group', async () => {
+    const texts = ['Loan one.', 'Loan two.', 'Loan three.'];
+    const byLlm = { enabled: true, rerankerType: 'llm', topK: 1 } as const;
+    await add({ texts, reranking: { enabled: true, rerankerType: 'cross_encoder', topK: 2 } });
+    await add({ texts: ['Loan four.'], reranking: byLlm });
+    await add({ texts: ['Loan five.'], retrieval: { rrfK: 9 }, reranking: byLlm });
+    await add({ texts: ['Loan six.'], retrieval: { rrfK: 9 }, reranking: { enabled: false, topK: 1 } });
+    const asked: { type: string; passages: number }[] = [];
+    const retrieval = fixture().createRetrieval({
+      rank: async (type, { passages }) => {
+        asked.push({ type, passages: passages.length });
+        return [...passages].reverse();
+      },
+    });
+    const actor = adaOf(organization().orgId);
+    const { ranked } = await retrieval.rankChunks(actor, question('loan'));
+    expect(asked).deep.equal([{ type: 'llm', passages: 6 }]);
+    expect(contentsOf(ranked)).length(5).include.members(['Loan four.', 'Loan five.', 'Loan six.']);
+    await retrieval.rankChunks(actor, { ...question('loan'), reranking: { isEnabled: false, type: null } });
+    expect(asked).length(1);
+  });
+
+  it('returns passages of at most 3,000 tokens, or fewer for a model with a smaller budget', async () => {
+    const { documentId } = await add({ texts: ['Loan one.', 'Loan two.', 'Loan three.', 'Loan four.'] });
+    await fixture().db('chunks').where({ documentId }).update({ tokenCount: 1_000 });
+    for (const [contextTokens, count] of [
+      [null, 3],
+      [100_000, 3],
+      [2_500, 2],
+    ] as const) {
+      expect((await retrieve({}, { contextTokens })).chunks, `${contextTokens}`).length(count);
+    }
+  });
+
+  for (const fails of [false, true]) {
+    it(`returns no text of a document whose access was revoked while ${fails ? 'reranking failed' : 'passages were reranked'}`, async () => {
+      const { documentId: id } = await add({ texts: ['Loan one.'], reranking: { enabled: true } });
+      await add({ texts: ['Loan two.'] });
+      const { chunks } = await retrieve({
+        models: { reranker: async () => ({ model: null, isLocal: false }), queryPrefix: async () => '' },
+        rank: async (_type, { passages }) => {
+          const acl = ['user:eve'];
+          await fixture().db('documents').where({ id }).update({ acl });
+          if (fails) throw appError('model_unavailable');
+          return [...passages];
+        },
+      });
+      expect(contentsOf(chunks)).deep.equal(['Loan two.']);
+    });
+  }
+
+  describe('with an outdated vector store', () => {
+    const addTexts = (texts: string[]) =>
+      add({ texts, retrieval: { mode: 'vector', vectorLimit: 4, minVectorSimilarity: -1 } });
+    const ids = (count: number) => Array.from({ length: count }, () => crypto.randomUUID());
+
+    /** A store that has these points, best first, for any query. @returns what is found, and the limits of the queries */
+    async function askStoreOf(chunkIds: readonly string[]) {
+      const limits: number[] = [];
+      const vectors: Searcher = {
+        search: async ({ limit }) => {
+          limits.push(limit);
+          return chunkIds
+            .slice(0, limit)
+            .map((chunkId, index): VectorHit => ({ chunkId, similarity: 1 - index / 1e6 }));
+        },
+      };
+      const { chunks, degradations } = await retrieve({ vectors });
+      expect(degradations).deep.equal([]);
+      return { texts: contentsOf(chunks), limits };
+    }
+
+    it('lets no hit that is deleted, hidden, replaced, foreign or set to words displace a readable one', async () => {
+      const present = await addTexts(['one', 'two', 'three', 'four', 'five']);
+      const { db } = fixture();
+      const changes: Record<string, object> = {
+        deleted: { deletedAt: new Date(), acl: [] },
+        hidden: { acl: ['user:eve'] },
+        replaced: { activeGeneration: 2, generation: 2 },
+        'found by words now': { ragConfig: db.raw(`jsonb_set(rag_config, '{retrieval,mode}', '"word_match"')`) },
+      };
+      const past = await fixture().addDocument(await fixture().addOrganization(), { texts: ['foreign'] });
+      const outdated = [...past.chunkIds];
+      for (const [text, change] of Object.entries(changes)) {
+        const { documentId: id, chunkIds } = await addTexts([text]);
+        await db('documents').where({ id }).update(change);
+        outdated.push(...chunkIds);
+      }
+      const { texts, limits } = await askStoreOf([...outdated, ...ids(3), ...present.chunkIds]);
+      expect(texts).deep.equal(['one', 'two', 'three', 'four']);
+      expect(limits).deep.equal([4, 32]);
+    });
+
+    it('searches deeper while pages are full of outdated hits, up to a limit', async () => {
+      const { chunkIds } = await addTexts(['one', 'two']);
+      for (const [outdated, texts, limits] of [
+        [1, ['one', 'two'], [4, 32]],
+        [100, ['one', 'two'], [4, 32, 256]],
+        [9_999, [], [4, 32, 256]],
+      ] as const) {
+        expect(await askStoreOf([...ids(outdated), ...chunkIds])).deep.equal({ texts, limits });
+      }
+    });
+  });
+
+  it('returns the new generation of a document that gets one meanwhile', async () => {
+    const old = await add({ texts: ['The old fee of a loan.'] });
+    let searches = 0;
+    const vectors: Searcher = {
+      search: async (input) => {
+        searches += 1;
+        const hits = await fixture().vectors.search(input);
+        if (searches > 1) return hits;
+        const { db } = fixture();
+        const { documentId, generation } = old;
+        const built = await db('documentGenerations').where({ documentId, generation }).first();
+        await db('documentGenerations').insert({ ...built, generation: 2 });
+        await addIndexedChunks(db, { ...old, generation: 2 }, ['The new fee of a loan.']);
+        const updatedAt = db.raw('clock_timestamp()');
+        await db('documents').where({ id: documentId }).update({ activeGeneration: 2, generation: 2, updatedAt });
+        return hits;
+      },
+    };
+    expect(contentsOf((await retrieve({ vectors })).chunks)).deep.equal(['The new fee of a loan.']);
+    expect(searches).equal(2);
+  });
+
+  const words = ['loan', 'fee', 'bank', 'house', 'rate', 'year', 'payment', 'credit'];
+  const sentence = fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 6 }).map((all) => all.join(' '));
+  const document: fc.Arbitrary<NewDocument> = fc.record({
+    texts: fc.array(sentence, { minLength: 1, maxLength: 3 }),
+    model: fc.constantFrom('model-a', 'model-b'),
+    retrieval: fc.record({
+      mode: fc.constantFrom('hybrid', 'vector', 'word_match'),
+      rrfK: fc.constantFrom(1, 60),
+      minVectorSimilarity: fc.constantFrom(-1, 0.25),
+    }),
+  });
+  const library = fc.array(document, { minLength: 1, maxLength: 5 });
+
+  async function answer(orgId: string, query: string): Promise<string[]> {
+    const { ranked, degradations } = await fixture().createRetrieval().rankChunks(adaOf(orgId), question(query));
+    expect(degradations).deep.equal([]);
+    return ranked.map(({ chunkId }) => chunkId);
+  }
+
+  it('finds the same beside unreadable documents, in the same order if these are of another organization', async () => {
+    const holds = async (documents: NewDocument[], query: string, unreadable: NewDocument) => {
+      const mine = await fixture().addOrganization();
+      for (const each of documents) await fixture().addDocument(mine, each);
+      const before = await answer(mine.orgId, query);
+      // With her own key on it, as it should never be.
+      const foreign = { ...unreadable, acl: ['user:ada'] };
+      await fixture().addDocument(await fixture().addOrganization(), foreign);
+      expect(await answer(mine.orgId, query)).deep.equal(before);
+      await fixture().addDocument(mine, { ...unreadable, acl: ['user:eve'] });
+      expect(await answer(mine.orgId, query)).have.members(before);
+    };
+    await fc.assert(fc.asyncProperty(library, sentence, document, holds), { numRuns: propertyRuns(100) });
+  });
+});

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import {
+  detectArchiveFormat,
+  detectCompoundFileFormat,
+  listCompoundFileEntries,
+} from '#src/adapters/converter/detect-format.ts';
+import { detectTextFormat } from '#src/domain/documents/formats.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { compoundFile } from '#test/support/compound-file.ts';
+
+describe('the format of a text', () => {
+  const lines = readFileSync(new URL('cases/text-formats.txt', import.meta.url), 'utf8').split('\n');
+  for (const line of lines.filter((each) => each !== '' && !each.startsWith('#'))) {
+    it(`is detected: ${line}`, () => {
+      const [fileName = '', written = '', format, declaredMediaType] = line.split(' | ');
+      const head = written.replaceAll('\\n', '\n').replaceAll('\\t', '\t');
+      const detected = detectTextFormat({ fileName, head, ...(declaredMediaType && { declaredMediaType }) });
+      expect(detected ?? 'none').equal(format);
+    });
+  }
+
+  it('is detected fast behind thousands of comments', () => {
+    expect(detectTextFormat({ fileName: 'a.txt', head: '<!-- -->'.repeat(8_000) })).equal('text');
+  });
+});
+
+describe('the format of an archive', () => {
+  it('is EPUB by its parts when the media type is not the first entry', () => {
+    expect(detectArchiveFormat(['META-INF/container.xml', 'OPS/book.opf', 'mimetype'])).equal('epub');
+    expect(detectArchiveFormat(['META-INF/container.xml', 'score.xml'])).equal(undefined);
+  });
+});
+
+describe('the format of a compound file', () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'compound-test-'));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  async function rootOf(content: Buffer): Promise<string[]> {
+    const path = join(folder, 'file');
+    await writeFile(path, content);
+    const file = await open(path);
+    return listCompoundFileEntries(file).finally(() => file.close());
+  }
+
+  it('is that of the streams at its root, not of those of embedded files', async () => {
+    for (const [streams, format] of [
+      [['WordDocument', 'ObjectPool/_1/Workbook', '1Table'], 'doc'],
+      [['Workbook'], 'xls'],
+      [['Book'], 'xls'],
+      [['PowerPoint Document'], 'ppt'],
+      [['__properties_version1.0'], 'msg'],
+      [['EncryptedPackage'], 'protected'],
+      [['PowerPoint Document', 'EncryptedSummary'], 'protected'],
+      [['Thumbs'], { name: 'an old Office file of an unknown kind' }],
+    ] as const) {
+      const file = compoundFile(Object.fromEntries(streams.map((name) => [name, 'x'])));
+      expect(detectCompoundFileFormat(await rootOf(file)), streams.join()).eql(format);
+    }
+  });
+
+  it('is read from a directory beyond the sectors that the header lists', async () => {
+    const names = Array.from({ length: 40 }, (_, index) => `stream ${index}`);
+    const large = compoundFile(Object.fromEntries(names.map((name) => [name, Buffer.alloc(256 * 1024)])));
+    expect(await rootOf(large)).include.members(names);
+  });
+
+  it('rejects a directory that is truncated, out of bounds or cyclic', async () => {
+    const whole = compoundFile({ WordDocument: Buffer.alloc(10_000) });
+    const [directory, table] = [whole.readUInt32LE(48), whole.readUInt32LE(76)];
+    const written = (value: number, offset: number) => {
+      const copy = Buffer.from(whole);
+      copy.writeUInt32LE(value, offset);
+      return copy;
+    };
+    const circle = written(directory, (table + 1) * 512 + directory * 4);
+    for (const damaged of [whole.subarray(0, 600), circle, written(0xfffffff0, 48), written(directory, 68)]) {
+      expect(await appErrorCode(rootOf(damaged))).equal('corrupt_document');
+    }
+  });
+});
