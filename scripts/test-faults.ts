@@ -33,9 +33,9 @@ await exitAfter(async () => {
       'FAULT_STEPS must not be set, because a row counts as passed only with all steps. Use it with npm test -- test/faults/f1-crash-points.system-test.ts.',
     );
   }
-  const runs = Object.entries(FAULT_ROWS).flatMap(([row, { file, seeds }]) => {
+  const runs = Object.entries(FAULT_ROWS).flatMap(([row, { file, title, seeds }]) => {
     const wanted = wantedSeed === undefined ? seeds : [Number(wantedSeed)];
-    return row === (wantedRow ?? row) ? wanted.map((seed) => ({ row, file, seed })) : [];
+    return row === (wantedRow ?? row) ? wanted.map((seed) => ({ row, file, title, seed })) : [];
   });
   await mkdir(RESULTS_DIR, { recursive: true });
   const resultsPath = join(RESULTS_DIR, 'results.json');
@@ -58,9 +58,9 @@ await exitAfter(async () => {
       const program = await s3Program(toolsDir, ending);
       const env = { ...services, ...(await startTestS3({ supervisor, program, dataDir, port: ports.s3 })) };
       const done: Result[] = [];
-      for (const { row, file, seed } of runs) {
+      for (const { row, seed, ...tests } of runs) {
         if (!isFresh && isDone(row, seed)) continue;
-        const result = { row, seed, code, ...(await run(row, file, seed, env, ending)) };
+        const result = { row, seed, code, ...(await run(row, tests, seed, env, ending)) };
         done.push(result);
         const others = results.filter((other) => other.row !== row || other.seed !== seed);
         results.splice(0, results.length, ...others, result);
@@ -82,7 +82,7 @@ await exitAfter(async () => {
 /** A row passes only if all of its tests passed: a skipped test proves nothing. */
 async function run(
   row: string,
-  file: string,
+  { file, title }: { file: string; title: string | undefined },
   seed: number,
   services: Record<string, string>,
   signal: AbortSignal,
@@ -98,7 +98,7 @@ async function run(
   const beganMs = performance.now();
   const failure = await runShard({
     files: [join('test/faults', file)],
-    mochaArgs: [],
+    mochaArgs: title === undefined ? [] : ['--grep', title],
     env: { ...services, FAULT_RUN: 'full', FAULT_SEED: String(seed), FAULT_NOTES: notesPath },
     signal,
     onMessage: (message) => report.add(message),

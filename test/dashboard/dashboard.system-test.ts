@@ -10,18 +10,13 @@ import { skip } from '#test/support/skip.ts';
 const deploy = join(import.meta.dirname, '..', '..', 'deploy');
 const read = (path: string): string => readFileSync(join(deploy, path), 'utf8');
 
-/** Metrics without a series as long as nothing is wrong, or nobody does it. What uses them has none either. */
+/** Metrics without a series while nothing is wrong. Queries of them have none either. */
 const quiet = [
-  'acs_rate_limited_total',
-  'acs_jobs_open',
-  'acs_jobs_parked',
-  'acs_activity_failures_total',
-  'acs_activity_retries_total',
-  'acs_connector_call_duration_seconds',
-  'acs_sweep_failures_total',
+  ...['acs_rate_limited_total', 'acs_jobs_open', 'acs_jobs_parked', 'acs_connector_call_duration_seconds'],
+  ...['acs_activity_failures_total', 'acs_activity_retries_total', 'acs_sweep_failures_total'],
   'temporal_workflow_failed_total',
 ];
-/** The same of some of a metric's series. */
+/** Selectors without a series while nothing is wrong. */
 const quietSeries = /status="5xx"|outcome!="ok"|outcome!~"ok\|(?:cancelled|interrupted)"|outcome=~"outage/;
 
 type Answer = { query: string; alert?: string; error?: string; series: number };
@@ -48,21 +43,21 @@ describe('the dashboard and the alerts', function () {
     conditions = (await ask(program, { scrapes, queries: unbounded, rules: 'groups: []' })).queries;
   });
 
-  it('ask what a running service answers', () => {
+  it('query only series that a running service has', () => {
     expect(queries.length).greaterThan(40);
     expect(queries.filter(({ error }) => error !== undefined)).to.deep.equal([]);
     const empty = queries.filter(({ query, series }) => series === 0 && !mayBeEmpty(query));
     expect(empty.map(({ query }) => query)).to.deep.equal([]);
   });
 
-  it('alert of nothing while all is well, by conditions that have a value', () => {
+  it('fire no alert while all is well, although every condition has a value', () => {
     expect(alerts.filter(({ error }) => error !== undefined)).to.deep.equal([]);
     expect(alerts.filter(({ series }) => series > 0)).to.deep.equal([]);
     const blind = conditions.filter(({ query, series, error }) => error || (series === 0 && !mayBeEmpty(query)));
     expect(blind).to.deep.equal([]);
   });
 
-  it('name only what there is', () => {
+  it('use only metrics that exist', () => {
     const known = new Set([...names, ...quiet, 'up'].map(withoutSuffix));
     const used = [...queries, ...alerts].flatMap(
       ({ query }) => query.match(/\b(?:acs|temporal|nodejs|process)_\w+/g) ?? [],
@@ -71,24 +66,21 @@ describe('the dashboard and the alerts', function () {
     expect([...new Set(unknown)]).to.deep.equal([]);
   });
 
-  it('are fed by every metric of the catalogue', () => {
+  it('see every metric of the catalogue exported', () => {
     const there = new Set(names.map(withoutSuffix));
     const missing = Object.keys(metricCatalog).filter((name) => !there.has(name) && !quiet.includes(name));
     expect(missing).to.deep.equal([]);
   });
 
-  it('say in the docs what to do for each alert', () => {
+  it('are explained in the docs, and use the job names of the example scrape configuration', () => {
     const page = readFileSync(join(deploy, '..', 'docs', 'telemetry.md'), 'utf8');
-    expect(alerts.map(({ alert }) => alert).filter((alert) => !page.includes(`\`${alert}\``))).to.deep.equal([]);
-  });
-
-  it('go by the jobs of the example of a scrape', () => {
+    expect(alerts.map(({ alert }) => alert).filter((alert) => !page.includes(`\`${alert}\``))).deep.equal([]);
     const jobs = [...read('prometheus/scrape.yml').matchAll(/job_name: (\S+)/g)].map(([, job]) => job);
-    expect(jobs).to.deep.equal(['acs-api', 'acs-worker']);
+    expect(jobs).deep.equal(['acs-api', 'acs-worker']);
   });
 });
 
-/** Two looks, for what is counted shows between two. */
+/** Two scrapes, because a rate needs two. */
 async function scrapesOfAStory(): Promise<Scrape[]> {
   const service = await startMeasuredService();
   try {
@@ -103,24 +95,15 @@ async function scrapesOfAStory(): Promise<Scrape[]> {
   }
 }
 
-async function ask(
-  program: string,
-  question: { scrapes: Scrape[]; queries: string[]; rules: string },
-): Promise<{ queries: Answer[]; alerts: Answer[]; names: string[] }> {
+type Question = { scrapes: Scrape[]; queries: string[]; rules: string };
+
+function ask(program: string, question: Question): Promise<{ queries: Answer[]; alerts: Answer[]; names: string[] }> {
   const child = spawn(program, { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.end(JSON.stringify(question));
-  return (await json(child.stdout)) as Awaited<ReturnType<typeof ask>>;
+  return json(child.stdout) as ReturnType<typeof ask>;
 }
 
-function withInterval(query: string): string {
-  return query.replaceAll('$__rate_interval', '5m');
-}
-
-function mayBeEmpty(query: string): boolean {
-  return quietSeries.test(query) || quiet.some((name) => query.includes(name));
-}
-
-/** Of a histogram's parts the name of the whole. */
-function withoutSuffix(name: string): string {
-  return name.replace(/_(?:bucket|sum|count)$/, '');
-}
+const withInterval = (query: string) => query.replaceAll('$__rate_interval', '5m');
+const mayBeEmpty = (query: string) => quietSeries.test(query) || quiet.some((name) => query.includes(name));
+/** @returns the name of the histogram that a series is a part of */
+const withoutSuffix = (name: string) => name.replace(/_(?:bucket|sum|count)$/, '');

@@ -1,13 +1,29 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { exportedRecordKinds } from '#src/modules/exports/exported-records.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
-import { aPublishedAgent, aStoredConnection, ask } from '#test/support/builders.ts';
+import { uploadAvatar } from '#test/support/avatars.ts';
+import {
+  aColleague,
+  anIngestedDocument,
+  aPublishedAgent,
+  aStoredConnection,
+  ask,
+  aTeam,
+} from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
+import { recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
+import { gifOfFrames } from '#test/support/poison/images.ts';
+import { membersAndRemains, remainsOfOrganization } from '#test/support/remaining-content.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 import { startWorkers } from '#workers/run.ts';
@@ -15,7 +31,7 @@ import { startWorkers } from '#workers/run.ts';
 const admin = (settings: Readonly<Record<string, string>>, ...args: string[]) => runAdmin(settings, args);
 
 describe('npm run admin', function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let own: Stack;
   let ada: Member;
 
@@ -25,26 +41,20 @@ describe('npm run admin', function () {
   });
   after(() => own.close());
 
-  const addOrphan = () =>
-    own.container.db.raw(
-      `insert into chunk_vectors (chunk_id, org_id, document_id, generation, model, embedding)
-       values (gen_random_uuid(), ?, ?, 1, 'some-model', '[1,0]')`,
-      [ada.orgId, uuidv7()],
-    );
-
-  it('lists the commands, and refuses unknown ones in one line', async () => {
+  it('lists the commands, and refuses wrong ones in one line', async () => {
     const { stdout, code } = await admin(own.settings);
     expect(stdout).include('verify').include('audit-stores [--repair');
     expect(code).equal(0);
-    const unknown = await admin(own.settings, 'delete');
-    expect(unknown).include({ stdout: '', code: 2 });
-    expect(unknown.stderr).match(/^There is no command "delete": [^\n]+\n$/);
-    const wrong = await admin(own.settings, 'verify', '--repair');
-    expect(wrong).include({ stdout: '', code: 2 });
-    expect(wrong.stderr).match(/^Unexpected arguments "--repair": [^\n]+\n$/);
-    const notAnId = await admin(own.settings, 'reembed', 'acme', '--status');
-    expect(notAnId).include({ stdout: '', code: 2 });
-    expect(notAnId.stderr).match(/^"acme" is not an organization id, which is a UUID[^\n]+\n$/);
+    const wrong: [args: string[], says: RegExp][] = [
+      [['delete'], /^There is no command "delete": [^\n]+\n$/],
+      [['verify', '--repair'], /^Unexpected arguments "--repair": [^\n]+\n$/],
+      [['reembed', 'acme', '--status'], /^"acme" is not an organization id, which is a UUID[^\n]+\n$/],
+    ];
+    for (const [args, says] of wrong) {
+      const refused = await admin(own.settings, ...args);
+      expect(refused).include({ stdout: '', code: 2 });
+      expect(refused.stderr).match(says);
+    }
   });
 
   it('encrypts credentials with the first key, and fails if no key can decrypt them', async () => {
@@ -76,7 +86,11 @@ describe('npm run admin', function () {
     expect(names).deep.equal([...new Set(names)]);
     expect(sound.code, sound.stdout).equal(0);
 
-    await addOrphan();
+    await own.container.db.raw(
+      `insert into chunk_vectors (chunk_id, org_id, document_id, generation, model, embedding)
+       values (gen_random_uuid(), ?, ?, 1, 'some-model', '[1,0]')`,
+      [ada.orgId, uuidv7()],
+    );
     const broken = await admin(own.settings, 'verify');
     expect(broken.stdout).match(/^I4 {3}FAIL {2}\d+ checked, 1 violations: .*\n {7}orphan_points/m);
     expect(broken.stdout).match(/\n1 violations found: docs\/operators\.md describes how to repair each\.\n$/);
@@ -96,14 +110,10 @@ describe('npm run admin', function () {
 
   it('compares the stores in its own process when no worker runs', async () => {
     const alone = await startStack({}, { workers: false });
-    try {
-      const { stdout, stderr, code } = await admin(alone.settings, 'audit-stores');
-      expect(stderr).match(/^No worker answers/);
-      expect(stdout).include('nothing found');
-      expect(code).equal(0);
-    } finally {
-      await alone.close();
-    }
+    const { stdout, stderr, code } = await admin(alone.settings, 'audit-stores').finally(alone.close);
+    expect(stderr).match(/^No worker answers/);
+    expect(stdout).include('nothing found');
+    expect(code).equal(0);
   });
 
   it('reports in one line that there is no installation, or that its database is unreachable', async () => {
@@ -142,35 +152,13 @@ describe('npm run admin', function () {
     expect(await reembed('--pause')).include({ stdout: 'The job is not running.\n', code: 1 });
   });
 
-  it('queues chats for new scores that another scorer scored', async () => {
-    const { db } = own.container;
-    const rescore = (...args: string[]) => admin(own.settings, 'rescore', ada.orgId, ...args);
-    const agentId = await aPublishedAgent(ada);
-    const message = 'What is the interest rate of a mortgage loan?';
-    const { chat_id: chatId, postprocess_job_id: jobId } = await ask(ada, { agent_id: agentId, message }, 201);
-    await untilJob(ada, jobId, 'succeeded');
-    const scoreOf = () => db('rounds').where({ chatId }).first('scorerVersion', 'userScore', 'echoState', 'ewma');
-    const scored = await scoreOf();
-    await db('rounds').where({ chatId }).update({ scorerVersion: '1/before', userScore: 0.1 });
-
-    expect((await rescore('--status')).stdout).equal('Chats queued for new scores: 0.\n');
-    expect(await rescore()).include({ stdout: 'Chats queued for new scores: 1.\n', stderr: '', code: 0 });
-    const isScoredAgain = async () => {
-      // Makes the job old enough to be queued again.
-      const longAgo = db.raw("now() - interval '1 minute'");
-      await db('jobs').where({ chatId }).whereNotNull('finishedAt').update({ finishedAt: longAgo });
-      return (await scoreOf()).scorerVersion !== '1/before';
+  it("creates one schedule for the daily audit, and keeps an operator's changes, however many workers start", async () => {
+    const startWorkersAgain = async () => {
+      const second = startWorkers(own.container);
+      await second.polling;
+      await second.shutdown();
     };
-    await until('the chat is scored again', isScoredAgain);
-    expect(await scoreOf()).deep.equal(scored);
-    expect((await rescore('--status')).stdout).equal('Chats queued for new scores: 0.\n');
-  });
-
-  it('creates one schedule for the daily audit, however many workers start', async () => {
-    const second = startWorkers(own.container);
-    await second.polling;
-    await second.shutdown();
-
+    await startWorkersAgain();
     const { schedule, workflow } = own.container.temporal.client;
     const found = await until('the schedule is listed', async () => {
       const all = await collect(schedule.list());
@@ -187,14 +175,102 @@ describe('npm run admin', function () {
     if (started.action.type !== 'startWorkflow') throw new Error('the schedule started something else');
     const report = await workflow.getHandle(started.action.workflow.workflowId).result();
     expect(report.findings).deep.equal({});
+    await daily.pause('while we move the disks');
+    await startWorkersAgain();
+    expect((await daily.describe()).state).include({ paused: true, note: 'while we move the disks' });
   });
 
-  it("keeps an operator's changes to the schedule", async () => {
-    const daily = own.container.temporal.client.schedule.getHandle('audit-stores');
-    await daily.pause('while we move the disks');
-    const second = startWorkers(own.container);
-    await second.polling;
-    await second.shutdown();
-    expect((await daily.describe()).state).include({ paused: true, note: 'while we move the disks' });
+  describe('for whole organizations', () => {
+    let grace: Member;
+    beforeEach(async () => {
+      ada = await own.signUp();
+      grace = await aColleague(own, ada, 'Grace');
+      for (const member of [ada, grace]) {
+        await anIngestedDocument(member, 'Mine', `The fox of ${member.userId} is quick and brown.`);
+        const agentId = await aPublishedAgent(member);
+        await ask(member, { agent_id: agentId, message: 'How quick is a fox?' }, 201);
+      }
+    });
+    const adminOf = (args: string[], input?: string) => runAdmin(own.settings, args, { ...(input && { input }) });
+
+    it('exports everything into archives that other programs can unpack', async () => {
+      const { db } = own.container;
+      await aTeam(ada, [grace]);
+      await uploadAvatar(grace, gifOfFrames(1), 200);
+      await aStoredConnection(own, grace, 'Hers');
+      await storeEvaluation(db, grace);
+      const orgId = ada.orgId;
+      const folder = await mkdtemp(join(own.config.dataDir, 'export-'));
+      const { stdout, stderr, code } = await adminOf(['export-organization', orgId, '--into', folder]);
+      expect(code, stderr).equal(0);
+      const names = await readdir(folder);
+      const archives = await Promise.all(names.map((name) => readFile(join(folder, name))));
+      expect(stdout).equal(archives.map((bytes, index) => `${sha256Of(bytes)}  ${names[index]}\n`).join(''));
+      expect(stderr).contain('keep them safe');
+      const program = spawnSync('python3', ['-m', 'zipfile', '-t', join(folder, names[0] ?? '')], { encoding: 'utf8' });
+      expect(program.stdout).equal('Done testing\n');
+
+      const files = await unpack(archives);
+      const manifest = JSON.parse(String(files.get('manifest.json')));
+      expect(manifest).include({ scope: 'everything', requested_by: null, org_id: orgId });
+      expect(manifest.records).include({ users: 2, avatars: 1, evaluations: 1, team_members: 1, sessions: 2 });
+      for (const { name } of exportedRecordKinds) {
+        expect(recordsOf(files, name).length, name).equal(manifest.records[name] ?? 0);
+      }
+      const texts = recordsOf(files, 'documents').map(({ original }) => String(files.get(Object(original).path)));
+      expect(texts).members([ada, grace].map(({ userId }) => `The fox of ${userId} is quick and brown.`));
+      const { passwordHash } = await db('users').where({ id: ada.userId }).first();
+      const { credentials } = await db('connections').where({ orgId }).first();
+      const everything = [...files.values()].map(String).join('\n');
+      expect(everything).not.contain(passwordHash).and.not.contain(credentials);
+      const [entry] = await own.container.audit.list({ orgId, action: 'organization.exported' }, 1);
+      expect(entry).include({ actorId: null, target: orgId });
+    });
+
+    it('refuses to erase without a repeated id, and an unknown organization', async () => {
+      const erase = 'erase-organization';
+      const refusals: [args: string[], code: number, says: string, input?: string][] = [
+        [[erase, ada.orgId], 1, 'The id does not match: nothing was deleted.', `${ada.userId}\n`],
+        [[erase, ada.orgId, '--status'], 1, 'is not deleted'],
+        [[erase, ada.userId, '--yes'], 1, 'There is no organization'],
+        [[erase, ada.orgId, '--status', '--now'], 2, ''],
+        [['export-organization', ada.orgId], 2, ''],
+      ];
+      for (const [args, code, says, input] of refusals) {
+        const refused = await adminOf(args, input);
+        expect(refused, args.join(' ')).include({ code });
+        expect(refused.stdout + refused.stderr).contain(says);
+      }
+      await ada.get('/entity/me/membership', 200);
+    });
+
+    it('deletes an organization, and erases it at once with --now', async () => {
+      const before = await membersAndRemains(own, ada.orgId);
+      const deleted = await adminOf(['erase-organization', ada.orgId], `${ada.orgId}\n`);
+      expect(deleted, deleted.stderr).include({ code: 0 });
+      expect(deleted.stdout).match(/is deleted, and is erased from \d{4}-/);
+      const isSignedOut = async () => (await ada.raw('/entity/me/membership')).status === 401;
+      await until('she is signed out of a process that did not delete it', isSignedOut);
+      const job = own.container.db('jobs').where({ id: `erase-${ada.orgId}` });
+      await until('it waits for its day', async () => (await job.clone().first()).stage === 'wait');
+      expect((await adminOf(['erase-organization', ada.orgId, '--status'])).stdout).contain('running, wait');
+      expect((await adminOf(['erase-organization', ada.orgId, '--now', '--yes'])).code).equal(0);
+      const left = () => remainsOfOrganization(own, ada.orgId, before.userIds);
+      await until('nothing is left', async () => (await left()).length === 0);
+      const status = await adminOf(['erase-organization', ada.orgId, '--status']);
+      expect(status).include({ code: 0 });
+      expect(status.stdout)
+        .match(/^Erased at \d\S+: /)
+        .and.contain('2 documents')
+        .and.contain('2 chats');
+      const again = await adminOf(['erase-organization', ada.orgId, '--now', '--yes']);
+      expect(again.stdout).equal(status.stdout);
+      const acts = await own.container.audit.list({ orgId: ada.orgId, action: 'organization' }, 10);
+      expect(acts.map(({ action, actorId }) => [action, actorId])).deep.equal([
+        ['organization.erased', null],
+        ['organization.erasure_hurried', null],
+        ['organization.deleted', null],
+      ]);
+    });
   });
 });

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { userSchema } from '#src/modules/members/members.schema.ts';
 import {
   anEvaluableVersion,
   anIngestedDocument,
@@ -41,33 +40,24 @@ describe('two processes of the API and three of workers, which share no disk', f
   /** The same caller before the first process and before the second, past the balancer. */
   const atBoth = (member: Pick<Member, 'at'>) => {
     const [first, second] = cluster.apis.map(({ baseUrl }) => member.at(baseUrl));
-    if (first === undefined || second === undefined) throw new Error('there are two');
-    return [first, second] as const;
+    return [first ?? expect.fail(), second ?? expect.fail()] as const;
   };
 
-  it('sends requests to both by turns', () => {
+  it('serves requests by both API processes in turn', () => {
     for (const { baseUrl } of cluster.apis) expect(cluster.balancer.servedBy(baseUrl)).greaterThan(20);
   });
 
-  it('evaluates, publishes and answers, goes on with a stream at the other process, scores and lists it', async () => {
+  it('evaluates, publishes and answers, continues a stream at the other process, scores and lists it', async () => {
     const ada = await cluster.signUp();
     await anIngestedDocument(ada, 'Loans', 'A loan is repaid month by month.');
     model.behave(judgeWell());
     const version = await anEvaluableVersion(ada, { anchor_words: loanAnchors });
     const cases = [{ input: 'How is a loan repaid?', expected: 'Month by month.' }];
     expect((await evaluate(ada, { ...version, cases })).cases).length(1);
-    const published = await ada.post(
-      `/agent-drafts/${version.draft_id}/publish`,
-      { version_id: version.version_id },
-      201,
-    );
-    const { id: agent_id } = published.body as { id: string };
+    const { draft_id, version_id } = version;
+    const { id: agent_id } = Object((await ada.post(`/agent-drafts/${draft_id}/publish`, { version_id }, 201)).body);
 
-    model.behave(() => ({
-      kind: 'answer',
-      text: 'A loan is repaid month by month, in many small parts.',
-      everyMs: 100,
-    }));
+    model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month, in small parts.', everyMs: 100 }));
     const { chat_id, reply } = await ask(ada, { agent_id, message: 'How is a loan repaid?' }, 201);
     expect(reply).match(/month by month/);
 
@@ -86,59 +76,32 @@ describe('two processes of the API and three of workers, which share no disk', f
     expect(Object((await ada.get('/logs/stats', 200)).body)).property('total_rounds', 2);
   });
 
-  it('knows within five seconds at one process what was changed at the other: a role, and the end of a session', async () => {
+  it('applies a role and the end of a session that were changed at another process within five seconds', async () => {
     const ada = await cluster.signUp();
-    const [email, password] = [freshEmail('grace'), 'Correct-horse-1'];
-    const invited = await ada.post('/entity/members', { email, password, display_name: 'Grace' }, 201);
-    const { user_id } = userSchema.parse(invited.body);
-    const session = Object((await ada.post('/auth/login', { username: email, password }, 200)).body);
+    const account = { email: freshEmail('grace'), password: 'Correct-horse-1' };
+    const { user_id } = Object((await ada.post('/entity/members', account, 201)).body);
+    const login = { username: account.email, password: account.password };
+    const session = Object((await ada.post('/auth/login', login, 200)).body);
     const [first] = atBoth(ada);
     const [, grace] = atBoth(ada.withToken(session.access_token));
 
     await grace.post('/entity/teams', { name: 'Tides' }, 403);
     await first.patch(`/entity/members/${user_id}/org-admin`, { is_org_admin: true }, 200);
-    const isAllowed = async () => (await grace.raw('/entity/teams', asPost({ name: 'Tides' }))).status === 201;
-    await until('she may', isAllowed);
+    const body = JSON.stringify({ name: 'Tides' });
+    const post = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+    await until('she is allowed', async () => (await grace.raw('/entity/teams', post)).status === 201);
 
     await first.post('/auth/logout', { refresh_token: session.refresh_token }, 204);
     await until('she is signed out', async () => (await grace.raw('/folders')).status === 401);
   });
 
-  it('spreads work over all workers, and does what a killed one had taken', async () => {
+  it('completes the steps that a killed worker had begun', async () => {
     const ada = await cluster.signUp();
     const uploads = await Promise.all(
       Array.from({ length: 24 }, (_, index) => uploadText(ada, `Note ${index} says what ${crypto.randomUUID()} is.`)),
     );
-    const killed = cluster.workers.shift();
-    if (killed === undefined) throw new Error('there are three');
-    await killed.kill();
+    await cluster.workers.shift()?.kill();
     for (const { jobId } of uploads) await untilRun(ada, jobId, 'succeeded');
-
-    const left = cluster.workers.map(({ pid }) => String(pid));
-    const workers = new Set<string>();
-    const isSpread = async () => {
-      const more = Array.from({ length: 12 }, () => uploadText(ada, `Another note says ${crypto.randomUUID()}`));
-      for (const { jobId } of await Promise.all(more)) {
-        await untilRun(ada, jobId, 'succeeded');
-        for (const worker of await workersOf(jobId)) workers.add(worker);
-      }
-      return left.every((pid) => workers.has(pid));
-    };
-    await until('each of those that are left has taken a step', isSpread);
     await expectInvariants(cluster);
   });
-
-  /** The process ids of those that took a step of it. */
-  async function workersOf(workflowId: string): Promise<string[]> {
-    const history = await cluster.container.temporal.client.workflow.getHandle(workflowId).fetchHistory();
-    return (history.events ?? []).flatMap(({ activityTaskStartedEventAttributes: step }) => {
-      return step?.identity?.split('@')[0] ?? [];
-    });
-  }
-});
-
-const asPost = (body: object): RequestInit => ({
-  method: 'POST',
-  headers: { 'content-type': 'application/json' },
-  body: JSON.stringify(body),
 });

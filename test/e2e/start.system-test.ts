@@ -45,7 +45,7 @@ describe('npm start', function () {
     }
   });
 
-  it('keeps its secrets for their owner alone', () => {
+  it('stores its secrets in files that only their owner can read', () => {
     const folder = join(service.dataDir, 'secrets');
     const modes = readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode & 0o777]);
     expect(Object.fromEntries(modes)).to.deep.equal({
@@ -56,7 +56,7 @@ describe('npm start', function () {
     });
   });
 
-  it('ends with one code when it is cut short', async () => {
+  it('ends with exit code 130 when it is interrupted while it starts', async () => {
     const { child, ended } = service.start();
     await until('it starts', async () => existsSync(join(service.dataDir, 'run', 'supervisor.lock')));
     child.kill('SIGINT');
@@ -65,27 +65,24 @@ describe('npm start', function () {
     expect(code).to.equal(130);
   });
 
-  it('names the address of a Temporal that is not there, within seconds and with the reason', async () => {
-    const { code, output } = await service.start({ TEMPORAL_ADDRESS: '127.0.0.1:1' }).ended;
-    expect(output).to.match(/^TEMPORAL_ADDRESS: the server at 127\.0\.0\.1:1[^\n]+ECONNREFUSED[^\n]+\n$/m);
-    expect(output).not.to.include('is up');
-    expect(code).to.equal(1);
-  });
-
-  it('does not promise the embedded Temporal a line that it does not have', async () => {
-    const { code, output } = await service.start({ TEMPORAL_TLS: 'on' }).ended;
-    expect(output).to.match(/^wrong setting TEMPORAL_TLS, [^\n]+ set TEMPORAL_ADDRESS to use another one\n$/);
-    expect(code).to.equal(1);
-  });
-
-  it('refuses a wrong setting before anything starts, in one line that names it', async () => {
-    const { code, output } = await service.start({ LOG_LEVEL: 'loud' }).ended;
-    expect(output).to.match(/^wrong setting LOG_LEVEL: [^\n]+\n$/);
-    expect(code).to.equal(1);
+  it('refuses wrong settings before anything starts, in one line that names them', async () => {
+    const refusals: [Record<string, string>, RegExp][] = [
+      [{ LOG_LEVEL: 'loud' }, /^wrong setting LOG_LEVEL: [^\n]+\n$/],
+      [{ TEMPORAL_TLS: 'on' }, /^wrong setting TEMPORAL_TLS, [^\n]+ set TEMPORAL_ADDRESS to use another one\n$/],
+      [
+        { TEMPORAL_ADDRESS: '127.0.0.1:1' },
+        /^TEMPORAL_ADDRESS: the server at 127\.0\.0\.1:1[^\n]+ECONNREFUSED[^\n]+\n$/m,
+      ],
+    ];
+    for (const [settings, message] of refusals) {
+      const { code, output } = await service.start(settings).ended;
+      expect(output).match(message).not.include('is up');
+      expect(code).equal(1);
+    }
   });
 });
 
-/** What the pages of the embedded UI are told, and what they get from there. */
+/** Checks that the embedded UI knows the codec server, and gets answers from it. */
 async function expectUiToAskTheCodec(ports: EmbeddedService['ports']): Promise<void> {
   const ui = `http://127.0.0.1:${ports.TEMPORAL_UI_PORT}`;
   const settings = await (await fetch(`${ui}/api/v1/settings`)).json();

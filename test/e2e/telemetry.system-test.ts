@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';
+import { type ServiceProcess, startWorkerProcess } from '#test/support/child-processes.ts';
+import { uploadText } from '#test/support/fault-case.ts';
 import { logFieldNames, logLine } from '#test/support/log-line.ts';
 import { startMeasuredService } from '#test/support/metrics-story.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -42,7 +43,7 @@ describe('a service that is watched', function () {
     expect(text).to.include('route="none"');
   });
 
-  it('has a worker that says how it is', async () => {
+  it('serves health, readiness and metrics of a worker', async () => {
     expect(await (await fetch(`${service.workerUrl}/healthz`)).json()).to.deep.equal({ status: 'ok' });
     expect(await (await fetch(`${service.workerUrl}/readyz`)).json()).to.deep.equal({ status: 'ready' });
     const metrics = await (await fetch(`${service.workerUrl}/metrics`)).text();
@@ -71,57 +72,27 @@ describe('a service that is watched', function () {
 describe('a worker that ends', function () {
   this.timeout(120_000);
   let stack: Stack;
-  const processes: ServiceProcess[] = [];
-  let workerUrl: string;
-
+  let worker: ServiceProcess;
   before(async () => {
     stack = await startStack({}, { workers: false });
-    const [port] = await findFreePorts(1);
-    workerUrl = `http://127.0.0.1:${port}`;
-    const faults = { NODE_ENV: 'test', FAULTS: 'ingestAtOnce:before:delay:15000' };
-    processes.push(await startWorkerProcess(stack, { WORKER_PORT: String(port), ...faults }));
   });
   after(async () => {
-    await Promise.all(processes.map((one) => one.stop()));
+    await worker.stop();
     await stack.close();
   });
 
   it('is alive and not ready any more while its steps end', async () => {
-    const ada = await stack.signUp();
-    const { body } = await ada.post(
-      '/documents/paste',
-      { name: 'A', content: 'Text.', source_format: 'markdown' },
-      201,
-    );
-    const { embedding_job_id: jobId } = body as { embedding_job_id: string };
-    const [worker] = processes;
-    if (worker === undefined) throw new Error('there is no worker');
-    const run = stack.container.temporal.client.workflow.getHandle(jobId.split('.')[0] ?? '');
+    const [port] = await findFreePorts(1);
+    const workerUrl = `http://127.0.0.1:${port}`;
+    const faults = { NODE_ENV: 'test', FAULTS: 'ingestAtOnce:before:delay:15000' };
+    worker = await startWorkerProcess(stack, { WORKER_PORT: String(port), ...faults });
+    const { jobId } = await uploadText(await stack.signUp(), 'Text.');
+    const run = stack.container.temporal.client.workflow.getHandle(jobId);
     await until('the step is under way', async () => (await startedSteps(run)).length > 0);
     expect(await statusOf(`${workerUrl}/readyz`)).equal(200);
     process.kill(worker.pid, 'SIGTERM');
     await until('it drains', async () => (await statusOf(`${workerUrl}/readyz`)) === 503);
     expect(await statusOf(`${workerUrl}/healthz`)).equal(200);
     await worker.ended;
-  });
-});
-
-describe('metrics without a port of their own', function () {
-  this.timeout(120_000);
-  let stack: Stack;
-  const processes: ServiceProcess[] = [];
-  before(async () => {
-    stack = await startStack({}, { workers: false });
-  });
-  after(async () => {
-    await Promise.all(processes.map((one) => one.stop()));
-    await stack.close();
-  });
-
-  it('are beside an API of this machine, and not for who comes by a proxy', async () => {
-    const api = await startApiProcess(stack);
-    processes.push(api);
-    expect(await statusOf(`${api.baseUrl}/metrics`)).equal(200);
-    expect(await statusOf(`${api.baseUrl}/metrics`, { 'x-forwarded-for': '203.0.113.7' })).equal(404);
   });
 });

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import { aPublishedAgent } from '#test/support/builders.ts';
+import { aPublishedAgent, openChatStream } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';
 import type { Member } from '#test/support/client.ts';
+import { collect } from '#test/support/collect.ts';
 import { type ReceivedSpan, startOtlpReceiver } from '#test/support/otlp-receiver.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
@@ -19,10 +20,9 @@ describe('a trace', function () {
   let baseUrl: string;
   let trace: ReceivedSpan[];
   let logs: string[];
-  const traceId = 'a1b2c3d4e5f60718293a4b5c6d7e8f90';
-  const chatTraceId = 'c1b2c3d4e5f60718293a4b5c6d7e8f90';
-  const lateTraceId = 'b1b2c3d4e5f60718293a4b5c6d7e8f90';
+  const [traceId = '', chatTraceId = '', lateTraceId = ''] = ['a', 'b', 'c'].map((first) => first.padEnd(32, '1'));
   const callerSpan = '00f067aa0ba902b7';
+  const partOf = (trace: string) => ({ traceparent: `00-${trace}-${callerSpan}-01` });
 
   before(async () => {
     collector = await startOtlpReceiver();
@@ -31,36 +31,31 @@ describe('a trace', function () {
     const [api, worker] = await Promise.all([startApiProcess(stack), startWorkerProcess(stack)]);
     processes.push(api, worker);
     baseUrl = api.baseUrl;
-    const reply = await ada.at(baseUrl).upload('/documents', { name: fileName, content: secretText }, 201, {
-      headers: { traceparent: `00-${traceId}-${callerSpan}-01`, 'x-request-id': 'the-upload' },
-    });
-    const { embedding_job_id } = reply.body as { embedding_job_id: string };
-    await untilRun(ada.at(baseUrl), embedding_job_id, 'succeeded');
-    await until('the run has sent its span', async () =>
-      collector.spans.some(({ name, traceId: of }) => of === traceId && name === 'RunWorkflow ingestDocument'),
+    await upload(
+      baseUrl,
+      { name: fileName, content: secretText },
+      { ...partOf(traceId), 'x-request-id': 'the-upload' },
     );
+    await untilSpan(traceId, 'RunWorkflow ingestDocument');
     const agentId = await aPublishedAgent(ada.at(baseUrl));
-    const answer = await ada.at(baseUrl).raw('/chat/stream', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', traceparent: `00-${chatTraceId}-${callerSpan}-01` },
-      body: JSON.stringify({ agent_id: agentId, message: 'Where is the vault?' }),
-    });
-    expect(await answer.text()).to.include('event: done');
-    await until('the run that scores has sent its span', async () =>
-      collector.spans.some(({ name, traceId: of }) => of === chatTraceId && name === 'RunWorkflow scoreAlignment'),
-    );
+    const question = { agent_id: agentId, message: 'Where is the vault?' };
+    const events = await collect(await openChatStream(ada.at(baseUrl), question, { headers: partOf(chatTraceId) }));
+    expect(events.at(-1)).include({ event: 'done' });
+    await untilSpan(chatTraceId, 'RunWorkflow scoreAlignment');
     const late = await startApiProcess(stack, { TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' });
     processes.push(late);
-    const outside = await ada.at(late.baseUrl).upload('/documents', { name: 'Late.md', content: 'Later.' }, 201, {
-      headers: { traceparent: `00-${lateTraceId}-${callerSpan}-01` },
-    });
-    await untilRun(ada.at(baseUrl), (outside.body as { embedding_job_id: string }).embedding_job_id, 'succeeded');
-    // What was under way is sent with the end of its process.
+    await upload(late.baseUrl, { name: 'Late.md', content: 'Later.' }, partOf(lateTraceId));
+    // Spans that are under way are sent with the end of their process.
     const ending = processes.splice(0);
     await Promise.all(ending.map((one) => one.stop()));
     logs = ending.map((one) => one.log());
-    trace = collector.spans.filter((span) => span.traceId === traceId);
+    trace = spansOf(traceId);
   });
+
+  async function upload(at: string, file: { name: string; content: string }, headers: Record<string, string>) {
+    const { body } = await ada.at(at).upload('/documents', file, 201, { headers });
+    await untilRun(ada, Object(body).embedding_job_id, 'succeeded');
+  }
 
   after(async () => {
     await Promise.all(processes.map((one) => one.stop()));
@@ -68,85 +63,82 @@ describe('a trace', function () {
     await collector.close();
   });
 
-  const named = (pattern: RegExp): ReceivedSpan => {
-    const found = trace.find(({ name }) => pattern.test(name));
-    expect(found, `${pattern} among ${trace.map(({ name }) => name).join(', ')}`).not.equal(undefined);
-    return found as ReceivedSpan;
+  const spansOf = (traceId: string) => collector.spans.filter((span) => span.traceId === traceId);
+  const untilSpan = (traceId: string, wanted: string) =>
+    until(`the span ${wanted} is sent`, async () => spansOf(traceId).some(({ name }) => name === wanted));
+  const named = (begin: string): ReceivedSpan => {
+    const found = trace.find(({ name }) => name === begin) ?? trace.find(({ name }) => name.startsWith(begin));
+    return found ?? expect.fail(`${begin} is not among ${trace.map(({ name }) => name).join(', ')}`);
   };
   const ancestorsOf = (span: ReceivedSpan): string[] => {
     const parent = trace.find(({ spanId }) => spanId === span.parentSpanId);
     return parent === undefined ? [] : [parent.name, ...ancestorsOf(parent)];
   };
 
-  it('of an upload begins where the client says', () => {
-    const request = named(/^POST \/documents$/);
-    expect(request).to.include({ parentSpanId: callerSpan, service: 'agent-conversation-service-api' });
-    expect(request.attributes).to.include({
+  it('of an upload begins where the client says, and leads by every hop to the statements of the last step', () => {
+    const request = named('POST /documents');
+    expect(request).include({ parentSpanId: callerSpan, service: 'agent-conversation-service-api' });
+    expect(request.attributes).include({
       'http.route': '/documents',
       'http.response.status_code': 201,
       'acs.org_id': ada.orgId,
       'acs.request_id': 'the-upload',
     });
-  });
-
-  it('leads by every hop to the statements of the last step', () => {
-    expect(ancestorsOf(named(/^insert documents$/))).to.deep.equal(['POST /documents']);
-    expect(ancestorsOf(named(/^blobs stage$/))).to.deep.equal(['POST /documents']);
-    expect(ancestorsOf(named(/^StartWorkflow ingestDocument$/))).to.deep.equal(['POST /documents']);
     const start = ['StartWorkflow ingestDocument', 'POST /documents'];
-    expect(ancestorsOf(named(/^RunWorkflow ingestDocument$/))).to.deep.equal(start);
     const run = ['RunWorkflow ingestDocument', ...start];
-    expect(ancestorsOf(named(/^RunActivity ingestAtOnce$/))).to.deep.equal(run);
-    const { attributes: ofRun } = named(/^RunActivity ingestAtOnce$/);
-    expect(ofRun['acs.job_id']).equal(`ingest-${ofRun['acs.document_id']}-1`);
-    expect(ofRun['acs.org_id']).equal(ada.orgId);
     const step = ['RunActivity ingestAtOnce', ...run];
-    expect(ancestorsOf(named(/^blobs withLocalFile$/))).to.deep.equal(step);
-    expect(ancestorsOf(named(/^embeddings all-minilm/))).to.deep.equal(step);
-    expect(ancestorsOf(named(/^vectors upsert$/))).to.deep.equal(step);
+    const ancestors: Record<string, string[]> = {
+      'insert documents': ['POST /documents'],
+      'blobs stage': ['POST /documents'],
+      'StartWorkflow ingestDocument': ['POST /documents'],
+      'RunWorkflow ingestDocument': start,
+      'RunActivity ingestAtOnce': run,
+      'blobs withLocalFile': step,
+      'embeddings all-minilm': step,
+      'vectors upsert': step,
+    };
+    for (const [name, expected] of Object.entries(ancestors))
+      expect(ancestorsOf(named(name)), name).deep.equal(expected);
+    const { attributes } = named('RunActivity ingestAtOnce');
+    expect(attributes['acs.job_id']).equal(`ingest-${attributes['acs.document_id']}-1`);
+    expect(attributes['acs.org_id']).equal(ada.orgId);
     const ofStep = trace.filter((span) => ancestorsOf(span)[0] === 'RunActivity ingestAtOnce');
     expect(ofStep.filter(({ attributes }) => attributes['db.system.name'] === 'postgresql')).not.empty;
   });
 
-  it('is one: every span has its parent', () => {
+  it('is complete: every span has its parent', () => {
     const ids = new Set(trace.map(({ spanId }) => spanId));
     const orphans = trace.filter(({ parentSpanId = '' }) => parentSpanId !== callerSpan && !ids.has(parentSpanId));
-    expect(orphans.map(({ name }) => name)).to.deep.equal([]);
-    expect(trace.filter(({ name }) => name === 'RunWorkflow ingestDocument')).to.have.length(1);
+    expect(orphans.map(({ name }) => name)).deep.equal([]);
+    expect(trace.filter(({ name }) => name === 'RunWorkflow ingestDocument')).length(1);
   });
 
-  it('is the same when the sweeper of a worker starts what the request could not', () => {
-    const starts = collector.spans.filter(
-      ({ traceId: of, name }) => of === lateTraceId && name === 'StartWorkflow ingestDocument',
+  it('continues when the sweeper of a worker starts the run that the request could not start', () => {
+    const starts = spansOf(lateTraceId).filter(({ name }) => name === 'StartWorkflow ingestDocument');
+    expect([...new Set(starts.map(({ service }) => service))]).members(
+      ['api', 'worker'].map((role) => `agent-conversation-service-${role}`),
     );
-    const services = starts.map(({ service }) => service);
-    expect(new Set(services)).to.deep.equal(
-      new Set(['agent-conversation-service-api', 'agent-conversation-service-worker']),
-    );
-    const names = collector.spans.filter(({ traceId: of }) => of === lateTraceId).map(({ name }) => name);
-    expect(names).to.include.members(['POST /documents', 'RunWorkflow ingestDocument', 'RunActivity ingestAtOnce']);
-  });
-
-  it('of a message has the search, the model and the run that scores the round', () => {
-    const names = collector.spans.filter(({ traceId: of }) => of === chatTraceId).map(({ name }) => name);
-    expect(names).to.include.members([
-      'POST /chat/stream',
-      'vectors search',
-      'chat extractive-1',
-      'StartWorkflow scoreAlignment',
-      'RunWorkflow scoreAlignment',
+    expect(spansOf(lateTraceId).map(({ name }) => name)).include.members([
+      ...['POST /documents', 'RunWorkflow ingestDocument', 'RunActivity ingestAtOnce'],
     ]);
   });
 
-  it('is named in the lines of the log', () => {
+  it('of a message has the search, the model and the run that scores the round', () => {
+    expect(spansOf(chatTraceId).map(({ name }) => name)).include.members([
+      ...['POST /chat/stream', 'vectors search', 'chat extractive-1'],
+      ...['StartWorkflow scoreAlignment', 'RunWorkflow scoreAlignment'],
+    ]);
+  });
+
+  it('has its id in the lines of the log', () => {
     const line = logs
       .flatMap((log) => log.trimEnd().split('\n'))
       .map((text) => JSON.parse(text))
       .find(({ requestId, msg }) => requestId === 'the-upload' && msg === 'request');
-    expect(line).to.include({ trace_id: traceId, span_id: named(/^POST \/documents$/).spanId });
+    expect(line).include({ trace_id: traceId, span_id: named('POST /documents').spanId });
   });
 
-  it('holds neither texts nor names nor keys', () => {
+  it('contains no texts, names or keys', () => {
     const sent = collector.texts.join('\n');
     for (const secret of ['Zanzibar', 'vault', ada.email, ada.password, stack.settings.URL_SIGNING_KEY ?? '']) {
       expect(sent.includes(secret), secret).equal(false);

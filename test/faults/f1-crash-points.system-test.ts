@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { expectInvariants, startFaultCase } from '#test/support/fault-case.ts';
 import { isFullRun, measured } from '#test/support/fault-run.ts';
-import { CASE_TIMEOUT_MS, type Case, ingest, steps, uploadLongText } from '#test/support/fault-scenarios.ts';
+import { type Outcome, runCase } from '#test/support/fault-run-case.ts';
+import { CASE_TIMEOUT_MS, ingest, steps, uploadLongText } from '#test/support/fault-scenarios.ts';
 import { embeddedTexts, forwardEmbeddings } from '#test/support/scripted-model.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
-import { untilClosed } from '#test/support/workflow-run.ts';
 import { buildWorkflowBundle } from '#workers/bundle.ts';
 
-/** The everyday run has the one that is hardest to come back from: it is done, and nobody knows. */
+/** Small runs have the hardest one: the step is done, and Temporal does not know. */
 const positions = isFullRun ? ['before', 'after_effect', 'after_return'] : ['after_effect'];
 
 /**
@@ -18,45 +18,6 @@ const positions = isFullRun ? ['before', 'after_effect', 'after_return'] : ['aft
  * that wait, so that the time until a step is resumed can be held against its limit.
  */
 const CASES_AT_A_TIME = 5;
-
-type Outcome = { digest: string | null; texts: string[]; slowestResumeMs: number };
-
-/** Drives a scenario while its worker dies at each of these points in turn, and another takes its place at once. */
-async function runCase({ step, scenario, queues }: Case, deaths: readonly string[]): Promise<Outcome> {
-  const own = await startFaultCase(scenario.settings);
-  try {
-    const { db } = own.stack.container;
-    const startWorker = (death?: string) => {
-      const faults = death === undefined ? [] : [`${step}:${death}:kill`, scenario.faults ?? []].flat();
-      return own.startWorker({ NODE_ENV: 'test', WORKER_QUEUES: queues, FAULTS: faults.join(',') });
-    };
-    const moments: number[] = [];
-    let worker = await startWorker(deaths[0]);
-    const dying = (async () => {
-      for (const index of deaths.keys()) {
-        expect(await worker.ended).equal('SIGKILL');
-        moments.push(performance.now());
-        worker = await startWorker(deaths[index + 1]);
-      }
-    })();
-    dying.catch(() => undefined);
-
-    const { jobId, documentId } = await scenario.drive(own);
-    await untilClosed(own.stack.container, jobId);
-    const endMs = performance.now();
-    await until(`${step} is reached ${deaths.length} times`, async () => moments.length === deaths.length);
-    await dying;
-    await expectInvariants(own.stack);
-    const gaps = [...moments, endMs].map((moment, index, all) => moment - (all[index - 1] ?? moment));
-    return {
-      digest: documentId === null ? null : await contentDigest(db, documentId),
-      texts: embeddedTexts(own.model),
-      slowestResumeMs: Math.max(...gaps),
-    };
-  } finally {
-    await own.close();
-  }
-}
 
 /** Kills the worker while a call of the model is under way, and those before it are stored. */
 async function runCaseWithinStep(): Promise<Outcome & { inFlight: number }> {
@@ -113,8 +74,7 @@ describe('F1: a worker that dies', function () {
   steps.forEach(({ step }, index) => {
     it(`at ${step} (${positions.join(', ')}): nothing is lost, doubled or asked for again`, async () => {
       const reference = await undisturbed;
-      const outcome = await outcomes[index];
-      if (outcome === undefined) throw new Error('the case was not started');
+      const outcome = (await outcomes[index]) ?? expect.fail('the case was not started');
       expect(outcome.digest ?? reference.digest).equal(reference.digest);
       expect(outcome.texts).length.at.most(reference.texts.length);
       measured(`${step}: resumed within`, outcome.slowestResumeMs, 15_000);

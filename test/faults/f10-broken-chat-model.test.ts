@@ -56,7 +56,7 @@ describe('F10: a chat model that breaks', () => {
     ...(isFullRun && { 'nothing more': { kind: 'raw', body: piece('A loan is'), ends: false } }),
   };
   for (const [what, behaviour] of Object.entries(broken)) {
-    it(`${what}: one error, no part of the answer, and all of it when it is well again`, async () => {
+    it(`${what}: ends in one error without a stored part, and answers the same message once the model is healthy`, async () => {
       const beganAt = Date.now();
       const { last, lastOnes, round } = await tell(behaviour);
       expect(last?.event).equal('error');
@@ -73,7 +73,7 @@ describe('F10: a chat model that breaks', () => {
     });
   }
 
-  it('takes an answer of which nobody says what it cost, and one that comes in one piece of a megabyte', async () => {
+  it('accepts an answer without usage, and one that arrives in a single piece of a megabyte', async () => {
     for (const text of ['Month by month.', megabyte]) {
       const { last, lastOnes, round } = await tell(raw(piece(text), piece('', 'stop'), end));
       expect(last).nested.include({ event: 'done', 'data.reply': text });

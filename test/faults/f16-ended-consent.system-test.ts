@@ -13,7 +13,7 @@ const underWay = 8;
 describe('F16: a consent that ends in the middle of an import', function () {
   this.timeout(TIMEOUT_MS);
 
-  it(`after ${total / 2} of ${total} files: nothing that is here is downloaded again, and nothing is lost`, async () => {
+  it(`after ${total / 2} of ${total} files: downloads no imported file again after the consent is renewed, and loses none`, async () => {
     const api = await importStack();
     const member = await api.signUp();
     const fake = api.fakes.acme_drive;

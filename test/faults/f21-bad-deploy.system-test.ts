@@ -6,9 +6,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { retryUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
-import { testServices } from '#test/support/services.ts';
 import { stubIngestion } from '#test/support/stub-activities.ts';
-import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { attributeOf } from '#test/support/workflow-run.ts';
@@ -16,7 +14,7 @@ import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const runs = 5;
 
-describe('F21: a version that cannot replay what has begun, and the way back', function () {
+describe('F21: workers that cannot replay the open runs, and the rollback', function () {
   this.timeout(90_000);
   let temporal: TestWorkers;
 
@@ -25,7 +23,7 @@ describe('F21: a version that cannot replay what has begun, and the way back', f
   });
   after(() => temporal.close());
 
-  /** The workflows of today, but for the name of a step: what an edit without `patched` does. */
+  /** The current workflows with another name of a step, like an edit without `patched`. */
   async function brokenBundle(): Promise<WorkflowBundleOption> {
     const good = await buildWorkflowBundle();
     const code = 'code' in good ? good.code : await readFile(good.codePath, 'utf8');
@@ -34,7 +32,7 @@ describe('F21: a version that cannot replay what has begun, and the way back', f
     return { code: broken };
   }
 
-  it('leaves runs stuck and says so, and they go on after the way back with nothing lost and nothing done twice', async () => {
+  it('leaves runs stuck and open; after the rollback they continue, and nothing is lost or done twice', async () => {
     let isMended = false;
     const { activities, names } = stubIngestion({
       embedChunks: async () => {
@@ -43,55 +41,39 @@ describe('F21: a version that cannot replay what has begun, and the way back', f
       },
     });
     const taskQueue = `test-${uuidv7()}`;
-    const connection = connectToTemporal({ address: testServices().temporalAddress, namespace: 'default' });
-    const orchestrator = createOrchestrator(connection, { uiUrl: null });
+    const { describe: stateOf } = createOrchestrator(temporal.temporal, { uiUrl: null });
     const begun: WorkflowHandle[] = [];
-    try {
-      await temporal.withWorker(
-        activities,
-        async () => {
-          for (let index = 0; index < runs; index += 1) {
-            const args = [{ orgId: 'org', documentId: `document-${index}`, generation: 1 }];
-            const workflowId = `test-${uuidv7()}`;
-            begun.push(await temporal.client.workflow.start('ingestDocument', { workflowId, taskQueue, args }));
-          }
-          for (const run of begun) {
-            await until('it is parked', async () => (await attributeOf(run, 'ErrorCode')) !== undefined);
-          }
-        },
-        { taskQueue },
-      );
-      isMended = true;
-
-      await temporal.withWorker(
-        activities,
-        async () => {
-          // Nobody answers: what would answer is what cannot go on.
-          for (const run of begun) void run.executeUpdate(retryUpdateName).catch(() => undefined);
-          for (const run of begun) {
-            await until('it is stuck', async () => {
-              const { raw } = await run.describe();
-              return (raw.pendingWorkflowTask?.attempt ?? 0) > 1;
-            });
-            expect(await orchestrator.describe(run.workflowId)).equal('open');
-          }
-          expect(names).not.to.include('activateGeneration');
-        },
-        { taskQueue, workflowBundle: await brokenBundle() },
-      );
-
-      await temporal.withWorker(activities, () => Promise.all(begun.map((run) => run.result())).then(() => undefined), {
-        taskQueue,
-      });
-      for (const step of ['parseDocument', 'convertDocument', 'chunkDocument', 'activateGeneration']) {
-        expect(
-          names.filter((call) => call === step),
-          step,
-        ).to.have.length(runs);
+    const begin = async () => {
+      for (let index = 0; index < runs; index += 1) {
+        const args = [{ orgId: 'org', documentId: `document-${index}`, generation: 1 }];
+        const options = { workflowId: `test-${uuidv7()}`, taskQueue, args };
+        begun.push(await temporal.client.workflow.start('ingestDocument', options));
       }
-      for (const run of begun) expect(await orchestrator.describe(run.workflowId)).equal('completed');
-    } finally {
-      await connection.close();
+      const isParked = async (run: WorkflowHandle) => (await attributeOf(run, 'ErrorCode')) !== undefined;
+      for (const run of begun) await until('it is parked', () => isParked(run));
+    };
+    await temporal.withWorker(activities, begin, { taskQueue });
+    isMended = true;
+
+    const beStuck = async () => {
+      // The updates are not answered, because the runs that would answer them are stuck.
+      for (const run of begun) void run.executeUpdate(retryUpdateName).catch(() => undefined);
+      for (const run of begun) {
+        const attempt = async () => (await run.describe()).raw.pendingWorkflowTask?.attempt ?? 0;
+        await until('it is stuck', async () => (await attempt()) > 1);
+        expect(await stateOf(run.workflowId)).equal('open');
+      }
+      expect(names).not.include('activateGeneration');
+    };
+    await temporal.withWorker(activities, beStuck, { taskQueue, workflowBundle: await brokenBundle() });
+
+    const finish = async () => {
+      for (const run of begun) await run.result();
+    };
+    await temporal.withWorker(activities, finish, { taskQueue });
+    for (const step of ['parseDocument', 'convertDocument', 'chunkDocument', 'activateGeneration'] as const) {
+      expect(names.filter((call) => call === step)).length(runs);
     }
+    for (const run of begun) expect(await stateOf(run.workflowId)).equal('completed');
   });
 });

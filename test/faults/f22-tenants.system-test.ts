@@ -1,5 +1,12 @@
 import { expect } from 'chai';
-import { anIngestedDocument, aPublishedAgent, aStoredConnection, ask } from '#test/support/builders.ts';
+import {
+  aColleague,
+  anIngestedDocument,
+  aPublishedAgent,
+  aStoredConnection,
+  ask,
+  aTeam,
+} from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
@@ -14,20 +21,14 @@ const REQUESTS = isFullRun ? 10_000 : 1_000;
 const CLIENTS = 4;
 
 /** Takes something away for good, or from the one who asks: what is left could not be asked any more. */
-const ending = new Set([
-  'logout',
-  'deleteOrganization',
-  'deleteAccount',
-  'removeMember',
-  'disableUser',
-  'resetPassword',
-]);
+const ending = ['logout', 'deleteOrganization', 'deleteAccount', 'removeMember', 'disableUser', 'resetPassword'];
 /** Stays open for as long as its job. */
-const endless = new Set(['watchJob']);
+const endless = 'watchJob';
 
+type Route = ScriptedStack['routes'][number];
 type Tenant = { member: Member; canary: string; ids: Ids };
 
-describe('F22: tenants that ask for each other’s things', function () {
+describe('F22: organizations that request each other’s objects', function () {
   this.timeout(isFullRun ? 1_800_000 : 240_000);
   let stack: ScriptedStack;
   let tenants: [Tenant, ...Tenant[]];
@@ -61,9 +62,7 @@ describe('F22: tenants that ask for each other’s things', function () {
     const message = `How is a loan repaid, ${canary}?`;
     const { chat_id } = await ask(member, { agent_id: agentId, message, visibility }, 201);
     const chunks = Object((await member.get(`/documents/${documentId}/chunks`, 200)).body);
-    const team = Object((await member.post('/entity/teams', { name: canary }, 201)).body);
-    const credentials = { email: `${canary}@example.com`, password: 'Correct-horse-1', team_id: team.id };
-    const colleague = Object((await member.post('/entity/members', credentials, 201)).body);
+    const colleague = await aColleague(stack, member, canary);
     const made = Object((await member.post('/entity/org/exports', undefined, 202)).body);
     const client = { network: '127.0.0.1', userAgent: null };
     const { sessionId } = await stack.container.sessions.open(stack.container.db, member.userId, client);
@@ -79,31 +78,30 @@ describe('F22: tenants that ask for each other’s things', function () {
       round_index: '1',
       job_id: `ingest-${documentId}-1`,
       folder_id: root.id,
-      team_id: team.id,
-      user_id: colleague.user_id,
+      team_id: await aTeam(member, [colleague]),
+      user_id: colleague.userId,
       provider: 'brave_search',
       connection_id: await aStoredConnection(stack, member, canary),
     };
     return { member, canary, ids };
   }
 
-  it(`${REQUESTS} requests: no word and no thing of another, and 404 for each id of another (I9)`, async () => {
+  it(`${REQUESTS} requests: show nothing of another organization, and 404 for each of its ids (I9)`, async () => {
     const { body: config } = await tenants[0].member.get(`/rag/config/${tenants[0].ids.document_id}`, 200);
     const bodies = bodiesOfRoutes('How is a loan repaid?', Object(config).config);
     const routes = stack.routes.filter(
-      ({ access, operationId }) => access !== 'public' && !ending.has(operationId) && !endless.has(operationId),
+      ({ access, operationId }) => access !== 'public' && ![...ending, endless].includes(operationId),
     );
-    const [first, ...others] = routes;
-    if (first === undefined) throw new Error('there are no routes');
+    expect(routes).not.empty;
     const wrong: string[] = [];
     const seen = { foreign: 0, own: 0 };
 
     async function request(): Promise<void> {
-      const route = random.pick([first as NonNullable<typeof first>, ...others]);
+      const route = random.pick(routes as [Route, ...Route[]]);
       const caller = random.pick(tenants);
       const target = random.next() < 0.7 ? random.pick(tenants) : caller;
       const isForeign = target !== caller;
-      // Of what takes something away, only that of others: it must not go.
+      // Deletes only objects of others, which must stay.
       if (!isForeign && (route.method === 'delete' || /disable|remove/.test(route.operationId))) return;
       const response = await askRoute(caller.member, route, target.ids, {
         body: bodies[route.operationId]?.(target.ids),

@@ -34,6 +34,7 @@ describe('F24: everything is killed at once', function () {
     await running.ended;
   }
 
+  /** Gives the pid of the dead Postgres to a living process, as a restart of the machine may. */
   async function handPidOn(): Promise<void> {
     const path = join(service.dataDir, 'postgres-18', 'postmaster.pid');
     const [, ...lines] = (await readFile(path, 'utf8')).split('\n');
@@ -45,18 +46,17 @@ describe('F24: everything is killed at once', function () {
   const text = (name: string, sentences: number) =>
     Array.from({ length: sentences }, (_, at) => `Sentence ${at} of ${name} says something.`).join(' ');
 
+  const countDone = async () => (await api.get<{ items: unknown[] }>('/jobs?status=succeeded&limit=100')).items.length;
+
+  /** Fails with what `npm run admin -- verify` finds. */
   async function verify(): Promise<void> {
-    const env = {
-      PATH: process.env.PATH,
-      DATA_DIR: service.dataDir,
-      TOOLS_DIR: testServices().toolsDir,
-      ...Object.fromEntries(Object.entries(service.ports).map(([name, port]) => [name, String(port)])),
-    };
-    // It ends with 1 when something does not hold, and says what.
+    const ports = Object.entries(service.ports).map(([name, port]) => [name, String(port)]);
+    const folders = { DATA_DIR: service.dataDir, TOOLS_DIR: testServices().toolsDir };
+    const env = { PATH: process.env.PATH, ...folders, ...Object.fromEntries(ports) };
     await promisify(execFile)(process.execPath, [ADMIN, 'verify'], { env });
   }
 
-  it(`${CUTS} times, in the middle of its work: it starts again by itself, and nothing that was taken is lost`, async () => {
+  it(`${CUTS} times, amid its work: starts again without help, and loses nothing that was accepted`, async () => {
     const uploaded: Document[] = [];
     let running = service.start();
     await running.ready;
@@ -68,22 +68,16 @@ describe('F24: everything is killed at once', function () {
     for (let round = 1; round <= CUTS; round += 1) {
       for (let at = 0; at < DOCUMENTS; at += 1)
         uploaded.push(await upload(text(`${round}-${at}`, random.between(5, 400))));
-      await until('some are done, and some are not', async () => {
-        const { items } = await api.get<{ items: unknown[] }>('/jobs?status=succeeded&limit=100');
-        return items.length >= (round - 1) * DOCUMENTS + random.between(1, DOCUMENTS / 2);
-      });
+      const least = (round - 1) * DOCUMENTS + random.between(1, DOCUMENTS / 2);
+      await until('some are done, and some are not', async () => (await countDone()) >= least);
       await cut(running);
-      // After a restart of the machine somebody else may have the pid that Postgres had.
       if (round === CUTS) await handPidOn();
       const cutMs = performance.now();
       running = service.start();
       await running.ready;
       measured(`start after cut ${round}`, performance.now() - cutMs, 60_000);
       const startedMs = performance.now();
-      await until('all are done', async () => {
-        const { items } = await api.get<{ items: unknown[] }>('/jobs?status=succeeded&limit=100');
-        return items.length === uploaded.length;
-      });
+      await until('all are done', async () => (await countDone()) === uploaded.length);
       measured('all done after', performance.now() - startedMs, 60_000);
       for (const { id } of uploaded) {
         expect(await api.get(`/documents/${id}`)).include({ embedding_complete: true, chunking_complete: true });

@@ -1,6 +1,5 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,14 +8,16 @@ import { defaultRateLimits } from '#src/domain/access/limits.ts';
 import { aColleague, aDraft, anEvaluableVersion, startPath } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess } from '#test/support/child-processes.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
+import { uploadText } from '#test/support/fault-case.ts';
 import { note } from '#test/support/fault-run.ts';
+import { memoryOf, probedSettings } from '#test/support/memory-of.ts';
 import type { NoisyAnswers, NoisyTask } from '#test/support/noisy-tenant.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const rounds = 30;
 /** Until the neighbour has all that it gets. */
 const warmUpMs = 5_000;
-/** Bodies under way, and what the collector has not yet taken. */
+/** Bodies under way, and what the garbage collector has not yet taken. */
 const memoryLimitBytes = 400 * 1024 ** 2;
 
 /** As an installation has them; those of the tests are off. One user signs in in each round. */
@@ -35,23 +36,23 @@ describe('noisy neighbour: a tenant that takes all it gets of an API', function 
   this.timeout(600_000);
   let own: Stack;
   let api: ServiceProcess & { baseUrl: string };
+  let bucketHost: string;
+  /** An object store whose answers have no end. */
   const endless = createServer((_, response) => {
-    response.writeHead(200, { 'content-type': 'application/xml' });
-    const item = '<Contents><Key>a</Key></Contents>'.repeat(1_000);
     const more = () => {
-      while (!response.destroyed && response.write(item));
+      while (!response.destroyed && response.write('<Contents><Key>a</Key></Contents>'.repeat(1_000)));
     };
+    response.writeHead(200, { 'content-type': 'application/xml' }).on('drain', more);
     response.write('<?xml version="1.0"?><ListBucketResult>');
-    response.on('drain', more);
     more();
   });
 
   before(async () => {
-    endless.listen(0, '127.0.0.1');
-    await once(endless, 'listening');
-    // Without workers: what waits for a job waits for as long as it may.
-    own = await startStack({ EGRESS_ALLOW: placeOf(endless) }, { workers: false });
-    api = await startApiProcess(own, usualLimits);
+    await once(endless.listen(0, '127.0.0.1'), 'listening');
+    bucketHost = `127.0.0.1:${(endless.address() as AddressInfo).port}`;
+    // Without workers: a request that waits for a job waits for as long as it may.
+    own = await startStack({ EGRESS_ALLOW: bucketHost }, { workers: false });
+    api = await startApiProcess(own, { ...usualLimits, ...probedSettings });
   });
   after(async () => {
     await api.stop();
@@ -60,27 +61,62 @@ describe('noisy neighbour: a tenant that takes all it gets of an API', function 
     endless.close();
   });
 
-  /** How many times as long ten ordinary requests of another tenant and a sign-in take beside it, at the 95th percentile. */
+  async function tokenOf(anonymous: ApiClient, { email, password }: Member): Promise<string> {
+    const { body } = await anonymous.post('/auth/login', { username: email, password }, 200);
+    return Object(body).access_token;
+  }
+
+  /** What a user with a small dataroom asks, and a sign-in. */
+  async function ordinaryRequests(member: Member): Promise<(() => Promise<unknown>)[]> {
+    const { documentId } = await uploadText(member, 'A fox is quick.');
+    const draft = await aDraft(member);
+    const paths = [
+      ...['/entity/me/profile', '/folders', '/documents?limit=20', `/documents/${documentId}`, '/chat'],
+      ...['/documents/search?q=fox', `/jobs/ingest-${documentId}-1`, `/agent-drafts/${draft.id}`],
+    ];
+    const name = () => crypto.randomUUID();
+    return [
+      ...paths.map((path) => () => member.get(path, 200)),
+      () => member.post('/documents/paste', { name: name(), content: name(), source_format: 'text' }, 201),
+      () => member.post('/rag/chunks/preview', { content: 'A fox is quick.' }, 200),
+      () => tokenOf(own.anonymous.at(api.baseUrl), member),
+    ];
+  }
+
+  /** The 95th percentile of the milliseconds of each request, one after the other. */
+  async function p95Of(requests: readonly (() => Promise<unknown>)[], times: number): Promise<number> {
+    const taken: number[] = [];
+    for (let round = 0; round < times; round += 1) {
+      // As a user does, and within the limits of one.
+      await delay(1_000);
+      for (const request of requests) {
+        const beganMs = performance.now();
+        await request();
+        taken.push(performance.now() - beganMs);
+      }
+    }
+    return taken.sort((a, b) => a - b)[Math.floor(taken.length * 0.95)] ?? 0;
+  }
+
+  /** How many times as long the requests of another tenant take beside the noisy one. */
   async function slowdownBy({ hasUploads }: { hasUploads: boolean }): Promise<number> {
     const [noisy, signedUp] = [await own.signUp('Noisy'), await own.signUp('Quiet')];
-    const quiet = { ...signedUp, ...signedUp.at(api.baseUrl) };
+    const requests = await ordinaryRequests({ ...signedUp, ...signedUp.at(api.baseUrl) });
     const task: NoisyTask = {
       baseUrl: api.baseUrl,
       token: await tokenOf(own.anonymous, noisy),
-      jobId: `ingest-${await paste(noisy)}-1`,
+      jobId: (await uploadText(noisy, 'A fox is quick.')).jobId,
       colleagueId: (await aColleague(own, noisy)).userId,
       evaluationPath: startPath(await anEvaluableVersion(noisy)),
-      hostileEndpoint: `http://${placeOf(endless)}`,
+      hostileEndpoint: `http://${bucketHost}`,
       hasUploads,
     };
-    const requests = [...(await ordinaryRequests(quiet)), () => tokenOf(own.anonymous.at(api.baseUrl), quiet)];
-    await timesOf(requests, 3);
-    const idle = percentile(await timesOf(requests, rounds), 0.95);
-
+    await p95Of(requests, 3);
+    const idle = await p95Of(requests, rounds);
     const script = new URL('../support/noisy-tenant.ts', import.meta.url);
     const neighbour = fork(script, { env: { ...process.env, NOISY_TENANT: JSON.stringify(task) } });
     await delay(warmUpMs);
-    const busy = percentile(await timesOf(requests, rounds), 0.95);
+    const busy = await p95Of(requests, rounds);
     const told = once(neighbour, 'message');
     neighbour.send('stop');
     const [answers] = (await told) as [NoisyAnswers];
@@ -90,9 +126,9 @@ describe('noisy neighbour: a tenant that takes all it gets of an API', function 
   }
 
   it('lets the requests of another take at most three times as long, within its memory', async () => {
-    const memoryBefore = await residentBytes(api);
+    const { rssBytes } = await memoryOf(api);
     expect(await slowdownBy({ hasUploads: false }), 'times as long').at.most(3);
-    const grownBytes = (await residentBytes(api)) - memoryBefore;
+    const grownBytes = (await memoryOf(api)).rssBytes - rssBytes;
     note(`the API process grew by ${(grownBytes / 1024 ** 2).toFixed(0)} MB`);
     expect(grownBytes, 'memory').at.most(memoryLimitBytes);
   });
@@ -102,58 +138,3 @@ describe('noisy neighbour: a tenant that takes all it gets of an API', function 
     note(`${(await slowdownBy({ hasUploads: true })).toFixed(1)} times as long`);
   });
 });
-
-const placeOf = (server: ReturnType<typeof createServer>) => `127.0.0.1:${(server.address() as AddressInfo).port}`;
-
-async function paste(member: Member): Promise<string> {
-  const fields = { name: 'n', content: 'A fox is quick.', source_format: 'text' };
-  return ((await member.post('/documents/paste', fields, 201)).body as { id: string }).id;
-}
-
-async function tokenOf(anonymous: ApiClient, { email, password }: Member): Promise<string> {
-  const { body } = await anonymous.post('/auth/login', { username: email, password }, 200);
-  return (body as { access_token: string }).access_token;
-}
-
-/** Of a user with a small dataroom. */
-async function ordinaryRequests(member: Member): Promise<(() => Promise<unknown>)[]> {
-  const documentId = await paste(member);
-  const draft = await aDraft(member);
-  const name = () => crypto.randomUUID();
-  return [
-    () => member.get('/entity/me/profile', 200),
-    () => member.get('/folders', 200),
-    () => member.get('/documents?limit=20', 200),
-    () => member.get(`/documents/${documentId}`, 200),
-    () => member.get('/documents/search?q=fox', 200),
-    () => member.get(`/jobs/ingest-${documentId}-1`, 200),
-    () => member.get('/chat', 200),
-    () => member.get(`/agent-drafts/${draft.id}`, 200),
-    () => member.post('/documents/paste', { name: name(), content: name(), source_format: 'text' }, 201),
-    () => member.post('/rag/chunks/preview', { content: 'A fox is quick.' }, 200),
-  ];
-}
-
-/** Milliseconds of each request, one after the other. */
-async function timesOf(requests: readonly (() => Promise<unknown>)[], times: number): Promise<number[]> {
-  const taken: number[] = [];
-  for (let round = 0; round < times; round += 1) {
-    // As a person does, and within the limits of one.
-    await delay(1_000);
-    for (const request of requests) {
-      const beganMs = performance.now();
-      await request();
-      taken.push(performance.now() - beganMs);
-    }
-  }
-  return taken;
-}
-
-function percentile(values: readonly number[], share: number): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? 0;
-}
-
-async function residentBytes({ pid }: ServiceProcess): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
-}

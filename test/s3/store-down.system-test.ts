@@ -7,7 +7,7 @@ import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
 import { until } from '#test/support/until.ts';
 import { type JobView, untilJob } from '#test/support/until-job.ts';
 
-describe('F17: a store of the files that is away', () => {
+describe('F17: an object store that is away', () => {
   let bucket: TestBucket;
   let proxy: TcpProxy;
   let stack: Stack;
@@ -22,7 +22,7 @@ describe('F17: a store of the files that is away', () => {
     await proxy?.close();
   });
 
-  it('uploads and downloads say so, what is under way waits, and afterwards everything is as it would have been', async () => {
+  it('refuses uploads and downloads with 503, lets runs wait, and everything is complete once it is back', async () => {
     const ada = await stack.signUp();
     const form = { name: 'a.txt', content: 'kept before' };
     const before = fullDocumentSchema.parse(

@@ -5,10 +5,11 @@ import { judgeDialogues } from '../../bench/alignment/dialogue-quality.ts';
 import { readDialogues } from '../../bench/alignment/dialogues.ts';
 import { createEmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { aPublishedAgent, ask } from './builders.ts';
-import type { FaultCase, Scenario } from './fault-case.ts';
+import type { FaultCase } from './fault-case.ts';
+import { retryUntilDone, type Scenario } from './fault-scenario.ts';
 import { testServices } from './services.ts';
 import { until } from './until.ts';
-import { type JobView, untilJob } from './until-job.ts';
+import { untilJob } from './until-job.ts';
 
 const embeddingModel = 'all-minilm-l6-v2-int8-r2';
 
@@ -17,27 +18,24 @@ const dialogue = readDialogues('dialogues').filter(
   ({ agent, script }) => agent.name.startsWith('Air') && script === 'return',
 );
 
-/** State and trend of each round, as they follow from the texts with nothing between. */
-async function expectedSeries(): Promise<string[]> {
+/** Checks the state and trend of each stored round against those that follow from the texts alone. */
+async function expectSeries({ stack }: FaultCase, chatId: string): Promise<void> {
+  const stored = await stack.container.db('rounds').where({ chatId }).orderBy('round');
   const embed = createEmbedTexts({ baseUrl: testServices().modelBaseUrl, model: embeddingModel });
   const judged = await judgeDialogues(dialogue, embed, alignmentCalibrationFor(embeddingModel));
-  return judged.map(({ state }) => `${state.shown} ${state.ewma.toFixed(3)}`);
-}
-
-async function storedSeries({ stack }: FaultCase, chatId: string): Promise<string[]> {
-  const rounds = await stack.container.db('rounds').where({ chatId }).orderBy('round');
-  return rounds.map(({ echoState, ewma }) => `${echoState} ${Number(ewma).toFixed(3)}`);
+  const expected = judged.map(({ state }) => `${state.shown} ${state.ewma.toFixed(3)}`).slice(0, stored.length);
+  expect(stored.map(({ echoState, ewma }) => `${echoState} ${Number(ewma).toFixed(3)}`)).deep.equal(expected);
 }
 
 /**
- * Says all of the dialogue, or its beginning. The last round is said once those before are scored: a title that was
- * given up for one run is made by the next.
+ * Says all of the dialogue, or its beginning, and checks its scores. The last round is said once those before are scored:
+ * a title that was given up for one run is made by the next.
  */
 async function converse(
   own: FaultCase,
   untilScored: (jobId: string) => Promise<unknown>,
   rounds = Number.POSITIVE_INFINITY,
-): Promise<string> {
+): Promise<{ documentId: null; jobId: string; chatId: string }> {
   const [said] = dialogue;
   if (said === undefined) throw new Error('There is no such dialogue.');
   const { persona, anchors } = said.agent;
@@ -53,49 +51,36 @@ async function converse(
     if (place >= wanted.length - 2) await untilScored(alignmentWorkflowId(chatId));
   }
   own.model.calls.length = 0;
-  return chatId;
+  expect(await own.stack.container.db('rounds').where({ chatId })).length(wanted.length);
+  await expectSeries(own, chatId);
+  return { documentId: null, jobId: alignmentWorkflowId(chatId), chatId };
 }
 
-/** Whatever dies, the series is that of the texts, and the chat has its title. */
+/** The series is that of the texts, and the chat has its title. */
 export const scoreChat: Scenario = {
   drive: async (own) => {
-    const chatId = await converse(own, (jobId) => untilJob(own.member, jobId, 'succeeded'));
-    expect(await storedSeries(own, chatId)).deep.equal(await expectedSeries());
-    const isNamed = async () =>
-      (await own.stack.container.db('chats').where({ id: chatId }).first()).titleSource === 'generated';
-    await until('it has its title', isNamed);
-    return { documentId: null, jobId: alignmentWorkflowId(chatId) };
+    const { chatId, ...end } = await converse(own, (jobId) => untilJob(own.member, jobId, 'succeeded'));
+    const chat = () => own.stack.container.db('chats').where({ id: chatId }).first();
+    await until('it has its title', async () => (await chat()).titleSource === 'generated');
+    return end;
   },
 };
 
 export const failScoring: Scenario = {
   faults: 'scoreNextRound:before:throw:blob_missing',
-  drive: async (own) => {
-    const chatId = await converse(own, async (jobId) => {
-      const retry = async () => {
-        const { status } = (await own.member.get(`/jobs/${jobId}`, 200)).body as JobView;
-        if (status === 'failed') await own.member.raw(`/jobs/${jobId}/retry`, { method: 'POST' });
-        return status === 'succeeded';
-      };
-      await until('it succeeds at last', retry);
-    });
-    expect(await storedSeries(own, chatId)).deep.equal(await expectedSeries());
-    return { documentId: null, jobId: alignmentWorkflowId(chatId) };
-  },
+  drive: (own) => converse(own, (jobId) => retryUntilDone(own, jobId)),
 };
 
-/** The round that was scored when somebody took the job away has its score, and keeps it. */
+/** A round that was scored when the job was cancelled keeps its score. */
 export const cancelScoring: Scenario = {
   faults: 'scoreNextRound:after_effect:hang',
-  drive: async (own) => {
+  drive: (own) => {
     const cancel = async (jobId: string) => {
       const isScored = async () => (await own.stack.container.db('rounds').whereNotNull('scoredAt')).length > 0;
       await until('the round is scored', isScored);
       await own.stack.container.orchestrator.cancel(jobId);
       await untilJob(own.member, jobId, 'cancelled');
     };
-    const chatId = await converse(own, cancel, 1);
-    expect(await storedSeries(own, chatId)).deep.equal((await expectedSeries()).slice(0, 1));
-    return { documentId: null, jobId: alignmentWorkflowId(chatId) };
+    return converse(own, cancel, 1);
   },
 };

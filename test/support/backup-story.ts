@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -48,7 +48,7 @@ const passing = [
 export type EmptyPlace = { settings: Record<string, string>; close: () => Promise<void> };
 
 /** @param storage settings of the blob store and the vector store */
-export async function createEmptyPlace(source: Stack, storage: Record<string, string> = {}): Promise<EmptyPlace> {
+async function createEmptyPlace(source: Stack, storage: Record<string, string> = {}): Promise<EmptyPlace> {
   const [dataDir, database, namespace] = await Promise.all([
     mkdtemp(join(tmpdir(), 'restored-')),
     createEmptyDatabase(),
@@ -65,7 +65,7 @@ export async function createEmptyPlace(source: Stack, storage: Record<string, st
 }
 
 /** Creates content of each kind, and waits until no work is left. */
-export async function fillInstallation(source: Stack): Promise<{ ada: Member; agentId: string }> {
+async function fillInstallation(source: Stack): Promise<{ ada: Member; agentId: string }> {
   const ada = await source.signUp('Ada');
   for (const file of files) {
     const { embedding_job_id } = (await ada.upload('/documents', file, 201)).body as { embedding_job_id: string };
@@ -85,8 +85,10 @@ export async function fillInstallation(source: Stack): Promise<{ ada: Member; ag
   return { ada, agentId };
 }
 
+const sha256 = (content: string | Buffer) => createHash('sha256').update(content).digest('hex');
+
 /** Hashes every table that is backed up. */
-export async function hashTables({ db }: Pick<Container, 'db'>): Promise<Record<string, string>> {
+async function hashTables({ db }: Pick<Container, 'db'>): Promise<Record<string, string>> {
   const tables: string[] = await db('pg_tables')
     .where({ schemaname: 'public' })
     .orderBy('tablename')
@@ -97,9 +99,7 @@ export async function hashTables({ db }: Pick<Container, 'db'>): Promise<Record<
       'select to_jsonb(t)::text collate "C" as row from ?? t order by 1',
       [table],
     );
-    hashes[table] = createHash('sha256')
-      .update(rows.map(({ row }) => row).join('\n'))
-      .digest('hex');
+    hashes[table] = sha256(rows.map(({ row }) => row).join('\n'));
   }
   return hashes;
 }
@@ -110,14 +110,9 @@ async function viewOf(member: ApiClient & { userId: string }) {
   const documents = (await get('/documents?limit=50')).items as { id: string; name: string }[];
   const each = [];
   for (const { id } of documents) {
-    const file = await member.raw(`/documents/${id}/file`);
-    each.push({
-      file: createHash('sha256')
-        .update(Buffer.from(await file.arrayBuffer()))
-        .digest('hex'),
-      document: await get(`/documents/${id}`),
-      chunks: await get(`/documents/${id}/chunks`),
-    });
+    const file = await (await member.raw(`/documents/${id}/file`)).arrayBuffer();
+    const [document, chunks] = [await get(`/documents/${id}`), await get(`/documents/${id}/chunks`)];
+    each.push({ file: sha256(Buffer.from(file)), document, chunks });
   }
   const chats = (await get('/chat')).items as { id: string }[];
   return {
@@ -132,58 +127,107 @@ async function viewOf(member: ApiClient & { userId: string }) {
   };
 }
 
-export async function signInAgain(stack: Stack, { email, password, userId }: Member) {
+async function signInAgain(stack: Stack, { email, password, userId }: Member) {
   const { body } = await stack.anonymous.post('/auth/login', { username: email, password }, 200);
   return { ...stack.anonymous.withToken((body as { access_token: string }).access_token), userId };
 }
 
 /** Waits until no work is left, then checks invariants and stores. */
-export async function expectSound(stack: Stack): Promise<void> {
-  const { container } = stack;
-  await until(
-    'all jobs are done',
-    async () => (await container.db('jobs').whereNull('finishedAt').first('id')) === undefined,
-  );
-  expect(await container.invariants.check()).deep.equal([]);
+async function expectSound(stack: Stack): Promise<void> {
+  const { db, invariants } = stack.container;
+  await until('all jobs are done', async () => (await db('jobs').whereNull('finishedAt').first('id')) === undefined);
+  expect(await invariants.check()).deep.equal([]);
   await expectStoresMatch(stack);
 }
 
+/** Runs the service on a restored place, and checks it. `use` gets the service and its member, signed in again. */
+export async function onRestored(
+  { settings }: Pick<EmptyPlace, 'settings'>,
+  member: Member,
+  use: (restored: Awaited<ReturnType<typeof signInAgain>>, target: Stack) => Promise<void> = async () => undefined,
+): Promise<void> {
+  const target = await startStack(settings, { workers: 'all' });
+  try {
+    const again = await signInAgain(target, member);
+    await use(again, target);
+    await expectSound(target);
+  } finally {
+    await target.close();
+  }
+}
+
+/** An installation with documents, chats and settings, and a folder for its backups. */
+export async function createBackupCase(storage: Record<string, string> = {}) {
+  const source = await startStack(storage, { workers: 'all' });
+  const folder = join(tmpdir(), `backups-${randomUUID()}`);
+  const closing: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
+  const close = async () => {
+    await source.close();
+    for (const end of closing) await end();
+  };
+  const { ada, agentId } = await fillInstallation(source).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
+  return {
+    source,
+    /** Owner of the content. */
+    ada,
+    agentId,
+    folder,
+    /** Runs `backup` and expects success. @returns its output */
+    async backUp(...args: string[]): Promise<string> {
+      const { code, stdout, stderr } = await runAdmin(source.settings, ['backup', ...args]);
+      expect(code, stdout + stderr).equal(0);
+      return stdout;
+    },
+    /** Runs `restore`, by default from the folder. */
+    restore: ({ settings }: Pick<EmptyPlace, 'settings'>, from = folder) =>
+      runAdmin(settings, ['restore', '--from', from]),
+    /** An empty place, removed together with the installation. */
+    async newPlace(changes: Record<string, string> = {}): Promise<EmptyPlace> {
+      const place = await createEmptyPlace(source, changes);
+      closing.push(place.close);
+      return place;
+    },
+    /** A copy of the folder with the path of its newest backup, for tests that damage it. */
+    async copyOfFolder(): Promise<{ copy: string; path: string }> {
+      const copy = `${folder}-${randomUUID()}`;
+      await cp(folder, copy, { recursive: true });
+      closing.push(() => rm(copy, { recursive: true, force: true }));
+      return { copy, path: join(copy, (await backupsOf(copy)).at(-1) ?? '') };
+    },
+    close,
+  };
+}
+
+export type BackupCase = Awaited<ReturnType<typeof createBackupCase>>;
+
+/** Names of the backups of a folder, oldest first. */
+export const backupsOf = async (folder: string): Promise<string[]> =>
+  (await readdir(folder)).filter((name) => /^\d{4}-/.test(name)).sort();
+
 /**
- * Backs an installation up, restores it elsewhere and holds the one against the other.
- * @param storage settings of where originals and vectors are, other ones with each call
+ * Backs an installation up, restores it elsewhere and compares the two.
+ * @param storage new settings of the blob store and the vector store with each call
  */
 export function itBacksUpAndRestores(storage: () => Promise<Record<string, string>>): void {
-  let source: Stack;
-  let place: EmptyPlace;
-  let folder: string;
+  let own: BackupCase | undefined;
+  // Undefined if the surrounding suite was skipped.
+  after(() => own?.close());
 
-  before(async () => {
-    source = await startStack(await storage(), { workers: 'all' });
-    place = await createEmptyPlace(source, await storage());
-    folder = join(tmpdir(), `backups-${randomUUID()}`);
-  });
-  after(async () => {
-    // Undefined if the surrounding suite was skipped.
-    await source?.close();
-    await place?.close();
-    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
-  });
-
-  it('makes of an empty place what there was, row by row and byte by byte', async () => {
-    const { ada, agentId } = await fillInstallation(source);
+  it('restores every row and every byte into an empty place, which then works', async () => {
+    own = await createBackupCase(await storage());
+    const { source, ada, agentId, folder, backUp, restore, newPlace } = own;
+    const place = await newPlace(await storage());
     const before = await viewOf(ada);
     const tables = await hashTables(source.container);
 
-    const backup = await runAdmin(source.settings, ['backup', '--into', folder]);
-    expect(backup.code, backup.stderr).equal(0);
-    expect(backup.stdout)
+    expect(await backUp('--into', folder))
       .match(/^Backed up to \S+\.\n {2}state of +\S+Z, migration \d+_\w+\n {2}database +\d+ rows in \d+ tables, /)
       .match(/\n {2}originals +4, \d+ kB\n\nNOT included: the keys that decrypt stored credentials/);
-    const checked = await runAdmin(source.settings, ['backup', '--verify', folder]);
-    expect(checked.code, checked.stdout + checked.stderr).equal(0);
-    expect(checked.stdout).match(/ is complete and undamaged\.\n/);
-
-    const restored = await runAdmin(place.settings, ['restore', '--from', folder]);
+    expect(await backUp('--verify', folder)).match(/ is complete and undamaged\.\n/);
+    const restored = await restore(place);
     expect(restored.code, restored.stdout + restored.stderr).equal(0);
     expect(restored.stdout)
       .match(/^Restored from /)
@@ -192,25 +236,18 @@ export function itBacksUpAndRestores(storage: () => Promise<Record<string, strin
     expect(await hashTables(reader)).deep.equal(tables);
     await reader.close();
 
-    const target = await startStack(place.settings, { workers: 'all' });
-    try {
+    await onRestored(place, ada, async (again, target) => {
       await target.anonymous.post('/auth/refresh_tokens', { refresh_token: ada.refreshToken }, 401);
       expect((await ada.at(target.baseUrl).raw('/folders')).status).equal(401);
-      const again = await signInAgain(target, ada);
       expect(await viewOf(again)).deep.equal(before);
       await expectSound(target);
 
-      const message = 'How is a loan repaid?';
-      const answer = await ask(again, { agent_id: agentId, message }, 201);
-      const citations = answer.citations ?? [];
+      const { citations } = await ask(again, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
       expect(citations).not.empty;
       for (const { chunk_id } of citations) await again.get(`/documents/chunks/${chunk_id}`, 200);
       const late = { name: 'late.txt', content: 'Written after the restore.' };
       const { embedding_job_id } = (await again.upload('/documents', late, 201)).body as { embedding_job_id: string };
       await untilRun(again, embedding_job_id, 'succeeded');
-      await expectSound(target);
-    } finally {
-      await target.close();
-    }
+    });
   });
 }

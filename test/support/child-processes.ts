@@ -7,11 +7,11 @@ import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import type { Stack } from './stack.ts';
 import { until } from './until.ts';
 
-/** A process of the service that a test may kill, and nothing with it. */
+/** A process of the service that a test may kill. */
 export type ServiceProcess = Pick<RunningChild, 'pid' | 'ended' | 'stop'> & {
-  /** As a power cut ends it. Settles when it is gone. */
+  /** Sends SIGKILL, and settles when the process has ended. */
   kill(): Promise<void>;
-  /** What it wrote. */
+  /** Everything that the process has logged. */
   log(): string;
 };
 

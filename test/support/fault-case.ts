@@ -6,24 +6,14 @@ import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
 import { type Stack, startStack } from './stack.ts';
 import { until } from './until.ts';
 
-/** A service of its own whose worker is another process, and whose model calls are written down. */
+/** A service of its own whose worker is another process, and whose model calls are recorded. */
 export type FaultCase = {
   stack: Stack;
   model: ScriptedModel;
   member: Member;
-  /** Of this case alone; ended with it. */
+  /** Starts a worker that ends with the case. */
   startWorker(settings?: Record<string, string>): Promise<ServiceProcess>;
   close(): Promise<void>;
-};
-
-/** A way through the service: what a user does, whatever dies meanwhile. */
-export type Scenario = {
-  /** Of the service that it takes place in. */
-  settings?: Record<string, string>;
-  /** What leads to the steps that it is about. */
-  faults?: string;
-  /** @returns the last job, and the document that can be read at the end */
-  drive(own: FaultCase): Promise<{ jobId: string; documentId: string | null }>;
 };
 
 export async function startFaultCase(settings: Record<string, string> = {}): Promise<FaultCase> {
@@ -65,7 +55,7 @@ export async function uploadText(
   return { documentId: id, jobId: `ingest-${id}-1` };
 }
 
-/** Fails with the violations that remain once all work of the stack is done. */
+/** Waits until every invariant holds, and fails with the violations that remain. */
 export async function expectInvariants(stack: Pick<Stack, 'container'>): Promise<void> {
   const { invariants } = stack.container;
   const grace = { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0, erasureSeconds: 0 };

@@ -4,10 +4,10 @@ import { expect } from 'chai';
 /** True in `npm run test:faults`: everything is done at full size, and times are held against their limits. */
 export const isFullRun = process.env.FAULT_RUN === 'full';
 
-/** Of F1: the steps to try, by `FAULT_STEPS=openNote,recordNote`; undefined for those of the run. */
+/** The steps of F1 to try, by `FAULT_STEPS=openNote,recordNote`; undefined for those of the run. */
 export const wantedSteps = process.env.FAULT_STEPS?.split(',');
 
-/** For the table of the run: what was measured. */
+/** Adds a measurement to the table of the run. */
 export function note(text: string): void {
   const path = process.env.FAULT_NOTES;
   if (path !== undefined) appendFileSync(path, `${text}\n`);

@@ -14,10 +14,10 @@ import type { AddressInfo } from 'node:net';
 const DEADLINE_EXCEEDED = '4';
 const UNAUTHENTICATED = '16';
 
-/** What happens to a call: it passes, it is held back for ever, or it is done and its caller hears of a timeout. */
+/** A call that does not pass is held for ever, or is done and its caller gets a timeout. */
 type Fate = 'hold' | 'drop_answer';
 
-/** A line to Temporal that knows its calls by name. */
+/** A proxy before Temporal that knows its calls by name. */
 export type GrpcProxy = {
   /** host:port */
   address: string;
@@ -28,8 +28,8 @@ export type GrpcProxy = {
 
 /**
  * @param upstream host:port
- * @param tls of the line to us; without it, it is a plain one
- * @param apiKey without which no call passes
+ * @param tls the TLS options of the proxy, if it uses TLS
+ * @param apiKey required of each call, if given
  */
 export async function startGrpcProxy(
   upstream: string,
@@ -85,19 +85,12 @@ export async function startGrpcProxy(
   };
 }
 
-const timedOut = {
-  ':status': 200,
-  'content-type': 'application/grpc',
-  'grpc-status': DEADLINE_EXCEEDED,
-  'grpc-message': 'the answer was dropped',
-};
-
-const unknownCaller = {
-  ':status': 200,
-  'content-type': 'application/grpc',
-  'grpc-status': UNAUTHENTICATED,
-  'grpc-message': 'Request unauthorized.',
-};
+const grpcError = (status: string, message: string) => ({
+  ...{ ':status': 200, 'content-type': 'application/grpc' },
+  ...{ 'grpc-status': status, 'grpc-message': message },
+});
+const timedOut = grpcError(DEADLINE_EXCEEDED, 'the answer was dropped');
+const unknownCaller = grpcError(UNAUTHENTICATED, 'Request unauthorized.');
 
 function forward(call: ServerHttp2Stream, headers: IncomingHttpHeaders, service: ClientHttp2Session): void {
   const request = service.request(headers);

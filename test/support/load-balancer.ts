@@ -5,24 +5,23 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from './until.ts';
 
-/** Balancers look each second or less often, and processes wait 5 s and longer for them: here all is faster. */
+/** Real balancers probe each second or less often, and processes wait 5 s and longer for them: here all is faster. */
 const PROBE_INTERVAL_MS = 200;
 const PROBE_TIMEOUT_MS = 5_000;
 
-/** Of one connection only: neither side is told of the other's. */
+/** Headers of one connection, which are not passed on. */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade'];
 
 /**
- * Stands before several processes of the API, as a load balancer does: by turns among those that are ready, over
- * connections that it keeps. It is stricter than real ones, which try again elsewhere what a process refused to take:
- * here each request is sent once, and what goes wrong is seen.
+ * A load balancer before several processes of the API: round robin among those that are ready, over connections that it
+ * keeps. It is stricter than real ones, which retry elsewhere: here each request is sent once, so that errors are seen.
  */
 export type LoadBalancer = {
   baseUrl: string;
-  /** Settles once requests are sent there. */
+  /** Settles once requests are sent to the instance. */
   add(instanceUrl: string): Promise<void>;
   remove(instanceUrl: string): void;
-  /** Requests that were sent there. */
+  /** How many requests were sent to the instance. */
   servedBy(instanceUrl: string): number;
   close(): Promise<void>;
 };
@@ -49,9 +48,7 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
     while (!signal.aborted) {
       const limits = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
       const probe = fetch(new URL('/readyz?exclude=workers', instance.url), { signal: limits });
-      instance.isReady = await probe
-        .then(async (response) => (await response.text()) !== '' && response.ok)
-        .catch(() => false);
+      instance.isReady = await probe.then((answer) => answer.text().then(() => answer.ok)).catch(() => false);
       await delay(PROBE_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -88,12 +85,8 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
 
 async function forward({ url, agent }: Instance, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const { hostname, port } = url;
-  const headers = {
-    ...withoutHops(req),
-    'x-forwarded-for': req.socket.remoteAddress ?? '',
-    'x-forwarded-proto': 'http',
-  };
-  const beganMs = performance.now();
+  const forwarded = { 'x-forwarded-for': req.socket.remoteAddress ?? '', 'x-forwarded-proto': 'http' };
+  const headers = { ...withoutHops(req), ...forwarded };
   const upstream = request({ hostname, port, agent, method: req.method, path: req.url, headers });
   const answered = once(upstream, 'response') as Promise<[IncomingMessage]>;
   // An answer may come before the whole body has gone.
@@ -109,10 +102,7 @@ async function forward({ url, agent }: Instance, req: IncomingMessage, res: Serv
     await sent;
   } catch (error) {
     if (res.headersSent) res.destroy();
-    else {
-      const after = `${Math.round(performance.now() - beganMs)} ms on a ${upstream.reusedSocket ? 'kept' : 'new'} connection`;
-      fail(res, 502, `${error} after ${after}`);
-    }
+    else fail(res, 502, `${error} on a ${upstream.reusedSocket ? 'kept' : 'new'} connection`);
   }
 }
 
@@ -120,7 +110,7 @@ function withoutHops({ headers }: IncomingMessage): IncomingMessage['headers'] {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name)));
 }
 
-/** In no words of the service: a test sees that it was not asked. */
+/** Not in the format of the service, so that a test sees that the balancer answered. */
 function fail(res: ServerResponse, status: number, reason: string): void {
   res.writeHead(status, { 'content-type': 'text/plain' }).end(`load balancer: ${reason}`);
 }

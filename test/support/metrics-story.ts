@@ -1,6 +1,8 @@
+import { expect } from 'chai';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
-import { anEvaluableVersion, anIngestedDocument, aPublishedAgent, startPath } from './builders.ts';
+import { anEvaluableVersion, anIngestedDocument, aPublishedAgent, openChatStream, startPath } from './builders.ts';
 import { startApiProcess, startWorkerProcess } from './child-processes.ts';
+import { collect } from './collect.ts';
 import { judgeWell } from './scripted-judge.ts';
 import { startScriptedModel } from './scripted-model.ts';
 import { type Stack, startStack } from './stack.ts';
@@ -8,19 +10,12 @@ import { until } from './until.ts';
 
 export type Scrape = { atMs: number; labels: { job: string; instance: string }; text: string };
 
-/** A real API and a real worker that are looked at from outside, as Prometheus would. */
-export async function startMeasuredService(settings: Record<string, string> = {}) {
+/** An API process and a worker process that are scraped from outside, as Prometheus does. */
+export async function startMeasuredService() {
   const [metricsPort = 0, workerPort = 0] = await findFreePorts(2);
   const model = await startScriptedModel();
-  const stack = await startStack(
-    {
-      OPENAI_BASE_URL: model.baseUrl,
-      ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl,
-      EVAL_MODEL: 'judge',
-      ...settings,
-    },
-    { workers: false },
-  );
+  const models = { OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl, EVAL_MODEL: 'judge' };
+  const stack = await startStack(models, { workers: false });
   const [api, worker] = await Promise.all([
     startApiProcess(stack, { METRICS_PORT: String(metricsPort) }),
     startWorkerProcess(stack, { WORKER_PORT: String(workerPort) }),
@@ -43,24 +38,16 @@ export async function startMeasuredService(settings: Record<string, string> = {}
       model.behave(() => ({ kind: 'answer', text: 'The loan costs one percent.' }));
       await anIngestedDocument(ada, 'Loans', 'A loan of the bank costs one percent of interest for each month.');
       const agentId = await aPublishedAgent(ada);
-      const answer = await ada.raw('/chat/stream', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ agent_id: agentId, message: 'What does a loan cost?' }),
-      });
-      const events = await answer.text();
-      if (!events.includes('event: done')) throw new Error(`the answer did not end well: ${events}`);
+      const question = { agent_id: agentId, message: 'What does a loan cost?' };
+      const events = await collect(await openChatStream(ada, question));
+      expect(events.at(-1)).include({ event: 'done' });
       model.behave(judgeWell());
       const of = await anEvaluableVersion(ada, {
         golden_cases: [{ id: 'fee', prompt: 'What is the fee?', reference_answer: 'One percent.' }],
       });
       await ada.post(startPath(of), { run_golden: true }, 200, { prefer: 'wait=60' });
-      await until('nothing is open', async () => {
-        const { rows } = await stack.container.db.raw<{ rows: unknown[] }>(
-          'select from jobs where finished_at is null',
-        );
-        return rows.length === 0;
-      });
+      const open = () => stack.container.db('jobs').whereNull('finishedAt');
+      await until('nothing is open', async () => (await open()).length === 0);
     },
     async scrape(atMs: number): Promise<Scrape[]> {
       const all = Object.entries(pages).map(async ([job, url]) => {

@@ -5,13 +5,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 export type NoisyTask = {
   baseUrl: string;
   token: string;
-  /** Of a job that is not over. */
+  /** A job that is not over. */
   jobId: string;
-  /** Whose password the tenant's admin sets. */
+  /** The user whose password the tenant's admin sets. */
   colleagueId: string;
-  /** Where an evaluation is begun that no worker takes. */
+  /** Starts an evaluation that no worker takes. */
   evaluationPath: string;
-  /** Of an object store whose answers have no end. */
+  /** An object store whose answers have no end. */
   hostileEndpoint: string;
   /** Uploads of 925 KB besides, ten at once. */
   hasUploads: boolean;
@@ -28,19 +28,16 @@ const { signal } = stopping;
 const answers: NoisyAnswers = {};
 const text = 'A fox is quick, and a hound is slow. '.repeat(25_000);
 
-function send(
-  method: string,
-  path: string,
-  body?: RequestInit['body'],
-  headers: Record<string, string> = {},
-): Promise<Response> {
-  const init: RequestInit = { method, signal, headers: { authorization: `Bearer ${token}`, ...headers } };
-  if (body !== undefined) Object.assign(init, { body, duplex: 'half' });
-  return fetch(`${baseUrl}${path}`, init);
-}
-
+const get = (path: string) => send(path, { method: 'GET' });
+const send = (path: string, init: RequestInit, headers: Record<string, string> = {}) =>
+  fetch(`${baseUrl}${path}`, {
+    method: 'POST',
+    signal,
+    headers: { authorization: `Bearer ${token}`, ...headers },
+    ...init,
+  });
 const sendJson = (path: string, body: object, headers: Record<string, string> = {}) =>
-  send('POST', path, JSON.stringify(body), { 'content-type': 'application/json', ...headers });
+  send(path, { body: JSON.stringify(body) }, { 'content-type': 'application/json', ...headers });
 
 function formOf(content: string, name: string): FormData {
   const form = new FormData();
@@ -48,28 +45,28 @@ function formOf(content: string, name: string): FormData {
   return form;
 }
 
-/** A form whose file does not come to its end. */
-function slowForm(): ReadableStream {
+/** Sends a form whose file does not come to its end. */
+function sendSlowly(path: string) {
   const beginning = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.png"\r\n\r\nsome';
-  return new ReadableStream({ start: (sender) => sender.enqueue(new TextEncoder().encode(beginning)) });
+  const body = new ReadableStream({ start: (sender) => sender.enqueue(new TextEncoder().encode(beginning)) });
+  return send(path, { body, duplex: 'half' } as RequestInit, { 'content-type': 'multipart/form-data; boundary=b' });
 }
-const slowHeaders = { 'content-type': 'multipart/form-data; boundary=b' };
 
-/** By so many at once, each again and again. */
+/** Kinds of requests, and how many of each are under way at a time. */
 const kinds: Record<string, { atOnce: number; ask: () => Promise<Response> }> = {
-  streams: { atOnce: 500, ask: () => send('GET', `/jobs/${jobId}/events`) },
+  streams: { atOnce: 500, ask: () => get(`/jobs/${jobId}/events`) },
   previews: { atOnce: 40, ask: () => sendJson('/rag/chunks/preview', { content: text }) },
   waits: { atOnce: 20, ask: () => sendJson(evaluationPath, {}, { prefer: 'wait=60' }) },
-  'slow avatars': { atOnce: 22, ask: () => send('POST', '/entity/me/avatar', slowForm(), slowHeaders) },
-  'slow uploads': { atOnce: 20, ask: () => send('POST', '/documents', slowForm(), slowHeaders) },
-  uploads: { atOnce: hasUploads ? 10 : 0, ask: () => send('POST', '/documents', formOf(text, 'fox.txt')) },
+  'slow avatars': { atOnce: 22, ask: () => sendSlowly('/entity/me/avatar') },
+  'slow uploads': { atOnce: 20, ask: () => sendSlowly('/documents') },
+  uploads: { atOnce: hasUploads ? 10 : 0, ask: () => send('/documents', { body: formOf(text, 'fox.txt') }) },
   exports: { atOnce: 4, ask: () => sendJson('/entity/org/exports', {}) },
-  searches: { atOnce: 30, ask: () => send('GET', '/documents/search?q=fox%20hound%20quick%20slow') },
+  searches: { atOnce: 30, ask: () => get('/documents/search?q=fox%20hound%20quick%20slow') },
   passwords: {
     atOnce: 60,
     ask: () => sendJson(`/entity/users/${colleagueId}/reset-password`, { new_password: 'Another-horse-2' }),
   },
-  folders: { atOnce: 10, ask: () => send('GET', '/folders') },
+  folders: { atOnce: 10, ask: () => get('/folders') },
   connectors: {
     atOnce: 10,
     ask: () =>
@@ -81,7 +78,7 @@ const kinds: Record<string, { atOnce: number; ask: () => Promise<Response> }> = 
   },
 };
 
-/** Takes all that it is given, and comes back when it is told to: a flood is for the proxy to stop. */
+/** Retries as `Retry-After` says: a flood beyond that is for the proxy to stop. */
 async function repeat(kind: string, ask: () => Promise<Response>): Promise<void> {
   answers[kind] ??= {};
   const counts = answers[kind];

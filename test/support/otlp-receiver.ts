@@ -49,7 +49,7 @@ export async function startOtlpReceiver() {
   await once(server, 'listening');
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** As they came, of all traces. */
+    /** The spans of all traces, in the order in which they arrived. */
     spans,
     /** All that was sent, to look for what must not be in it. */
     texts,

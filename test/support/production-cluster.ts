@@ -11,23 +11,22 @@ import { type Stack, signUpAt, startStack } from './stack.ts';
 
 export type ApiProcess = ServiceProcess & { baseUrl: string };
 
-/** Which of the two comes first when a process takes the place of another. */
+/** Whether a process is started before or after the one that it replaces is stopped. */
 export type Order = 'start first' | 'stop first';
 
 /**
- * The service as it runs in production: processes of the API behind a load balancer and processes of workers, each
- * started by the command of its container, on services that they are told the addresses of. They share no disk.
+ * The service as it runs in production: API processes behind a load balancer and worker processes, each started by the
+ * command of its container. They share no disk.
  */
 export type ProductionCluster = {
   balancer: LoadBalancer;
   apis: ApiProcess[];
   workers: ServiceProcess[];
-  /** Of this process, to look into the stores; nobody asks its API, and it has no workers. */
+  /** The container of the test process, to inspect the stores. */
   container: Stack['container'];
-  /** Registers a user, who asks the balancer. */
+  /** Registers a user, whose requests go to the balancer. */
   signUp(name?: string): Promise<Member>;
-  startWorker(): Promise<ServiceProcess>;
-  /** As a rolling restart does with one of them; fails when the old process does not end well. */
+  /** Replaces a process as a rolling restart does; fails when the old one does not end with code 0. */
   replaceApi(index: number, order: Order): Promise<void>;
   replaceWorker(index: number, order: Order): Promise<void>;
   close(): Promise<void>;
@@ -72,17 +71,14 @@ export async function startProductionCluster(
     balancer.remove(api.baseUrl);
   };
 
-  const [apis, workers] = await Promise.all([
-    Promise.all(Array.from({ length: size.apis }, startApi)),
-    Promise.all(Array.from({ length: size.workers }, startWorker)),
-  ]);
+  const times = <Part>(count: number, start: () => Promise<Part>) => Promise.all(Array.from({ length: count }, start));
+  const [apis, workers] = await Promise.all([times(size.apis, startApi), times(size.workers, startWorker)]);
   return {
     balancer,
     apis,
     workers,
     container: stack.container,
     signUp: (name) => signUpAt(stack.anonymous.at(balancer.baseUrl), name),
-    startWorker,
     replaceApi: (index, order) => replace(apis, index, order, startApi, stopApi),
     replaceWorker: (index, order) => replace(workers, index, order, startWorker, stopWell),
     async close() {

@@ -1,7 +1,5 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { type ConnectorStack, startConnectorStack } from './connector-stack.ts';
-import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
-import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';
 import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
 import type { Secret } from './secret-search.ts';
@@ -11,10 +9,8 @@ import { createTestDatabase, withTestAdmin } from './services.ts';
 export type SecretsCase = {
   api: ConnectorStack;
   model: ScriptedModel;
-  brave: FakeBrave;
-  google: FakeGoogle;
   people: IdentityProvider;
-  /** What was planted so far. */
+  /** The secrets that were planted so far. */
   secrets: Secret[];
   /** A new one, which is a sound password as well. */
   plant(name: string): string;
@@ -30,10 +26,8 @@ export async function startSecretsCase(): Promise<SecretsCase> {
   const plant = (name: string) => keep(name, `cA1!${randomBytes(24).toString('base64')}`);
   const plantKey = (name: string) => keep(name, `cA1-${randomBytes(24).toString('base64url')}`);
 
-  const [model, brave, google, people, database] = await Promise.all([
+  const [model, people, database] = await Promise.all([
     startScriptedModel(),
-    startFakeBrave(),
-    startFakeGoogle(),
     startIdentityProvider({ redirectOrigins: ['https://app.example'] }),
     createTestDatabase(),
   ]);
@@ -57,21 +51,16 @@ export async function startSecretsCase(): Promise<SecretsCase> {
     JWT_PRIVATE_KEY: pem,
     URL_SIGNING_KEY: plantKey('key of addresses of files'),
     ENCRYPTION_KEYS: `1:${keep('encryption key', randomBytes(32).toString('base64'))}`,
-    BRAVE_SEARCH_BASE_URL: brave.baseUrl,
-    GOOGLE_CALENDAR_BASE_URL: google.baseUrl,
-    GOOGLE_CALENDAR_CLIENT_ID: google.client.id,
-    GOOGLE_CALENDAR_CLIENT_SECRET: google.client.secret,
     ...people.settings,
     SSO_REDIRECT_URI: 'https://app.example/signed-in',
     SSO_REDIRECT_ORIGINS: 'https://app.example',
-    EGRESS_ALLOW: `${brave.place},${google.place}`,
   });
   keep('client secret at the identity provider', people.client.secret);
   return {
-    ...{ api, model, brave, google, people, secrets, plant },
+    ...{ api, model, people, secrets, plant },
     close: async () => {
       await api.close();
-      await Promise.all([model.close(), brave.close(), google.close(), people.close()]);
+      await Promise.all([model.close(), people.close()]);
       await database.drop();
       await withTestAdmin((admin) => admin.query(`drop role ${role}`));
     },

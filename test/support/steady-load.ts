@@ -3,26 +3,14 @@ import type { Member } from './client.ts';
 import { readEvents, type StreamEvent } from './event-stream.ts';
 import type { Random } from './seeded.ts';
 
-/** A member who keeps asking, and what he has been told so far. */
+/** A member who sends requests all the time, and what the service has answered so far. */
 export type Caller = {
   member: Member;
   agentId: string;
-  /** Of each that he was told to be taken. */
+  /** The ids of all documents that were accepted. */
   documents: string[];
   refreshToken: string;
   isRefreshing: boolean;
-};
-
-export type LoadResult = {
-  /** All but streams. */
-  requests: number;
-  failures: string[];
-  p95Ms: number;
-  streams: number;
-  /** Streams that returned to where they were, to any process. */
-  returns: number;
-  /** Streams that ended in `error` since their process ended. */
-  cutOff: number;
 };
 
 export async function openCaller(member: Member, agentId: string): Promise<Caller> {
@@ -31,48 +19,34 @@ export async function openCaller(member: Member, agentId: string): Promise<Calle
   return caller;
 }
 
-/**
- * Asks so many times a second, however long the answers take: a client who waits does not keep others from coming.
- * Nothing is tried again but a stream that says that it was cut off.
- */
-export function createSteadyLoad(options: {
-  callers: readonly [Caller, ...Caller[]];
-  random: Random;
-  requestsPerSecond: number;
-}): {
-  /** How many requests have been answered so far. */
-  answered(): number;
-  stop(): void;
-  settled(): Promise<LoadResult>;
-} {
-  const { callers, random, requestsPerSecond } = options;
+/** Sends requests at a fixed rate, however long the answers take. Repeats only a stream that was cut off. */
+export function createSteadyLoad({ callers, random, requestsPerSecond }: Load) {
   const timesMs: number[] = [];
   const failures: string[] = [];
-  const streams = { streams: 0, returns: 0, cutOff: 0 };
+  const streams: Streams = { streams: 0, returns: 0, cutOff: 0 };
   const running = new Set<Promise<void>>();
   const begun = new Set<string>();
   const deck = operations.flatMap(({ weight, ...operation }) => Array.from({ length: weight }, () => operation));
 
-  function begin(): void {
-    const caller = random.pick(callers);
-    // Each kind comes early, and then as often as it is meant to.
+  async function run({ name, isStream, run }: Operation): Promise<void> {
+    const beganMs = performance.now();
+    try {
+      await run({ caller: random.pick(callers), random, streams });
+      if (!isStream) timesMs.push(performance.now() - beganMs);
+    } catch (error) {
+      failures.push(`${new Date().toISOString()} ${name}: ${messageOf(error)}`);
+    }
+  }
+  const timer = setInterval(() => {
+    // Each operation comes early, and then as often as its weight says.
     const next = operations.find(({ name }) => !begun.has(name)) ?? random.pick(deck as [Operation, ...Operation[]]);
     begun.add(next.name);
-    const beganMs = performance.now();
-    const work = next.run({ caller, random, streams }).then(
-      () => {
-        if (!next.isStream) timesMs.push(performance.now() - beganMs);
-      },
-      (error: unknown) => {
-        failures.push(`${new Date().toISOString()} ${next.name}: ${messageOf(error)}`);
-      },
-    );
-    const settled = work.finally(() => running.delete(settled));
+    const settled = run(next).finally(() => running.delete(settled));
     running.add(settled);
-  }
-  const timer = setInterval(begin, 1_000 / requestsPerSecond);
+  }, 1_000 / requestsPerSecond);
 
   return {
+    /** How many requests have been answered so far. */
     answered: () => timesMs.length,
     stop: () => clearInterval(timer),
     async settled() {
@@ -84,7 +58,9 @@ export function createSteadyLoad(options: {
   };
 }
 
-type Streams = Pick<LoadResult, 'streams' | 'returns' | 'cutOff'>;
+type Load = { callers: readonly [Caller, ...Caller[]]; random: Random; requestsPerSecond: number };
+/** How many streams were opened, continued at any process, and ended by a restart. */
+type Streams = { streams: number; returns: number; cutOff: number };
 type Asked = { caller: Caller; random: Random; streams: Streams };
 type Operation = { name: string; isStream?: boolean; run(asked: Asked): Promise<unknown> };
 
@@ -96,11 +72,7 @@ const operations: readonly (Operation & { weight: number })[] = [
   { name: 'search', weight: 3, run: ({ caller }) => caller.member.get('/documents/search?q=tides', 200) },
   { name: 'jobs', weight: 2, run: ({ caller }) => caller.member.get('/jobs?limit=10', 200) },
   { name: 'file', weight: 2, run: (asked) => asked.caller.member.get(`/documents/${aDocument(asked)}/file`, 200) },
-  {
-    name: 'paste',
-    weight: 1,
-    run: ({ caller }) => paste(caller, `${crypto.randomUUID()} says where tides come from.`),
-  },
+  { name: 'paste', weight: 1, run: ({ caller }) => paste(caller, `${crypto.randomUUID()} tells of tides.`) },
   { name: 'upload', weight: 1, run: upload },
   { name: 'download', weight: 1, run: download },
   {
@@ -108,11 +80,7 @@ const operations: readonly (Operation & { weight: number })[] = [
     weight: 2,
     run: (asked) => asked.caller.member.patch(`/documents/${aDocument(asked)}`, { name: crypto.randomUUID() }, 200),
   },
-  {
-    name: 'chat',
-    weight: 2,
-    run: ({ caller }) => caller.member.post('/chat', question(caller, 'How is a loan repaid?'), 201),
-  },
+  { name: 'chat', weight: 2, run: ({ caller }) => caller.member.post('/chat', question(caller, 'How?'), 201) },
   { name: 'stream', weight: 3, isStream: true, run: (asked) => stream(asked, 'How is a loan repaid?') },
   { name: 'long stream', weight: 1, isStream: true, run: (asked) => stream(asked, 'Tell me at length about loans.') },
   { name: 'refresh', weight: 1, run: ({ caller }) => refresh(caller) },
@@ -127,21 +95,19 @@ async function paste({ member, documents }: Caller, content: string): Promise<vo
 }
 
 async function upload({ caller: { member, documents } }: Asked): Promise<void> {
-  const file = {
-    name: `${crypto.randomUUID()}.md`,
-    content: `# Tides\n\nThe moon draws the sea. ${crypto.randomUUID()}`,
-  };
+  const name = crypto.randomUUID();
+  const file = { name: `${name}.md`, content: `# Tides\n\nThe moon draws the sea. ${name}` };
   documents.push(Object((await member.upload('/documents', file, 201)).body).id);
 }
 
-/** From the store itself, by an address that the API has signed. */
+/** Downloads from the store by a signed URL. */
 async function download(asked: Asked): Promise<void> {
   const { url } = Object((await asked.caller.member.get(`/documents/${aDocument(asked)}/download-url`, 200)).body);
   const file = await fetch(url);
   expect([file.status, (await file.text()).length > 0]).deep.equal([200, true]);
 }
 
-/** A refresh token is used once: whoever comes while it is away does something else. */
+/** A refresh token is used once: logs in while another refresh is under way. */
 async function refresh(caller: Caller): Promise<void> {
   if (caller.isRefreshing) return logIn(caller);
   caller.isRefreshing = true;
@@ -157,19 +123,17 @@ async function logIn({ member }: Caller): Promise<void> {
   await member.post('/auth/login', { username: member.email, password: member.password }, 200);
 }
 
-/** Reads an answer to its end: leaves now and then, comes back to any process, and asks again where a restart ended it. */
+/** Reads an answer to its end: leaves now and then, continues at any process, and asks again where a restart ended it. */
 async function stream({ caller, random, streams }: Asked, message: string): Promise<void> {
   const { member } = caller;
   streams.streams += 1;
-  const response = await member.raw('/chat/stream', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(question(caller, message)),
-  });
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify(question(caller, message));
+  const response = await member.raw('/chat/stream', { method: 'POST', headers, body });
   const path = response.headers.get('content-location') ?? '';
   const leavesAfter = random.next() < 0.3 ? random.between(1, 20) : Number.POSITIVE_INFINITY;
   let seen = await readOn(response, leavesAfter, '');
-  // Its process only showed an answer that another one writes, or he has left by himself: it goes on.
+  // The process only showed an answer that another one writes, or the reader has left: the answer goes on.
   while (seen.last.event === 'token' || (seen.last.event === 'error' && !codeOf(seen.last))) {
     streams.returns += 1;
     const watch = await member.raw(path, { headers: { 'last-event-id': seen.id } });
@@ -186,7 +150,7 @@ type Seen = { last: StreamEvent; id: string };
 
 const codeOf = ({ data }: StreamEvent): unknown => Object(data).code;
 
-/** Fails where events come after the last one, or none comes that is one. */
+/** Reads on. Fails if an event follows `done` or `error`, or if the stream ends without either. */
 async function readOn(response: Response, leavesAfter: number, lastId: string): Promise<Seen> {
   expect(response.status, `${response.url} answered ${response.status}`).equal(200);
   let seen: Seen | undefined;

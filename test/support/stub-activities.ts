@@ -27,6 +27,13 @@ type RecordedCalls<Activities extends object> = {
   untilCalled(name: keyof Activities, times?: number): Promise<void>;
 };
 
+/** Stub activities of any workflow. */
+export type AnyStub = {
+  activities: object;
+  names: readonly string[];
+  untilCalled(name: string, times?: number): Promise<void>;
+};
+
 /**
  * Activities of a workflow under test: those in `stubs` run, all others succeed at once with no result. Records the
  * calls. `onCall` is called before an activity runs.

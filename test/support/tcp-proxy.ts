@@ -1,33 +1,27 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A line between a client and a service, to be cut in the ways that lines are. */
+/** A connection between a client and a service that a test can break. */
 export type TcpProxy = {
   port: number;
-  /** From now on, until it is healed: open connections are reset, new ones at once. */
+  /** Until it is healed, resets open connections, and new ones at once. */
   cut(): void;
   heal(): void;
-  /** From now on, until it is healed: connections are taken and kept, and whatever comes is never passed on. */
+  /** Until it is healed, accepts connections and passes nothing on. */
   swallow(): void;
-  /** Open connections only. @returns how many there were */
-  reset(): number;
-  /** Whatever comes from the service arrives later by this. */
-  delay(delayMs: number): void;
   /**
-   * The next request in which this text stands is done, but its answer never arrives: the connection is reset in its
-   * place. With `after`, it is the next one on a connection that has carried that text before, such as the commit of
-   * one transaction. Settles when it has happened.
+   * Passes on the next request with this text, and resets the connection in place of its answer. With `after`, it is the
+   * next one on a connection that has carried that text before, such as the commit of one transaction. Settles when it
+   * has happened.
    */
   dropAnswerTo(text: string, after?: string): Promise<void>;
   close(): Promise<void>;
 };
 
-/** On a port of 127.0.0.1 before a service there. */
 export async function startTcpProxy(upstream: { port: number }): Promise<TcpProxy> {
   const clients = new Set<Socket>();
   let isCut = false;
   let isSwallowing = false;
-  let delayMs = 0;
   let drop: { text: string; after: string | undefined; happened: () => void } | null = null;
 
   const server = createServer({ noDelay: true }, (client) => {
@@ -58,8 +52,7 @@ export async function startTcpProxy(upstream: { port: number }): Promise<TcpProx
         unanswered();
         return;
       }
-      if (delayMs === 0) client.write(answer);
-      else setTimeout(() => client.writable && client.write(answer), delayMs);
+      client.write(answer);
     });
     service.on('end', () => client.end());
     client.on('end', () => service.end());
@@ -71,9 +64,7 @@ export async function startTcpProxy(upstream: { port: number }): Promise<TcpProx
   await once(server, 'listening');
 
   const reset = () => {
-    const count = clients.size;
     for (const client of clients) client.resetAndDestroy();
-    return count;
   };
   return {
     port: (server.address() as AddressInfo).port,
@@ -87,10 +78,6 @@ export async function startTcpProxy(upstream: { port: number }): Promise<TcpProx
     },
     swallow: () => {
       isSwallowing = true;
-    },
-    reset,
-    delay: (ms) => {
-      delayMs = ms;
     },
     dropAnswerTo: (text, after) =>
       new Promise((happened) => {

@@ -3,7 +3,7 @@ import { NativeConnection } from '@temporalio/worker';
 import { expect } from 'chai';
 import { loadConfig, type TemporalConfig } from '#src/config.ts';
 import { createTemporalConnection, temporalConnectionOptions } from '#src/temporal/connection.ts';
-import { type Authority, createAuthority, writePems } from '#test/support/certificates.ts';
+import { createAuthority, writePems } from '#test/support/certificates.ts';
 import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
 import { testServices } from '#test/support/services.ts';
@@ -12,21 +12,19 @@ import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
 
 const apiKey = 'key-of-the-deployment';
 const serverName = 'temporal.internal';
+const CA = 'TEMPORAL_TLS_SERVER_CA_CERT_PATH';
+const CERT = 'TEMPORAL_TLS_CLIENT_CERT_PATH';
+const KEY = 'TEMPORAL_TLS_CLIENT_KEY_PATH';
 
 describe('the connection to Temporal', () => {
   let proxy: GrpcProxy;
-  let ours: Authority;
   let files: Awaited<ReturnType<typeof writePems>>;
 
   before(async () => {
     installRuntimeOnce();
-    ours = await createAuthority('Our authority');
-    const others = await createAuthority('Authority of others');
-    const [server, client, stranger] = await Promise.all([
-      ours.issue(serverName),
-      ours.issue('worker'),
-      others.issue('worker'),
-    ]);
+    const [ours, others] = [await createAuthority('Our authority'), await createAuthority('Other authority')];
+    const [server, client] = [await ours.issue(serverName), await ours.issue('worker')];
+    const stranger = await others.issue('worker');
     files = await writePems({
       ca: ours.certPem,
       'other-ca': others.certPem,
@@ -49,9 +47,9 @@ describe('the connection to Temporal', () => {
     loadConfig({
       ...requiredSettings,
       TEMPORAL_ADDRESS: proxy.address,
-      TEMPORAL_TLS_SERVER_CA_CERT_PATH: files.path('ca'),
-      TEMPORAL_TLS_CLIENT_CERT_PATH: files.path('cert'),
-      TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('key'),
+      [CA]: files.path('ca'),
+      [CERT]: files.path('cert'),
+      [KEY]: files.path('key'),
       TEMPORAL_TLS_SERVER_NAME: serverName,
       TEMPORAL_API_KEY: apiKey,
       TEMPORAL_CALL_TIMEOUT_MS: String(testCallTimeoutMs),
@@ -60,83 +58,53 @@ describe('the connection to Temporal', () => {
 
   /** The outcome of a connection of the API and one of a worker with these settings. */
   async function ask(config: TemporalConfig): Promise<string[]> {
-    const client = createTemporalConnection(config);
+    const request = { namespace: 'default' };
     const asClient = async () => {
-      const { workflowService } = client.client;
-      const { namespaceInfo } = await client.call(() => workflowService.describeNamespace({ namespace: 'default' }));
-      return namespaceInfo?.name ?? '';
+      const { client, call, close } = createTemporalConnection(config);
+      return call(() => client.workflowService.describeNamespace(request)).finally(close);
     };
     const asWorker = async () => {
       const connection = await NativeConnection.connect(temporalConnectionOptions(config));
-      try {
-        const { namespaceInfo } = await connection.workflowService.describeNamespace({ namespace: 'default' });
-        return namespaceInfo?.name ?? '';
-      } finally {
-        await connection.close();
-      }
+      return connection.workflowService.describeNamespace(request).finally(() => connection.close());
     };
-    const reason = (error: unknown) => `refused: ${reasonsOf(error).join(': ')}`;
-    try {
-      return await Promise.all([asClient().catch(reason), asWorker().catch(reason)]);
-    } finally {
-      await client.close();
-    }
+    const outcomeOf = (answer: ReturnType<typeof asClient>) =>
+      answer.then(
+        ({ namespaceInfo }) => namespaceInfo?.name ?? '',
+        (error: unknown) => `refused: ${reasonsOf(error).join(': ')}`,
+      );
+    return Promise.all([outcomeOf(asClient()), outcomeOf(asWorker())]);
   }
 
   it('uses mutual TLS and sends the API key', async () => {
     expect(await ask(settings())).deep.equal(['default', 'default']);
   });
 
-  it('rejects a server certificate of another CA', async () => {
-    const answers = await ask(settings({ TEMPORAL_TLS_SERVER_CA_CERT_PATH: files.path('other-ca') }));
-    for (const answer of answers) expect(answer).match(/^refused: .*(certificate|UnknownIssuer)/i);
-  });
-
-  it('rejects a server certificate of another name', async () => {
-    const answers = await ask(settings({ TEMPORAL_TLS_SERVER_NAME: 'other.internal' }));
-    for (const answer of answers) expect(answer).match(/^refused: .*(altnames|certificate)/i);
-  });
-
-  it('is refused by the server for clients with a certificate of another CA or none', async () => {
-    const stranger = settings({
-      TEMPORAL_TLS_CLIENT_CERT_PATH: files.path('stranger-cert'),
-      TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('stranger-key'),
-    });
-    const anonymous = settings({ TEMPORAL_TLS_CLIENT_CERT_PATH: '', TEMPORAL_TLS_CLIENT_KEY_PATH: '' });
-    for (const config of [stranger, anonymous]) {
-      const answers = await ask(config);
-      for (const answer of answers) expect(answer).match(/^refused: /);
+  it('fails for a certificate of another CA or name, without a trusted client certificate, and for another API key', async () => {
+    const refused: [Record<string, string>, RegExp][] = [
+      [{ [CA]: files.path('other-ca') }, /^refused: .*(certificate|UnknownIssuer)/i],
+      [{ TEMPORAL_TLS_SERVER_NAME: 'other.internal' }, /^refused: .*(altnames|certificate)/i],
+      [{ [CERT]: files.path('stranger-cert'), [KEY]: files.path('stranger-key') }, /^refused: /],
+      [{ [CERT]: '', [KEY]: '' }, /^refused: /],
+      [{ TEMPORAL_API_KEY: 'another' }, /^refused: .*unauthorized/i],
+    ];
+    for (const [overrides, reason] of refused) {
+      for (const answer of await ask(settings(overrides))) expect(answer, JSON.stringify(overrides)).match(reason);
     }
   });
 
-  it('is refused by the server for another API key', async () => {
-    const answers = await ask(settings({ TEMPORAL_API_KEY: 'another' }));
-    for (const answer of answers) expect(answer).match(/^refused: .*unauthorized/i);
-  });
-
   it('is not attempted with inconsistent settings', () => {
-    const refusal = (overrides: Record<string, string>) => {
-      try {
-        settings(overrides);
-      } catch (error) {
-        return error instanceof Error ? error.message : '';
-      }
-      return undefined;
-    };
-    expect(refusal({ TEMPORAL_TLS: 'off' })).match(
-      /^wrong setting TEMPORAL_TLS: TEMPORAL_TLS_SERVER_CA.* require TLS$/,
-    );
-    expect(refusal({ TEMPORAL_TLS_CLIENT_KEY_PATH: '' })).equal(
-      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: required together with TEMPORAL_TLS_CLIENT_CERT_PATH',
-    );
-    expect(refusal({ TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('stranger-key') })).equal(
-      'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: the private key does not match the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH',
-    );
-    expect(refusal({ TEMPORAL_TLS_SERVER_CA_CERT_PATH: files.path('key') })).equal(
-      'wrong setting TEMPORAL_TLS_SERVER_CA_CERT_PATH: must be the path of a certificate in PEM',
-    );
-    expect(refusal({ TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('cert') })).match(/must be the path of a private key/);
-    expect(refusal({ TEMPORAL_TLS_SERVER_CA_CERT_PATH: '/nowhere' })).match(/^wrong setting .*ENOENT/);
+    const wrong: [Record<string, string>, string | RegExp][] = [
+      [{ TEMPORAL_TLS: 'off' }, /^wrong setting TEMPORAL_TLS: TEMPORAL_TLS_SERVER_CA.* require TLS$/],
+      [{ [KEY]: '' }, `wrong setting ${KEY}: required together with ${CERT}`],
+      [
+        { [KEY]: files.path('stranger-key') },
+        `wrong setting ${KEY}: the private key does not match the certificate of ${CERT}`,
+      ],
+      [{ [CA]: files.path('key') }, `wrong setting ${CA}: must be the path of a certificate in PEM`],
+      [{ [KEY]: files.path('cert') }, /must be the path of a private key/],
+      [{ [CA]: '/nowhere' }, /^wrong setting .*ENOENT/],
+    ];
+    for (const [overrides, message] of wrong) expect(() => settings(overrides)).throw(message);
   });
 });
 

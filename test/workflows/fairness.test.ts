@@ -78,10 +78,15 @@ describe('a queue of ingestions', () => {
   const documents = (of: Omit<Ingestion, 'documentId'>): Ingestion[] =>
     Array.from({ length: QUEUED }, (_, index) => ({ ...of, documentId: `document-${index}` }));
 
-  it('serves a single upload before the backlog of another organization', async () => {
-    const backlog = documents({ orgId: 'large' });
-    expect(await countFinishedBefore({ orgId: 'small', documentId: 'single' }, backlog)).below(AT_ONCE);
-  });
+  const backlogs = {
+    'the backlog of another organization': { orgId: 'large' },
+    'a bulk import of the same organization': { orgId: 'org', bulk: true },
+  };
+  for (const [what, of] of Object.entries(backlogs)) {
+    it(`serves a single upload before ${what}`, async () => {
+      expect(await countFinishedBefore({ orgId: 'org', documentId: 'single' }, documents(of))).below(AT_ONCE);
+    });
+  }
 
   it('records the end of an ingestion before it starts others', async () => {
     const begun: string[] = [];
@@ -105,10 +110,5 @@ describe('a queue of ingestions', () => {
     const worker = await createWorker(activities);
     await worker.runUntil(untilCalled('recordFailure'));
     expect(begunBefore).below(AT_ONCE);
-  });
-
-  it('serves a single upload before a bulk import of the same organization', async () => {
-    const backlog = documents({ orgId: 'org', bulk: true });
-    expect(await countFinishedBefore({ orgId: 'org', documentId: 'single' }, backlog)).below(AT_ONCE);
   });
 });

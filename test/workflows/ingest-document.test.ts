@@ -10,122 +10,109 @@ import { type StandingWorker, standingWorker } from '#test/support/standing-work
 import { failFirstAttempt, stubIngestion, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
 
-describe('ingestDocument', () => {
-  let worker: StandingWorker;
+const input = { orgId: 'org', documentId: 'document', generation: 1 };
+const converted = { charCount: 12, pageCount: null, reused: false };
+const eachStep = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'];
+const unavailable = () => appError('model_unavailable', { retryAfterSeconds: 0.01 });
 
-  before(async () => {
-    worker = await standingWorker();
+async function start(activities: IngestionActivities, args: object = input) {
+  const worker: StandingWorker = await standingWorker();
+  return worker.start('ingestDocument', activities, {
+    args: [args],
+    memo: { attempt: 2 },
+    typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'ingest' }),
   });
+}
 
-  const input = { orgId: 'org', documentId: 'document', generation: 1 };
-
-  const ingest = (activities: IngestionActivities) =>
-    worker.start('ingestDocument', activities, {
-      args: [input],
-      memo: { attempt: 2 },
-      typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'ingest' }),
+describe('ingestDocument in slices', () => {
+  /** Returns the results one by one; with a result `null` the first attempt fails. */
+  function slices<Result>(results: (Result | null)[]): () => Promise<Result> {
+    const left = [...results];
+    return async () => {
+      if (left[0] === null) {
+        left.shift();
+        throw unavailable();
+      }
+      const result = left.shift();
+      if (result == null) throw new Error('There are no more slices.');
+      return result;
+    };
+  }
+  const whole = { convertDocument: 1, situateChunks: 0, chunkDocument: 1, embedChunks: 1 };
+  const cases: [title: string, stubs: Partial<IngestionActivities>, calls: Partial<Record<string, number>>][] = [
+    [
+      'reads scanned pages slice by slice before it chunks the document',
+      { convertDocument: slices([{ ...converted, pagesLeft: 2 }, { ...converted, pagesLeft: 1 }, converted]) },
+      { convertDocument: 3 },
+    ],
+    [
+      'adds contexts to the chunks slice by slice before they are stored, and repeats only the failed slice',
+      {
+        convertDocument: async () => ({ ...converted, needsContexts: true }),
+        situateChunks: slices([
+          { chunksSituated: 1, chunksLeft: 2 },
+          null,
+          { chunksSituated: 2, chunksLeft: 1 },
+          { chunksSituated: 3, chunksLeft: 0 },
+        ]),
+      },
+      { situateChunks: 4 },
+    ],
+    [
+      'embeds slice by slice',
+      { embedChunks: slices([2, 1, 0].map((chunksLeft) => ({ chunksEmbedded: 3 - chunksLeft, chunksLeft }))) },
+      { embedChunks: 3 },
+    ],
+  ];
+  for (const [title, stubs, calls] of cases) {
+    it(title, async () => {
+      const { activities, names } = stubIngestion(stubs);
+      const run = await start(activities);
+      expect(await run.result()).deep.equal({ chunks: 3 });
+      const expected = Object.entries({ ...whole, ...calls }).flatMap(([name, times]) => Array(times).fill(name));
+      expect(names).deep.equal(['parseDocument', ...expected, 'activateGeneration']);
+      expect(await run.query<IngestionProgress>(stageQueryName)).include({ stage: 'done', chunksTotal: 3 });
     });
+  }
 
-  it('takes every step once, in order, and shows its progress', async () => {
-    const { activities, names } = stubIngestion();
-    const run = await ingest(activities);
-    expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(names).deep.equal([
-      'parseDocument',
-      'convertDocument',
-      'chunkDocument',
-      'embedChunks',
-      'activateGeneration',
-    ]);
-    const progress: IngestionProgress = await run.query(stageQueryName);
-    expect(progress).include({ stage: 'done', chunksTotal: 3 });
-    expect(await attributeOf(run, 'Stage')).equal('done');
+  it('embeds again the vectors that the vector store has lost, and fails at the third loss', async () => {
+    for (const losses of [1, 3]) {
+      const { activities, names } = stubIngestion({
+        activateGeneration: async () => {
+          if (names.filter((name) => name === 'embedChunks').length <= losses) throw appError('vectors_missing');
+        },
+      });
+      const run = await start(activities);
+      if (losses === 1) expect(await run.result()).deep.equal({ chunks: 3 });
+      else {
+        const failure = await failureOf(run);
+        expect(failure).instanceOf(ApplicationFailure).property('type', 'vectors_missing');
+        expect(categoryOf(failure)).not.equal('BENIGN');
+      }
+      expect(names.filter((name) => name === 'embedChunks')).length(Math.min(losses + 1, 3));
+    }
   });
 
-  it('reads scanned pages slice by slice before it chunks the document', async () => {
-    let pagesLeft = 3;
-    const converted = { charCount: 12, pageCount: 3, reused: false };
-    const { activities, names } = stubIngestion({
-      convertDocument: async () => (--pagesLeft > 0 ? { ...converted, pagesLeft } : converted),
-    });
-    const run = await ingest(activities);
-    expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(names.filter((name) => name === 'convertDocument')).length(3);
-    expect(names.slice(-3)).deep.equal(['chunkDocument', 'embedChunks', 'activateGeneration']);
-    expect(await run.query<IngestionProgress>(stageQueryName)).deep.include({ converted });
-  });
-
-  it('adds contexts to the chunks slice by slice before they are stored, when a model is configured', async () => {
-    let chunksLeft = 3;
-    const { activities, names } = stubIngestion({
-      convertDocument: async () => ({ charCount: 12, pageCount: null, reused: false, needsContexts: true }),
-      situateChunks: async () => {
-        if (chunksLeft === 2) failFirstAttempt(appError('model_unavailable', { retryAfterSeconds: 0.01 }));
-        chunksLeft -= 1;
-        return { chunksSituated: 3 - chunksLeft, chunksLeft };
+  it('records a permanent error of the document before the run fails, and marks it as benign', async () => {
+    const recorded: unknown[] = [];
+    let codeBefore: unknown;
+    const { activities } = stubIngestion({
+      convertDocument: async () => {
+        throw appError('encrypted_document');
+      },
+      recordFailure: async (failure) => {
+        const { workflowId = '' } = Context.current().info.workflowExecution ?? {};
+        const run = (await standingWorker()).client.workflow.getHandle(workflowId);
+        codeBefore = await attributeOf(run, 'ErrorCode');
+        recorded.push(failure);
       },
     });
-    const run = await ingest(activities);
-    expect(await run.result()).deep.equal({ chunks: 3 });
-    const [, , ...others] = names;
-    expect(others).deep.equal([
-      ...Array(4).fill('situateChunks'),
-      'chunkDocument',
-      'embedChunks',
-      'activateGeneration',
-    ]);
-  });
-
-  it('retries only the step whose service is down', async () => {
-    const { activities, names } = stubIngestion({
-      embedChunks: async () => {
-        failFirstAttempt(appError('model_unavailable', { retryAfterSeconds: 0.01 }));
-        return { chunksEmbedded: 3 };
-      },
-    });
-    const run = await ingest(activities);
-    expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(names.filter((name) => name === 'embedChunks')).length(2);
-    expect(names.filter((name) => name === 'convertDocument')).length(1);
-    expect(names).not.include('recordFailure');
-  });
-
-  it('embeds slice by slice', async () => {
-    let chunksLeft = 3;
-    const { activities, names } = stubIngestion({
-      embedChunks: async () => {
-        chunksLeft -= 1;
-        return { chunksEmbedded: 3 - chunksLeft, chunksLeft };
-      },
-    });
-    const run = await ingest(activities);
-    expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(names.slice(3)).deep.equal(['embedChunks', 'embedChunks', 'embedChunks', 'activateGeneration']);
-  });
-
-  it('embeds again the vectors that the vector store has lost', async () => {
-    const { activities, names } = stubIngestion({
-      activateGeneration: async () => {
-        const timesEmbedded = names.filter((name) => name === 'embedChunks').length;
-        if (timesEmbedded === 1) throw appError('vectors_missing');
-      },
-    });
-    const run = await ingest(activities);
-    expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(names.slice(3)).deep.equal(['embedChunks', 'activateGeneration', 'embedChunks', 'activateGeneration']);
-  });
-
-  it('fails when the vector store loses points three times', async () => {
-    const { activities, names } = stubIngestion({
-      activateGeneration: async () => {
-        throw appError('vectors_missing');
-      },
-    });
-    const run = await ingest(activities);
-    const failure = await failureOf(run);
-    expect(failure).instanceOf(ApplicationFailure).property('type', 'vectors_missing');
-    expect(categoryOf(failure)).not.equal('BENIGN');
-    expect(names.filter((name) => name === 'embedChunks')).length(3);
+    const run = await start(activities);
+    expect(categoryOf(await failureOf(run))).equal('BENIGN');
+    const error = { code: 'encrypted_document', message: 'The file is encrypted' };
+    expect(recorded).deep.equal([{ ...input, attempt: 2, error }]);
+    expect(codeBefore).equal(undefined);
+    expect(await attributeOf(run, 'Stage')).equal('convert');
   });
 
   it('fails with its own code when the failure cannot be recorded', async () => {
@@ -137,60 +124,81 @@ describe('ingestDocument', () => {
         throw appError('document_not_found');
       },
     });
-    const run = await ingest(activities);
-    expect(await failureOf(run))
-      .instanceOf(ApplicationFailure)
-      .property('type', 'encrypted_document');
-  });
-
-  it('fails at once with the code of a permanent fault and records it', async () => {
-    const recorded: unknown[] = [];
-    let codeBefore: unknown;
-    const { activities, names } = stubIngestion({
-      convertDocument: async () => {
-        throw appError('encrypted_document');
-      },
-      recordFailure: async (failure) => {
-        const { workflowId = '' } = Context.current().info.workflowExecution ?? {};
-        codeBefore = await attributeOf(worker.client.workflow.getHandle(workflowId), 'ErrorCode');
-        recorded.push(failure);
-      },
-    });
-    const run = await ingest(activities);
-    const failure = await failureOf(run);
-    expect(failure).instanceOf(ApplicationFailure).property('type', 'encrypted_document');
-    expect(categoryOf(failure)).equal('BENIGN');
-    expect(names.filter((name) => name === 'convertDocument')).length(1);
-    expect(recorded).deep.equal([
-      { ...input, attempt: 2, error: { code: 'encrypted_document', message: 'The file is encrypted' } },
-    ]);
-    expect(codeBefore).equal(undefined);
-    expect(await attributeOf(run, 'ErrorCode')).equal('encrypted_document');
-    expect(await attributeOf(run, 'Stage')).equal('convert');
+    expect(await failureOf(await start(activities))).property('type', 'encrypted_document');
   });
 
   it('keeps the text of an unknown error out of its history', async () => {
-    const secret = 'insert into chunks values ($1) - confidential';
     const { activities } = stubIngestion({
       parseDocument: async () => {
-        failFirstAttempt(new TypeError(secret));
+        failFirstAttempt(new TypeError('insert into chunks values ($1) - confidential'));
         return { sourceFormat: 'text', sizeBytes: 1 };
       },
     });
-    const run = await ingest(activities);
+    const run = await start(activities);
     await run.result();
     expect(JSON.stringify(await run.fetchHistory())).not.include('confidential');
   });
 
   it('cancels the step in progress and records its cancellation', async () => {
     const { activities, names, untilCalled } = stubIngestion({ embedChunks: untilCancelled });
-    const run = await ingest(activities);
+    const run = await start(activities);
     await untilCalled('embedChunks');
     expect(await run.query<IngestionProgress>(stageQueryName)).include({ stage: 'embed' });
     await run.cancel();
     expect(await failureOf(run)).instanceOf(CancelledFailure);
-    expect(names.at(-1)).equal('recordCancellation');
-    expect(names).not.include('activateGeneration');
+    expect(names).deep.equal([...eachStep.slice(0, -1), 'recordCancellation']);
+  });
+});
+
+describe('ingestDocument of a small document', () => {
+  const small = { ...input, isSmall: true };
+
+  it('takes all steps in one activity, or the remaining ones when the document has many chunks', async () => {
+    const cases = [
+      { chunksTotal: 3, isDone: true, steps: ['ingestAtOnce'] },
+      { chunksTotal: 3_000, isDone: false, steps: ['ingestAtOnce', 'embedChunks', 'activateGeneration'] },
+    ];
+    for (const { steps, ...answer } of cases) {
+      const { activities, names } = stubIngestion({ ingestAtOnce: async () => ({ converted, ...answer }) });
+      const run = await start(activities, small);
+      expect(await run.result()).deep.equal({ chunks: answer.chunksTotal });
+      expect(names).deep.equal(steps);
+      expect(await attributeOf(run, 'Stage')).equal('done');
+    }
+  });
+
+  it('takes each step in its own activity after that one has failed, so that operators see which step fails', async () => {
+    const { activities, names } = stubIngestion({
+      ingestAtOnce: async () => {
+        throw appError('model_unavailable');
+      },
+      embedChunks: async () => {
+        failFirstAttempt(unavailable());
+        return { chunksEmbedded: 3 };
+      },
+    });
+    expect(await (await start(activities, small)).result()).deep.equal({ chunks: 3 });
+    expect(names).deep.equal(['ingestAtOnce', ...eachStep.toSpliced(4, 0, 'embedChunks')]);
+  });
+
+  it('fails with the stage and the code of the step that failed', async () => {
+    const refuse = async () => {
+      throw appError('corrupt_document');
+    };
+    const { activities, names } = stubIngestion({ ingestAtOnce: refuse, convertDocument: refuse });
+    const run = await start(activities, small);
+    expect(await failureOf(run)).property('type', 'corrupt_document');
+    expect(names).deep.equal(['ingestAtOnce', 'parseDocument', 'convertDocument', 'recordFailure']);
+    expect(await attributeOf(run, 'Stage')).equal('convert');
+  });
+
+  it('records its cancellation', async () => {
+    const { activities, names, untilCalled } = stubIngestion({ ingestAtOnce: untilCancelled });
+    const run = await start(activities, small);
+    await untilCalled('ingestAtOnce');
+    await run.cancel();
+    expect(await failureOf(run)).instanceOf(CancelledFailure);
+    expect(names).deep.equal(['ingestAtOnce', 'recordCancellation']);
   });
 });
 

@@ -1,17 +1,115 @@
-import { randomUUID } from 'node:crypto';
-import type { WorkflowHandle } from '@temporalio/client';
-import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { type WorkflowHandle, WorkflowUpdateFailedError } from '@temporalio/client';
+import { CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import type { IngestionProgress } from '#src/contracts/ingestion.ts';
-import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { appError } from '#src/errors.ts';
-import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/workflow-runs.ts';
+import { type AppError, appError } from '#src/errors.ts';
+import type { Orchestrator, WorkflowRunState } from '#src/ports/orchestrator.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { stubIngestion } from '#test/support/stub-activities.ts';
-import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
+import { detailsOf, failureOf } from '#test/support/workflow-run.ts';
+
+describe('an ingestion that needs an operator', () => {
+  let worker: StandingWorker;
+  before(async () => {
+    worker = await standingWorker();
+  });
+
+  const inspect = (run: WorkflowHandle): Promise<WorkflowRunState> =>
+    createOrchestrator(worker.temporal, { uiUrl: null }).inspect(run.workflowId);
+  const ingest = (activities: IngestionActivities) =>
+    worker.start('ingestDocument', activities, { args: [{ orgId: 'org', documentId: 'document', generation: 1 }] });
+  const refusedKey = () => appError('model_not_configured', { detail: 'The key was refused.' });
+
+  /** Starts a run whose `embedChunks` throws the error until the run was resumed a number of times. */
+  async function startStuck(error: AppError, untilResumed = 1) {
+    const parked: unknown[] = [];
+    const failed: unknown[] = [];
+    const stub = stubIngestion({
+      embedChunks: async () => {
+        if (stub.names.filter((name) => name === 'recordResumed').length < untilResumed) throw error;
+        return { chunksEmbedded: 3, chunksLeft: 0 };
+      },
+      recordParked: async ({ error }) => void parked.push(error),
+      recordFailure: async ({ error }) => void failed.push(error),
+    });
+    return { ...stub, parked, failed, run: await ingest(stub.activities) };
+  }
+
+  it('shows why it is parked, and after a skip what it was parked with', async () => {
+    const { run, parked, failed, untilCalled } = await startStuck(refusedKey());
+    await untilCalled('recordParked');
+    expect(parked).deep.equal([{ code: 'model_not_configured', message: 'The key was refused.' }]);
+    expect(await run.query('__temporal_workflow_metadata'))
+      .property('currentDetails')
+      .match(/^Parked: \*\*model_not_configured\*\*\. The key was refused\./);
+    const error = { code: 'model_not_configured', message: appError('model_not_configured').message };
+    expect(await inspect(run)).deep.equal({ state: 'parked', error });
+
+    await run.executeUpdate(skipUpdateName);
+    await run.result().catch(() => undefined);
+    const message = 'Skipped by an operator. The run was parked with model_not_configured: The key was refused.';
+    expect(failed).deep.equal([{ code: 'skipped', message }]);
+    expect(await inspect(run)).deep.equal({ state: 'failed', error: { code: 'skipped', message } });
+  });
+
+  it('is parked again when the fault persists', async () => {
+    const { run, untilCalled } = await startStuck(refusedKey(), 2);
+    for (const times of [1, 2]) {
+      await untilCalled('recordParked', times);
+      await run.executeUpdate(retryUpdateName);
+    }
+    expect(await run.result()).deep.equal({ chunks: 3 });
+  });
+
+  it('rejects retry and skip while it runs', async () => {
+    const gate = Promise.withResolvers<void>();
+    const { activities } = stubIngestion({
+      embedChunks: () => gate.promise.then(() => ({ chunksEmbedded: 3, chunksLeft: 0 })),
+    });
+    const run = await ingest(activities);
+    for (const update of [retryUpdateName, skipUpdateName]) {
+      const refusal: unknown = await run.executeUpdate(update).catch((thrown: unknown) => thrown);
+      expect(refusal).instanceOf(WorkflowUpdateFailedError).nested.property('cause.type', 'job_not_parked');
+    }
+    gate.resolve();
+    expect(await run.result()).deep.equal({ chunks: 3 });
+  });
+
+  it('accepts one of several concurrent retries and skips', async () => {
+    const { run, untilCalled } = await startStuck(refusedKey());
+    await untilCalled('recordParked');
+    const updates = [retryUpdateName, skipUpdateName, retryUpdateName];
+    const answers = await Promise.allSettled(updates.map((update) => run.executeUpdate(update)));
+    expect(answers.filter(({ status }) => status === 'fulfilled')).length(1);
+    await run.result().catch(() => undefined);
+  });
+
+  it('is parked when its step has used up its attempts, which have no time limit', async () => {
+    const { run, parked, untilCalled } = await startStuck(appError('model_unavailable'));
+    await untilCalled('embedChunks');
+    const { events } = await run.fetchHistory();
+    const [step] = events?.flatMap((event) => event.activityTaskScheduledEventAttributes ?? []).slice(-1) ?? [];
+    expect(Number(step?.scheduleToCloseTimeout?.seconds ?? 0)).equal(0);
+    expect(step?.retryPolicy?.maximumAttempts).equal(1_440);
+    // Fewer attempts, because the real number takes a day.
+    await worker.client.workflowService.updateActivityOptions({
+      namespace: worker.client.options.namespace,
+      execution: { workflowId: run.workflowId },
+      type: 'embedChunks',
+      activityOptions: { retryPolicy: { maximumAttempts: 2 } },
+      updateMask: { paths: ['retry_policy.maximum_attempts'] },
+    });
+    await untilCalled('recordParked');
+    const message = 'The model service is unreachable or overloaded';
+    expect(parked).deep.equal([{ code: 'model_unavailable', message }]);
+    await run.executeUpdate(retryUpdateName);
+    expect(await run.result()).deep.equal({ chunks: 3 });
+  });
+});
 
 describe('an ingestion of many slices', () => {
   let worker: StandingWorker;
@@ -35,6 +133,7 @@ describe('an ingestion of many slices', () => {
       typedSearchAttributes: searchAttributes({ OrgId: 'org', DocumentId: 'document', JobKind: 'ingest' }),
     });
 
+  const converted = { charCount: 12, pageCount: null, reused: false };
   const slices = 55;
   /** Embeds all slices and names `during` in each. */
   function embedding(during: (slice: number) => unknown = () => undefined): IngestionActivities['embedChunks'] {
@@ -60,12 +159,7 @@ describe('an ingestion of many slices', () => {
     expect(memo).deep.include({ attempt: 2, startId: 'start-2' });
     expect(priority).deep.include({ priorityKey: 4, fairnessKey: 'org' });
     const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
-    expect(Object.fromEntries(attributes)).include({
-      OrgId: 'org',
-      DocumentId: 'document',
-      JobKind: 'ingest',
-      Stage: 'embed',
-    });
+    expect(Object.fromEntries(attributes)).include({ OrgId: 'org', DocumentId: 'document', Stage: 'embed' });
     expect(await detailsOf(run)).include(`${summary}\n\nEmbedding 3 chunks`);
     expect(await run.query<IngestionProgress>(stageQueryName)).include({ stage: 'embed', chunksTotal: 3 });
     expect(await orchestrator.inspect(run.workflowId)).deep.equal({ state: 'open' });
@@ -81,13 +175,7 @@ describe('an ingestion of many slices', () => {
     let windowsLeft = 30;
     let chunksLeft = 30;
     const { activities, names } = stubIngestion({
-      convertDocument: async () => ({
-        charCount: 12,
-        pageCount: null,
-        reused: false,
-        needsWindows: true,
-        needsContexts: true,
-      }),
+      convertDocument: async () => ({ ...converted, needsWindows: true, needsContexts: true }),
       embedWindows: async () => ({ windowsEmbedded: 1, windowsLeft: Math.max(0, --windowsLeft) }),
       situateChunks: async () => ({ chunksSituated: 1, chunksLeft: --chunksLeft }),
     });
@@ -117,47 +205,6 @@ describe('an ingestion of many slices', () => {
     expect(await orchestrator.describe(run.workflowId)).equal('cancelled');
   });
 
-  it('is parked in a new history and continues on retry', async () => {
-    let isRefused = true;
-    const { activities, untilCalled } = stubIngestion({
-      embedChunks: embedding((slice) => {
-        if (slice === slices && isRefused) throw appError('model_not_configured');
-      }),
-    });
-    const run = await ingest(activities);
-    await untilCalled('recordParked');
-    expect(await orchestrator.inspect(run.workflowId)).property('state', 'parked');
-    expect(await runIdOf(run)).not.equal(run.firstExecutionRunId);
-    isRefused = false;
-    expect(await orchestrator.retryParked(run.workflowId)).equal('moved');
-    expect(await run.result()).deep.equal({ chunks: 3 });
-    expect(await attributeOf(run, 'ErrorCode')).equal(undefined);
-  });
-
-  it('can be reset to the start of its last history', async () => {
-    let isRefused = true;
-    const { activities, names } = stubIngestion({
-      embedChunks: embedding((slice) => {
-        if (slice === slices && isRefused) throw appError('model_rejected');
-      }),
-    });
-    const run = await ingest(activities);
-    expect(await failureOf(run)).property('type', 'model_rejected');
-    isRefused = false;
-    const runId = await runIdOf(run);
-    const { events } = await worker.client.workflow.getHandle(run.workflowId, runId).fetchHistory();
-    const first = events?.find((event) => event.workflowTaskCompletedEventAttributes);
-    await worker.client.workflowService.resetWorkflowExecution({
-      namespace: worker.client.options.namespace,
-      workflowExecution: { workflowId: run.workflowId, runId },
-      reason: 'The provider works again.',
-      requestId: randomUUID(),
-      workflowTaskFinishEventId: first?.eventId ?? null,
-    });
-    expect(await worker.client.workflow.getHandle(run.workflowId).result()).deep.equal({ chunks: 3 });
-    expect(names.filter((name) => name === 'chunkDocument')).length(1);
-  });
-
   it('counts lost vectors across histories and fails at the third loss', async () => {
     let chunksLeft = 0;
     const { activities, names } = stubIngestion({
@@ -175,32 +222,22 @@ describe('an ingestion of many slices', () => {
     expect(names.filter((name) => name === 'activateGeneration')).length(3);
   });
 
-  const cases: [keyof IngestionActivities, Partial<IngestionActivities>][] = [
-    ['embedWindows', { embedWindows: async () => ({ windowsEmbedded: 0, windowsLeft: 5 }) }],
-    ['situateChunks', { situateChunks: async () => ({ chunksSituated: 0, chunksLeft: 5 }) }],
-    ['embedChunks', { embedChunks: async () => ({ chunksEmbedded: 0, chunksLeft: 5 }) }],
-  ];
-  for (const [step, replaced] of cases) {
-    it(`fails with no_progress when ${step} succeeds without progress`, async () => {
-      const recorded: unknown[] = [];
+  it('fails with no_progress when a step succeeds without progress', async () => {
+    const cases: [keyof IngestionActivities, Partial<IngestionActivities>][] = [
+      ['embedWindows', { embedWindows: async () => ({ windowsEmbedded: 0, windowsLeft: 5 }) }],
+      ['situateChunks', { situateChunks: async () => ({ chunksSituated: 0, chunksLeft: 5 }) }],
+      ['embedChunks', { embedChunks: async () => ({ chunksEmbedded: 0, chunksLeft: 5 }) }],
+    ];
+    for (const [step, replaced] of cases) {
+      const needs = { needsWindows: step === 'embedWindows', needsContexts: step === 'situateChunks' };
       const { activities, names } = stubIngestion({
-        convertDocument: async () => ({
-          charCount: 12,
-          pageCount: null,
-          reused: false,
-          needsWindows: step === 'embedWindows',
-          needsContexts: step === 'situateChunks',
-        }),
-        recordFailure: async ({ error }) => void recorded.push(error.code),
+        convertDocument: async () => ({ ...converted, ...needs }),
         ...replaced,
       });
       const run = await ingest(activities);
-      expect(await failureOf(run))
-        .instanceOf(ApplicationFailure)
-        .property('type', 'no_progress');
+      expect(await failureOf(run)).property('type', 'no_progress');
       expect(names.filter((name) => name === step)).length(2);
-      expect(recorded).deep.equal(['no_progress']);
-      expect(await attributeOf(run, 'ErrorCode')).equal('no_progress');
-    });
-  }
+      expect(names.at(-1)).equal('recordFailure');
+    }
+  });
 });

@@ -1,33 +1,23 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { promisify } from 'node:util';
 import type { Payload } from '@temporalio/common';
 import { Worker } from '@temporalio/worker';
 import { expect } from 'chai';
-import pino from 'pino';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import { createCodecApp } from '#src/http/server/codec-app.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
-import { createPayloadCodec, createTemporalDataConverter } from '#src/temporal/data-converter.ts';
+import { createTemporalDataConverter } from '#src/temporal/data-converter.ts';
 import type { Member } from '#test/support/client.ts';
 import { untilHistory } from '#test/support/history-events.ts';
 import { readable } from '#test/support/sealed-history.ts';
-import { testServices } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { untilRun } from '#test/support/until-job.ts';
 import { buildWorkflowBundle } from '#workers/bundle.ts';
 import { startWorkers } from '#workers/run.ts';
-import { temporalProgram } from '../../scripts/launchers/temporal.ts';
 
 const keyOf = (id: string) => `${id}:${randomBytes(32).toString('base64')}`;
-const codecToken = 'a-token-of-thirty-two-characters-or-more';
 const [first, second] = [keyOf('first'), keyOf('second')];
 
 describe('encrypted payloads', () => {
@@ -38,10 +28,8 @@ describe('encrypted payloads', () => {
 
   before(async () => {
     own = await startStack({ TEMPORAL_CODEC_KEY: first }, { workers: false, schedules: true });
-    outsider = connectToTemporal({
-      address: own.config.temporal.address,
-      namespace: own.config.temporal.namespace,
-    });
+    const { address, namespace } = own.config.temporal;
+    outsider = connectToTemporal({ address, namespace });
     ada = await own.signUp();
   });
   after(async () => {
@@ -56,10 +44,8 @@ describe('encrypted payloads', () => {
 
   /** Starts workers of this deployment with these keys. */
   async function withWorkers(codecKey: string, work: () => Promise<void>): Promise<void> {
-    const container = createContainer(
-      loadConfig({ ...own.settings, TEMPORAL_CODEC_KEY: codecKey, WORKER_QUEUES: 'ingestion' }),
-      'test',
-    );
+    const settings = { ...own.settings, TEMPORAL_CODEC_KEY: codecKey, WORKER_QUEUES: 'ingestion' };
+    const container = createContainer(loadConfig(settings), 'test');
     const workers = startWorkers(container);
     try {
       await workers.polling;
@@ -72,13 +58,9 @@ describe('encrypted payloads', () => {
 
   /** The run as Temporal lists it. */
   async function rawRun(workflowId: string) {
-    const { namespace } = outsider;
-    const { workflowService } = outsider.client;
-    const { workflowExecutionInfo } = await workflowService.describeWorkflowExecution({
-      namespace,
-      execution: { workflowId },
-    });
-    return { memo: workflowExecutionInfo?.memo, searchAttributes: workflowExecutionInfo?.searchAttributes };
+    const { namespace, client } = outsider;
+    const execution = { workflowId };
+    return (await client.workflowService.describeWorkflowExecution({ namespace, execution })).workflowExecutionInfo;
   }
 
   const historyOf = (workflowId: string) => outsider.client.workflow.getHandle(workflowId).fetchHistory();
@@ -97,57 +79,21 @@ describe('encrypted payloads', () => {
         expect(payloads).to.have.length.greaterThan(5);
         expect([...keysOf(payloads)]).deep.equal(['binary/encrypted first']);
         expect(failures.filter((message) => message !== 'Encoded failure')).deep.equal([]);
-        const { memo, searchAttributes } = await rawRun(workflowId);
-        expect([...keysOf(Object.values(memo?.fields ?? {}))]).deep.equal(['binary/encrypted first']);
-        expect(Object.keys(searchAttributes?.indexedFields ?? {})).to.include.members(['OrgId', 'DocumentId']);
+        const raw = await rawRun(workflowId);
+        expect([...keysOf(Object.values(raw?.memo?.fields ?? {}))]).deep.equal(['binary/encrypted first']);
+        expect(Object.keys(raw?.searchAttributes?.indexedFields ?? {})).include.members(['OrgId', 'DocumentId']);
         const run = await own.container.temporal.client.workflow.getHandle(workflowId).describe();
         expect(await run.staticSummary()).match(/^Ingest document /);
         expect(run.memo).to.include.keys('startId', 'attempt');
-        const { temporal } = own.config;
-        const converter = createTemporalDataConverter(temporal.payloadKeys);
-        await Worker.runReplayHistory(
-          { workflowBundle: await buildWorkflowBundle(converter), dataConverter: converter },
-          history,
-        );
+        const converter = createTemporalDataConverter(own.config.temporal.payloadKeys);
+        const options = { workflowBundle: await buildWorkflowBundle(converter), dataConverter: converter };
+        await Worker.runReplayHistory(options, history);
       }
       expect(await own.container.orchestrator.inspect(bad)).to.containSubset({
         state: 'failed',
         error: { code: 'corrupt_document' },
       });
     });
-  });
-
-  it('are readable in the Temporal CLI only with the codec endpoint', async () => {
-    let shown = '';
-    await withWorkers(first, async () => {
-      shown = await upload('For-operators.txt', 'They may look.');
-      await untilRun(ada, shown, 'succeeded');
-    });
-    const { address, namespace } = own.config.temporal;
-    const server = createServer(
-      createCodecApp({
-        codec: createPayloadCodec({ sealing: null, all: own.config.temporal.payloadKeys?.all ?? [] }),
-        ...{ uiOrigins: [], token: codecToken, logger: pino({ level: 'silent' }) },
-      }),
-    );
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const show = async (...args: string[]) => {
-      const of = ['workflow', 'show', '--workflow-id', shown, '--detailed', '--address', address];
-      const command = [...of, '--namespace', namespace, '--disable-config-file', '--disable-config-env', ...args];
-      const { stdout } = await promisify(execFile)(temporalProgram(testServices().toolsDir), command);
-      return stdout;
-    };
-    try {
-      const documentId = /^ingest-(.*)-1$/.exec(shown)?.[1] ?? '';
-      // In the output of the CLI only the input of the run contains an object with this key.
-      const input = new RegExp(`documentId["\\s:]+${documentId}`);
-      expect(await show()).not.match(input);
-      expect(await show('--codec-endpoint', endpoint, '--codec-auth', `Bearer ${codecToken}`)).match(input);
-    } finally {
-      server.close();
-      server.closeAllConnections();
-    }
   });
 
   it('block a worker without the key, and continue on one that also has it', async () => {

@@ -13,14 +13,13 @@ import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts
 
 describe('scoreAlignment', () => {
   let worker: StandingWorker;
-
   before(async () => {
     worker = await standingWorker();
   });
 
   const input = { orgId: 'org', chatId: 'chat' };
 
-  /** Nudges the workflow of a chat into being, as the application does. `nudge` signals it again. */
+  /** Starts the run of a chat by a signal, as the application does. `nudge` signals it again. */
   async function align(activities: AlignmentActivities) {
     const workflowId = `test-${uuidv7()}`;
     const nudge = () =>
@@ -30,36 +29,17 @@ describe('scoreAlignment', () => {
         signal: scoreNewRoundsSignalName,
         typedSearchAttributes: searchAttributes({ OrgId: 'org', ChatId: 'chat', JobKind: 'alignment' }),
       });
-    return { run: await nudge(), nudge };
+    const run = await nudge();
+    return { run, nudge, progress: () => run.query<AlignmentProgress>(stageQueryName) };
   }
-
   const times = (names: string[], name: string) => names.filter((call) => call === name).length;
 
   it('scores all waiting rounds, closes the job and then names the chat', async () => {
     const { activities, names } = stubAlignment(3);
-    const { run } = await align(activities);
+    const { run, progress } = await align(activities);
     await run.result();
-    expect(names.slice(0, 6)).deep.equal([
-      'scoreNextRound',
-      'scoreNextRound',
-      'scoreNextRound',
-      'scoreNextRound',
-      'recordAlignmentSuccess',
-      'nameChat',
-    ]);
-    expect(await run.query<AlignmentProgress>(stageQueryName)).deep.equal({ scoredRounds: 3, lastRound: 3 });
-  });
-
-  it('shows its stage before it has scored a round', async () => {
-    const { activities, untilCalled } = stubAlignment(1, {
-      scoreNextRound: untilCancelled,
-    });
-    const { run } = await align(activities);
-    await untilCalled('scoreNextRound');
-    expect(await attributeOf(run, 'Stage')).equal('score');
-    expect(await detailsOf(run)).include('Looking for unscored rounds');
-    await run.cancel();
-    await failureOf(run);
+    expect(names.slice(0, 6)).deep.equal([...Array(4).fill('scoreNextRound'), 'recordAlignmentSuccess', 'nameChat']);
+    expect(await progress()).deep.equal({ scoredRounds: 3, lastRound: 3 });
   });
 
   it('looks for rounds again when a nudge arrives during its last step', async () => {
@@ -67,27 +47,14 @@ describe('scoreAlignment', () => {
     const { activities, names, arrive, untilCalled } = stubAlignment(1, {
       recordAlignmentSuccess: () => withHeartbeats(() => nudged.promise),
     });
-    const { run, nudge } = await align(activities);
+    const { run, nudge, progress } = await align(activities);
     await untilCalled('recordAlignmentSuccess');
     arrive();
     await nudge();
     nudged.resolve();
     await run.result();
-    expect(await run.query<AlignmentProgress>(stageQueryName)).deep.equal({ scoredRounds: 2, lastRound: 2 });
+    expect(await progress()).deep.equal({ scoredRounds: 2, lastRound: 2 });
     expect(times(names, 'recordAlignmentSuccess')).equal(2);
-  });
-
-  it('scores every round when many nudges arrive concurrently', async () => {
-    const { activities, names, arrive } = stubAlignment(0);
-    const { nudge } = await align(activities);
-    for (let round = 0; round < 10; round++) {
-      arrive();
-      await Promise.all([nudge(), nudge()]);
-    }
-    const run = await nudge();
-    await run.result();
-    expect(await activities.scoreNextRound(input)).deep.equal({ scored: false });
-    expect(names).not.include('recordAlignmentFailure');
   });
 
   it('retries only the round whose scoring failed with a transient fault', async () => {
@@ -97,8 +64,7 @@ describe('scoreAlignment', () => {
         return { scored: false };
       },
     });
-    const { run } = await align(activities);
-    await run.result();
+    await (await align(activities)).run.result();
     expect(times(names, 'scoreNextRound')).within(2, 3);
     expect(names).not.include('recordAlignmentFailure');
   });
@@ -109,10 +75,8 @@ describe('scoreAlignment', () => {
         throw appError('model_not_configured');
       },
     });
-    const { run } = await align(activities);
-    await run.result();
-    expect(times(names, 'nameChat')).equal(1);
-    expect(times(names, 'recordAlignmentSuccess')).equal(1);
+    await (await align(activities)).run.result();
+    expect([times(names, 'nameChat'), times(names, 'recordAlignmentSuccess')]).deep.equal([1, 1]);
   });
 
   it('scores the next round while a slow model still generates the title', async () => {
@@ -120,29 +84,35 @@ describe('scoreAlignment', () => {
     const { activities, names, arrive, untilCalled } = stubAlignment(1, {
       nameChat: () => withHeartbeats(() => isScored.promise),
     });
-    const { run, nudge } = await align(activities);
+    const { run, nudge, progress } = await align(activities);
     await untilCalled('nameChat');
     arrive();
     await nudge();
     await untilCalled('recordAlignmentSuccess', 2);
     isScored.resolve();
     await run.result();
-    expect(await run.query<AlignmentProgress>(stageQueryName)).deep.equal({ scoredRounds: 2, lastRound: 2 });
+    expect(await progress()).deep.equal({ scoredRounds: 2, lastRound: 2 });
     expect(times(names, 'nameChat')).equal(1);
   });
 
   it('generates no title for a chat that has one', async () => {
-    let waits = true;
+    const rounds = [{ scored: true, round: 7, state: 'stable', ewma: 100, isUntitled: false } as const];
     const { activities, names } = stubAlignment(0, {
-      scoreNextRound: async () => {
-        if (!waits) return { scored: false };
-        waits = false;
-        return { scored: true, round: 7, state: 'stable', ewma: 100, isUntitled: false };
-      },
+      scoreNextRound: async () => rounds.shift() ?? { scored: false },
     });
-    const { run } = await align(activities);
-    await run.result();
+    await (await align(activities)).run.result();
     expect(names).not.include('nameChat');
+  });
+
+  it('shows its stage before it has scored a round, and records its cancellation', async () => {
+    const { activities, names, untilCalled } = stubAlignment(1, { scoreNextRound: untilCancelled });
+    const { run } = await align(activities);
+    await untilCalled('scoreNextRound');
+    expect(await attributeOf(run, 'Stage')).equal('score');
+    expect(await detailsOf(run)).include('Looking for unscored rounds');
+    await run.cancel();
+    expect(await failureOf(run)).instanceOf(CancelledFailure);
+    expect(names.at(-1)).equal('recordAlignmentCancellation');
   });
 
   it('waits for the cancellation of the title when it is cancelled', async () => {
@@ -168,17 +138,14 @@ describe('scoreAlignment', () => {
       scoreNextRound: async () => {
         throw appError('chat_not_found');
       },
-      recordAlignmentFailure: async (failure) => {
-        recorded.push(failure);
-      },
+      recordAlignmentFailure: async (failure) => void recorded.push(failure),
     });
     const { run } = await align(activities);
     expect(await failureOf(run))
       .instanceOf(ApplicationFailure)
       .property('type', 'chat_not_found');
-    expect(recorded).deep.equal([
-      { ...input, error: { code: 'chat_not_found', message: 'The chat does not exist or is not readable' } },
-    ]);
+    const error = { code: 'chat_not_found', message: 'The chat does not exist or is not readable' };
+    expect(recorded).deep.equal([{ ...input, error }]);
   });
 
   it('tries again when a nudge arrives after it recorded its failure', async () => {
@@ -199,17 +166,6 @@ describe('scoreAlignment', () => {
     await run.result();
     expect(names).deep.equal(['scoreNextRound', 'recordAlignmentFailure', 'scoreNextRound', 'recordAlignmentSuccess']);
     expect(await attributeOf(run, 'ErrorCode')).equal(undefined);
-  });
-
-  it('records its cancellation', async () => {
-    const { activities, names, untilCalled } = stubAlignment(1, {
-      scoreNextRound: untilCancelled,
-    });
-    const { run } = await align(activities);
-    await untilCalled('scoreNextRound');
-    await run.cancel();
-    expect(await failureOf(run)).instanceOf(CancelledFailure);
-    expect(names.at(-1)).equal('recordAlignmentCancellation');
   });
 
   it('continues as a new run before its history grows long', async () => {

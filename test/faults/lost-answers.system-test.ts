@@ -1,0 +1,144 @@
+import { expect } from 'chai';
+import { startApiProcess } from '#test/support/child-processes.ts';
+import { contentDigest } from '#test/support/content-digest.ts';
+import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
+import { measured } from '#test/support/fault-run.ts';
+import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
+import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { createTestDatabase, testServices } from '#test/support/services.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
+import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
+import { untilClosed } from '#test/support/workflow-run.ts';
+
+const content = Array.from({ length: 90 }, (_, index) => `Sentence ${index} of the text says something.`).join(' ');
+const chunking = { target_tokens: '14', overlap_tokens: '0' };
+
+describe('F3: an API that dies with an accepted upload', function () {
+  this.timeout(120_000);
+  let own: FaultCase;
+  let temporal: GrpcProxy;
+
+  before(async () => {
+    temporal = await startGrpcProxy(testServices().temporalAddress);
+    own = await startFaultCase();
+    await own.startWorker();
+  });
+  after(async () => {
+    await own.close();
+    await temporal.close();
+  });
+
+  const moments = {
+    'between its commit and the start of the run': 'hold',
+    'after the start, of which it has not heard': 'drop_answer',
+  } as const;
+  for (const [moment, fate] of Object.entries(moments)) {
+    it(`leaves a run that is started without it, and once (${moment})`, async () => {
+      const { db, temporal: connection } = own.stack.container;
+      const api = await startApiProcess(own.stack, { TEMPORAL_ADDRESS: temporal.address });
+      const reached = temporal.next('StartWorkflowExecution', fate);
+      const uploading = uploadText(own.member.at(api.baseUrl), `Of the moment ${moment}.`).catch(() => undefined);
+      await reached;
+      await api.kill();
+      await uploading;
+
+      const job = await until('the run is started', async () => {
+        const newest = await db('jobs').orderBy('createdAt', 'desc').first('id', 'createdAt', 'startedAt');
+        return newest?.startedAt && newest;
+      });
+      measured('started after', job.startedAt.getTime() - job.createdAt.getTime(), 3_000);
+      await untilJob(own.member, job.id, 'succeeded');
+      const count = async () => (await connection.client.workflow.count(`WorkflowId = '${job.id}'`)).count;
+      await until('the run is listed', async () => (await count()) > 0);
+      expect(await count()).equal(1);
+      await expectInvariants(own.stack);
+    });
+  }
+});
+
+describe('F8: an answer that is lost although the work was done', function () {
+  this.timeout(120_000);
+  let own: Stack;
+  let database: Awaited<ReturnType<typeof createTestDatabase>>;
+  let postgres: TcpProxy;
+  let temporal: GrpcProxy;
+  let model: ScriptedModel;
+  let models: TcpProxy;
+  let undisturbed: { digest: string; texts: number };
+
+  before(async () => {
+    [database, temporal] = [await createTestDatabase(), await startGrpcProxy(testServices().temporalAddress)];
+    model = await startScriptedModel();
+    const databaseUrl = new URL(database.url);
+    postgres = await startTcpProxy({ port: Number(databaseUrl.port) });
+    databaseUrl.port = String(postgres.port);
+    models = await startTcpProxy({ port: Number(new URL(model.baseUrl).port) });
+    const modelUrl = `http://127.0.0.1:${models.port}/v1`;
+    own = await startStack({
+      DATABASE_URL: databaseUrl.href,
+      TEMPORAL_ADDRESS: temporal.address,
+      OPENAI_BASE_URL: modelUrl,
+      ALIGNMENT_EMBEDDING_BASE_URL: modelUrl,
+    });
+    undisturbed = await ingest(async () => undefined);
+  });
+  after(async () => {
+    await own.close();
+    await Promise.all([postgres.close(), temporal.close(), model.close(), models.close()]);
+    await database.drop();
+  });
+
+  /** Ingests the text in a new organization, which has embedded nothing yet. */
+  async function ingest(lose: () => Promise<void>): Promise<{ digest: string; texts: number }> {
+    const member = await own.signUp();
+    model.calls.length = 0;
+    const lost = lose();
+    // A user whose upload is not answered looks for it; the service does not lose what it has accepted.
+    await uploadText(member, content, chunking).catch(() => undefined);
+    const { db } = own.container;
+    const { id, documentId } = await db('jobs').where({ orgId: member.orgId }).first();
+    await untilJob(member, id, 'succeeded');
+    await lost;
+    expect(await untilClosed(own.container, id)).equal('completed');
+    expect(await db('documents').where({ orgId: member.orgId })).length(1);
+    await expectInvariants(own);
+    return { digest: await contentDigest(db, documentId), texts: embeddedTexts(model).length };
+  }
+
+  const ofPostgres =
+    (...statement: [text: string, after?: string]) =>
+    () =>
+      postgres.dropAnswerTo(...statement);
+  const ofTemporal = (method: string) => () => temporal.next(method, 'drop_answer');
+  const answers: Record<string, () => Promise<void>> = {
+    'of Postgres to the commit of an upload': ofPostgres('COMMIT', 'insert into jobs'),
+    'of Postgres to a conversion': ofPostgres('insert into "conversions"'),
+    'of Postgres to the commit of the chunks': ofPostgres('COMMIT', 'insert into document_terms'),
+    'of Postgres to vectors that are stored': ofPostgres('insert into chunk_vectors'),
+    'of Postgres to marks of what is embedded': ofPostgres('update chunks set embedded_at'),
+    'of Postgres to the commit of the activation': ofPostgres('COMMIT', '"active_generation" = '),
+    'of Postgres to the state of the job': ofPostgres('update "jobs"'),
+    'of Temporal to the start of the run': ofTemporal('StartWorkflowExecution'),
+    'of Temporal to a workflow task': ofTemporal('RespondWorkflowTaskCompleted'),
+    'of Temporal to a step': ofTemporal('RespondActivityTaskCompleted'),
+  };
+  for (const [what, lose] of Object.entries(answers)) {
+    it(`loses and doubles nothing (${what})`, async () => {
+      expect(await ingest(lose)).deep.equal(undisturbed);
+    });
+  }
+
+  const callsUnderWay: Record<string, () => Promise<void>> = {
+    'of the model': () => models.dropAnswerTo('/v1/embeddings'),
+    'of Postgres to vectors that are kept': ofPostgres('insert into embeddings'),
+  };
+  for (const [what, lose] of Object.entries(callsUnderWay)) {
+    it(`repeats the calls that were under way once (${what})`, async () => {
+      const { digest, texts } = await ingest(lose);
+      expect(digest).equal(undisturbed.digest);
+      expect(texts - undisturbed.texts).within(0, undisturbed.texts);
+    });
+  }
+});
