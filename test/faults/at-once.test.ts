@@ -87,7 +87,9 @@ describe('requests that are sent at once, before two processes of the API', () =
         ada.raw(`/rag/ingest/${documentId}`, { method: 'POST', headers, body: '{"redo":false}' }),
       );
       expect(answered(answers, 200)).length(50);
-      const bodies = await Promise.all(answers.map(async (answer) => ingestRequestResultSchema.parse(await answer.json())));
+      const bodies = await Promise.all(
+        answers.map(async (answer) => ingestRequestResultSchema.parse(await answer.json())),
+      );
       expect(bodies.filter(({ queued }) => queued)).length(1);
       const [jobId = '', ...others] = new Set(bodies.map((body) => body.embedding_job_id));
       expect(others).deep.equal([]);

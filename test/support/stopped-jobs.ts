@@ -36,7 +36,7 @@ export async function untilStatus(client: ApiClient, jobId: string, status: stri
   return until(`job ${jobId} has ${status}`, ask);
 }
 
-export async function systemFolder(member: Member, role: 'org_root' | 'personal_root'): Promise<string> {
+async function systemFolder(member: Member, role: 'org_root' | 'personal_root'): Promise<string> {
   const folders = folderTreeNodeSchema.array().parse((await member.get('/folders', 200)).body);
   const folder = folders.find(({ system_role }) => system_role === role);
   if (folder === undefined) throw new Error(`There is no ${role}.`);

@@ -6,7 +6,7 @@ import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createIdempotencyStore } from '#src/adapters/postgres/idempotency-keys.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import { createdAnswer, eventStreamAnswer } from '#src/http/response/answers.ts';
-import { multipartBody, type HttpRoute, defineRoute } from '#src/http/routing/route.ts';
+import { defineRoute, type HttpRoute, multipartBody } from '#src/http/routing/route.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { createTestDatabase } from '#test/support/services.ts';

@@ -4,8 +4,8 @@ import { APIConnectionError, APIError } from 'openai';
 import {
   createModelErrorMapper,
   createOpenAiClient,
-  isServerInPrivateNetwork,
   isRequestTooLargeError,
+  isServerInPrivateNetwork,
 } from '#src/adapters/models/openai-client.ts';
 import { AppError } from '#src/errors.ts';
 import { startWebSite } from '#test/support/web-site.ts';

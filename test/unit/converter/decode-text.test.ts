@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import iconv from 'iconv-lite';
 import { decodeText, findDeclaredEncoding } from '#src/adapters/converter/decode-text.ts';
-import { cleanParsedDocument, cleanMarkdown, cleanText } from '#src/adapters/converter/parsed-document.ts';
+import { cleanMarkdown, cleanParsedDocument, cleanText } from '#src/adapters/converter/parsed-document.ts';
 
 describe('decodeText', () => {
   const holds = (text: string, encoding: string, options = {}) =>

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { maskSecret, findPasswordProblems } from '#src/domain/access/credentials.ts';
+import { findPasswordProblems, maskSecret } from '#src/domain/access/credentials.ts';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import { validateReturnUrl } from '#src/domain/access/return-address.ts';
 import {

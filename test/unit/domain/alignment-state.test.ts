@@ -140,7 +140,9 @@ describe('steering', () => {
       ['0.1 0.9', []],
     ] as const) {
       const states = statesOf(rounds(text)).slice(1);
-      expect(roundsToPruneFromContext(states.map((state, index) => ({ round: index + 1, state }))), text).to.deep.equal(pruned);
+      expect(roundsToPruneFromContext(states.map((state, index) => ({ round: index + 1, state }))), text).to.deep.equal(
+        pruned,
+      );
     }
     expect(roundsToPruneFromContext([])).to.deep.equal([]);
   });

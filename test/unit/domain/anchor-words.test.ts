@@ -70,7 +70,8 @@ describe('the topic phrases of a text', () => {
 
 describe('the prompt for anchor words', () => {
   const subject = { agentName: 'Boats', tags: ['sea'], words: ['sail'], excludeWords: [] };
-  const promptOf = (agentPrompt: string) => buildAnchorWordsMessages({ ...subject, agentPrompt }, 'n0nce')[1]?.content ?? '';
+  const promptOf = (agentPrompt: string) =>
+    buildAnchorWordsMessages({ ...subject, agentPrompt }, 'n0nce')[1]?.content ?? '';
 
   it("contains the known words and the beginning of the agent's description, without markers for models", () => {
     expect(promptOf('You sell boats.')).include('You sell boats.').and.include('sea').and.include('Known words: sail');

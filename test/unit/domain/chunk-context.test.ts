@@ -5,8 +5,8 @@ import {
   buildChunkContextMessages,
   chunkContextExcerpt,
   cleanChunkContext,
-  textWithChunkContext,
   maxChunkContextTokens,
+  textWithChunkContext,
 } from '#src/domain/documents/chunk-document.ts';
 import { planEmbeddingBatches, splitTextInHalves, weightedMeanVector } from '#src/domain/documents/embedding.ts';
 

@@ -106,7 +106,8 @@ describe('chunking by tokens', () => {
 
 describe('semantic chunking', () => {
   const options = (targetTokens: number) => ({ method: 'semantic' as const, targetTokens, overlapTokens: 0 });
-  const windowsOf = (body: string, targetTokens: number) => windowsForSemanticChunking(body, options(targetTokens), { tokens });
+  const windowsOf = (body: string, targetTokens: number) =>
+    windowsForSemanticChunking(body, options(targetTokens), { tokens });
   const loans = repeat(10, (n) => `Loan rule ${n} is about money. `);
   const birds = repeat(10, (n) => `Bird fact ${n} is about wings. `);
 

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
-  findSourcePassages,
-  scoreSentenceAttribution,
   createCitationMarkerRewriter,
   type DroppedCitation,
+  findSourcePassages,
+  scoreSentenceAttribution,
+  sentenceBeforeCitationMarker,
   shareOfWordsInPassage,
   splitReplyIntoStatements,
-  sentenceBeforeCitationMarker,
 } from '#src/domain/chat/citation-markers.ts';
 import { collect } from '#test/support/collect.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';

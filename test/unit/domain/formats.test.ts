@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { guessSourceFormat, mediaTypeOfFormat } from '#src/domain/documents/formats.ts';
-import { publicSourceUrl, namesOfWebDocument } from '#src/domain/documents/web-document.ts';
+import { namesOfWebDocument, publicSourceUrl } from '#src/domain/documents/web-document.ts';
 
 describe('the format of a file', () => {
   it('is guessed from name and media type', () => {

@@ -2,13 +2,13 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 import {
+  chooseRerankerType,
   compareByScoreThenId,
   keepTopHitsOfGroups,
   mergeRetrievalGroups,
   orderByRankNumbers,
   orderByScore,
   orderByScoreAndRank,
-  chooseRerankerType,
   type RetrievalHitsOfGroup,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 

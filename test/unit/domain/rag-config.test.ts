@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import {
   applyChunkingOptions,
   defaultRagConfig,
+  findStaleIngestionResults,
   isChunkOverlapBelowTarget,
   isSmallDocument,
   type RagConfig,
-  findStaleIngestionResults,
 } from '#src/domain/documents/rag-config.ts';
 import { cronMatchesSomeDate, smallestCronIntervalMinutes } from '#src/domain/documents/sync-schedule.ts';
 

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { AppError, appError, listErrorCatalogue } from '#src/errors.ts';
 import { omitSecretFields, readJsonBody } from '#src/http/request/body.ts';
-import { emailField, uuidField, integerField } from '#src/http/request/fields.ts';
+import { emailField, integerField, uuidField } from '#src/http/request/fields.ts';
 import { requireInputStorableInPostgres, validateInput } from '#src/http/request/validation.ts';
 import { problemHeaders, problemSchema, toAppError, toProblem } from '#src/http/response/problem.ts';
 import { fingerprintRequest } from '#src/http/routing/dispatch.ts';

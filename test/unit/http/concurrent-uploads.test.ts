@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { noContentAnswer } from '#src/http/response/answers.ts';
 import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
-import { multipartBody, defineRoute } from '#src/http/routing/route.ts';
+import { defineRoute, multipartBody } from '#src/http/routing/route.ts';
 import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { until } from '#test/support/until.ts';
 

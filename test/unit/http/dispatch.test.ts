@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { eventStreamAnswer, fileAnswer, noContentAnswer, okAnswer } from '#src/http/response/answers.ts';
 import type { ServerSentEventSink } from '#src/http/response/event-streams.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { type HttpRoute, defineRoute } from '#src/http/routing/route.ts';
+import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 const routes: HttpRoute[] = [
@@ -15,7 +15,12 @@ const routes: HttpRoute[] = [
     responses: { 200: { description: 'It', schema: z.strictObject({}) } },
     handle: () => okAnswer({}),
   }),
-  defineRoute({ ...routeAt('get', '/things/newest'), access: 'public', responses: done, handle: () => noContentAnswer() }),
+  defineRoute({
+    ...routeAt('get', '/things/newest'),
+    access: 'public',
+    responses: done,
+    handle: () => noContentAnswer(),
+  }),
   defineRoute({
     ...routeAt('patch', '/things/:thing_id'),
     access: 'user',
@@ -122,7 +127,11 @@ describe('an open event stream', () => {
   let activeSessions: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
 
   const aborted = (signal: AbortSignal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
-  const aStream = (path: string, run: (events: ServerSentEventSink, signal: AbortSignal) => Promise<void>, isWatch = false) =>
+  const aStream = (
+    path: string,
+    run: (events: ServerSentEventSink, signal: AbortSignal) => Promise<void>,
+    isWatch = false,
+  ) =>
     defineRoute({
       ...routeAt('get', path),
       access: 'user',

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import {
-  networkOfClientAddress,
   createETag,
-  sitePrefixOfIpv6Address,
+  isNoCacheRequested,
   matchesETag,
+  networkOfClientAddress,
   parseByteRange,
   preferredWaitSeconds,
-  isNoCacheRequested,
+  sitePrefixOfIpv6Address,
 } from '#src/http/request/headers.ts';
 import { createCursorCodec } from '#src/http/request/pagination.ts';
 

@@ -4,7 +4,7 @@ import { integerField } from '#src/http/request/fields.ts';
 import { cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { uuidPathParam } from '#src/http/request/validation.ts';
 import { okAnswer } from '#src/http/response/answers.ts';
-import { multipartBody, multipartOrJsonBody, defineRoute } from '#src/http/routing/route.ts';
+import { defineRoute, multipartBody, multipartOrJsonBody } from '#src/http/routing/route.ts';
 import { createOpenApiDocument } from '#src/http/server/openapi.ts';
 import { routeAt } from '#test/support/served-routes.ts';
 

@@ -12,7 +12,7 @@ import { readJsonBody } from '#src/http/request/body.ts';
 import { integerField } from '#src/http/request/fields.ts';
 import { receiveForm } from '#src/http/request/upload.ts';
 import { createdAnswer, noContentAnswer } from '#src/http/response/answers.ts';
-import { type IncomingUploadFile, multipartBody, defineRoute } from '#src/http/routing/route.ts';
+import { defineRoute, type IncomingUploadFile, multipartBody } from '#src/http/routing/route.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { collect } from '#test/support/collect.ts';
 import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';

@@ -16,9 +16,9 @@ import {
   type JudgeCallOutcome,
   judgeCallName,
   judgeCallsOfBothPrompts,
-  judgeCallsOfReplyPair,
   judgeCallsOfPrompt,
   judgeCallsOfReply,
+  judgeCallsOfReplyPair,
   maxModelCallsOfComparison,
   maxModelCallsOfEvaluation,
   toReplyPairToJudge,
@@ -26,16 +26,16 @@ import {
 } from '#src/domain/judging/judgement.ts';
 import {
   buildEvaluationResult,
-  listFailedJudgeCalls,
-  finalEvaluationStatus,
-  computePromptAxisScores,
   buildTestCaseResult,
+  computePromptAxisScores,
+  finalEvaluationStatus,
+  listFailedJudgeCalls,
 } from '#src/domain/judging/outcome.ts';
 import {
-  gradedAxesOfReply,
-  isReferenceAnswer,
   axesOfPromptScores,
   axesOfReplyScores,
+  gradedAxesOfReply,
+  isReferenceAnswer,
   rubricOfAxis,
   selectJudgeRubric,
 } from '#src/domain/judging/rubric.ts';
@@ -131,7 +131,9 @@ describe('the results of an evaluation', () => {
       return { unit, judgement: { mode: 'plain' as const, scores } };
     });
     const shown = computePromptAxisScores(outcomes);
-    expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(axesOfPromptScores.map((axis, index) => [axis, index]));
+    expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(
+      axesOfPromptScores.map((axis, index) => [axis, index]),
+    );
     expect(shown[1]).deep.equal({
       ...{ axis: 'instruction_specificity', label: 'Specific instructions', score: 1, rationale, weakness: '' },
     });
@@ -144,7 +146,9 @@ describe('the results of an evaluation', () => {
       });
     expect(buildTestCaseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
     expect(buildTestCaseResult(answered, without(3))).equal(null);
-    expect(listFailedJudgeCalls(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
+    expect(listFailedJudgeCalls(without(1))).deep.equal([
+      { unit: 'case 1/adherence#1', code: 'judge_response_invalid' },
+    ]);
   });
 
   it('weight prompt and replies equally, and the prompt alone without cases', () => {
@@ -262,7 +266,12 @@ describe('a comparison of versions', () => {
     expect(computeComparisonStatistics(cases)).deep.include({ caseWins: { versionWins: 1, baselineWins: 1, ties: 0 } });
     const flipped = [compared(['tie', 'tie'], [30, 20], true), compared(['version', 'tie'], [30, 20])];
     expect(computeComparisonStatistics(flipped)).include({ flipRate: 0.5, lengthRatio: 1.5 });
-    expect(computeComparisonStatistics([])).include({ flipRate: 0, lengthRatio: null, pValue: 1, lengthConfounded: false });
+    expect(computeComparisonStatistics([])).include({
+      flipRate: 0,
+      lengthRatio: null,
+      pValue: 1,
+      lengthConfounded: false,
+    });
   });
 
   it('says when the result is not significant', () => {
