@@ -37,9 +37,9 @@ const CANARIES: Canary[] = [
   },
   {
     defect: 'an assertion that does not hold',
-    file: 'test/unit/domain/visibility.test.ts',
-    plant: replacing('to.equal(true)', 'to.equal(false)'),
-    foundBy: { test: 'test/unit/domain/visibility.test.ts' },
+    file: 'test/unit/domain/access.test.ts',
+    plant: replacing('.equal(true)', '.equal(false)'),
+    foundBy: { test: 'test/unit/domain/access.test.ts' },
   },
   {
     defect: 'access: members who may read a folder change it',
@@ -51,19 +51,19 @@ const CANARIES: Canary[] = [
     defect: 'access: rows of another organization are readable',
     file: 'src/domain/access/policy.ts',
     plant: replacing('resource.orgId === actor.orgId && ', ''),
-    foundBy: { test: 'test/unit/domain/policy.test.ts' },
+    foundBy: { test: 'test/unit/domain/access.test.ts' },
   },
   {
     defect: 'auth: a refresh token works twice',
     file: 'src/modules/auth/sessions.repository.ts',
     plant: replacing(".whereNull('usedAt')\n", '\n'),
-    foundBy: { test: 'test/api/auth/refresh-tokens.test.ts' },
+    foundBy: { test: 'test/api/auth/sessions.test.ts' },
   },
   {
     defect: 'members: the last admin of an organization steps down',
     file: 'src/modules/members/members.service.ts',
     plant: replacing('if (!isOrgAdmin) await requireAnotherAdmin(trx, orgId, userId);', ''),
-    foundBy: { test: 'test/api/members/org-admin.test.ts' },
+    foundBy: { test: 'test/api/members/members.test.ts' },
   },
   {
     defect: 'passwords: one organization is hashed before all others',
@@ -117,7 +117,7 @@ const CANARIES: Canary[] = [
     defect: 'retrieval: ranks begin at zero',
     file: 'src/domain/retrieval/fusion-and-reranking.ts',
     plant: replacing('[hit.id, index + 1]', '[hit.id, index]'),
-    foundBy: { test: 'test/unit/domain/merge-groups.test.ts' },
+    foundBy: { test: 'test/unit/domain/fusion-and-reranking.test.ts' },
   },
   {
     defect: 'chat: hidden characters stand in a passage of the prompt',
@@ -129,19 +129,19 @@ const CANARIES: Canary[] = [
     defect: 'chat: a citation of a passage that is no longer readable stays',
     file: 'src/modules/chat/citations.ts',
     plant: replacing("return 'unreadable'", 'return null'),
-    foundBy: { test: 'test/api/chat/citations.test.ts' },
+    foundBy: { test: 'test/api/chat/documents.test.ts' },
   },
   {
     defect: 'chat: a citation that the passage does not support stays',
     file: 'src/modules/chat/citations.ts',
     plant: replacing("holds ? null : 'unsupported'", 'null'),
-    foundBy: { test: 'test/api/chat/citations.test.ts' },
+    foundBy: { test: 'test/api/chat/documents.test.ts' },
   },
   {
     defect: 'alignment: drift is seen too late',
     file: 'src/domain/alignment/chat-state.ts',
     plant: replacing('const driftUnder = 45', 'const driftUnder = 40'),
-    foundBy: { test: 'test/unit/domain/alignment-fold.test.ts' },
+    foundBy: { test: 'test/unit/domain/alignment-state.test.ts' },
   },
   {
     defect: 'evaluations: the order of two replies decides',
@@ -171,7 +171,7 @@ const CANARIES: Canary[] = [
     defect: 'erasure: folders of a deleted user stay',
     file: 'src/contracts/deletion.ts',
     plant: replacing("['chats', 'drafts', 'agents', 'folders', 'traces']", "['chats', 'drafts', 'agents', 'traces']"),
-    foundBy: { test: 'test/workflows/erase-content.test.ts' },
+    foundBy: { test: 'test/workflows/long-runs.test.ts' },
   },
 ];
 
