@@ -138,7 +138,7 @@ describe('Idempotency-Key', () => {
     expect(effects).to.equal(1);
   });
 
-  it('is scoped to user and defineRoute, and answers 422 for another body and 400 for an invalid key', async () => {
+  it('is scoped to user and route, and answers 422 for another body and 400 for an invalid key', async () => {
     const key = randomUUID();
     await post('/works', key, a);
     await post('/works', key, a, { authorization: 'other' });

@@ -71,7 +71,7 @@ describe('the OpenAPI document', () => {
     expect(json).not.nested.property('properties.file');
   });
 
-  it('lists the errors that a defineRoute declares and those that follow from its kind', () => {
+  it('lists the errors that a route declares and those that follow from its kind', () => {
     const statuses = Object.keys(Object(at('paths /nodes/{node_id} get responses')));
     expect(statuses).members(['200', '401', '404', '422', '429', '500', '503']);
     expect(at('paths /nodes get responses 429 headers')).keys('Retry-After', 'RateLimit', 'RateLimit-Policy');

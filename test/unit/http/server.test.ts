@@ -78,7 +78,7 @@ describe('readiness', () => {
     for (const path of ['/healthz', '/readyz?exclude=broken', '/folders', '/readyz'])
       await fetch(served.baseUrl + path);
     await until('the last one is over', async () => lines.length > 1);
-    const logged = lines.map((line) => JSON.parse(line)).map(({ defineRoute, status }) => [defineRoute, status]);
+    const logged = lines.map((line) => JSON.parse(line)).map(({ route, status }) => [route, status]);
     expect(logged).deep.equal([
       ['/folders', 204],
       ['/readyz', 503],
