@@ -95,6 +95,16 @@ describe('a round', () => {
       expect(await roundsOf(stack, ada)).length(1);
     }));
 
+  it('is answered although the database fails after the answer is stored', () =>
+    alone({ ECHO_WAIT_MS: '10000' }, async (stack, ada, agent_id) => {
+      const answer = ask(ada, { agent_id, message }, 201);
+      // The response waits for the scores, which no worker writes.
+      const stored = roundsOf(stack, ada).where({ status: 'complete' });
+      await until('the answer is stored', () => stored.clone().first());
+      await stack.container.db.raw('alter table rounds rename to rounds_out_of_reach');
+      expect(await answer).deep.include({ reply: 'Month by month.', citations: [], title: message });
+    }));
+
   it('is answered while Temporal is away and scored later, and then starting workers end those of dead processes', () =>
     alone({ TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' }, async (stack, ada, agent_id) => {
       scripted.model.behave(() => ({ kind: 'answer', text: 'Month by month [7].' }));
