@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { createApp } from '#src/app.ts';
 import type { HttpRoute } from '#src/http/routing/route.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
+import { recordAnsweredStatuses } from '#test/support/answered-statuses.ts';
 import { aPublishedAgent, aStoredConnection, freshEmail } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
@@ -46,6 +47,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     server = createServer(
       createApp({ ...stack.container, idempotency: crashing(stack.container.idempotency) }).express,
     );
+    recordAnsweredStatuses(server, stack.routes);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
