@@ -31,7 +31,14 @@ export async function writeUploadFile(
       yield piece;
     }
   }
-  await pipeline(measured(), createWriteStream(path, { flags: 'wx', ...options }));
+  const file = createWriteStream(path, { flags: 'wx', ...options });
+  try {
+    await pipeline(measured(), file);
+  } catch (error) {
+    // `pipeline` rejects although the file may still be opening, and then it would appear after the caller's deletion.
+    if (!file.closed) await new Promise<void>((resolve) => file.once('close', resolve));
+    throw error;
+  }
   return { sizeBytes, sha256: hash.digest('hex') };
 }
 
