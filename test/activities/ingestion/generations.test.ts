@@ -7,7 +7,6 @@ import type {
   RecordIngestionEndInput,
   RecordIngestionFailureInput,
 } from '#src/contracts/ingestion.ts';
-import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { activityEnvironment, runActivity } from '#test/support/activity-environment.ts';
 import { useIdleStack } from '#test/support/idle-stack.ts';
 import {
@@ -44,10 +43,7 @@ describe('generations of a document', () => {
     own.db('chunks').where({ documentId, generation });
   const documentOf = ({ documentId }: IngestDocumentInput) => own.db('documents').where({ id: documentId }).first();
   const jobOf = ({ documentId }: IngestDocumentInput) =>
-    own
-      .db('jobs')
-      .where({ id: ingestWorkflowId(documentId, 1) })
-      .first();
+    own.db('jobs').where({ documentId, kind: 'ingest' }).orderBy('id').first();
 
   it('embeds chunks in slices of 1,024', async () => {
     const of = await runAll(await upload('sliced', 1_100), untilChunked);
@@ -61,10 +57,9 @@ describe('generations of a document', () => {
   it('embeds with the model of the generation, not with the present model of the deployment', async () => {
     const of = await upload('two models');
     const setModel = (name: string) =>
-      own
-        .db('documents')
-        .where({ id: of.documentId })
-        .update({ ragConfig: own.db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [name]) });
+      own.db.raw(`update documents set rag_config = jsonb_set(rag_config, '{embedding,model}', ?) where id = ?`, [
+        ...[JSON.stringify(name), of.documentId],
+      ]);
     const other = createContainer(loadConfig({ ...own.settings, EMBEDDING_MODEL: 'embedding-3' }), 'test');
     const ingest = async (next: IngestDocumentInput) => {
       own.model.calls.length = 0;
@@ -166,27 +161,27 @@ describe('generations of a document', () => {
     const { orgId } = used;
     const createdAt = own.db.raw(`now() - interval '2 days'`);
     for (const table of ['embeddings', 'conversions']) await own.db(table).where({ orgId }).update({ createdAt });
-    const hash = (n: number) => Buffer.alloc(32, n);
-    const orphan = { orgId, model: 'embedding-1', vector: Buffer.alloc(8) };
-    await own.db('embeddings').insert([
-      { ...orphan, textSha256: hash(1), createdAt },
-      { ...orphan, textSha256: hash(2) },
-    ]);
+    const [old, fresh] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
     const converted = { orgId, converterVersion: '1', sourceFormat: 'text', body: 'x' };
-    await own.db('conversions').insert([
-      { ...converted, id: crypto.randomUUID(), contentSha256: 'old', createdAt },
-      { ...converted, id: crypto.randomUUID(), contentSha256: 'new' },
-    ]);
+    for (const [textSha256, since] of [
+      [old, { createdAt }],
+      [fresh, {}],
+    ] as const) {
+      const vector = Buffer.alloc(8);
+      await own.db('embeddings').insert({ orgId, model: 'embedding-1', vector, textSha256, ...since });
+      const contentSha256 = textSha256.toString('hex');
+      await own.db('conversions').insert({ ...converted, id: crypto.randomUUID(), contentSha256, ...since });
+    }
 
     expect(await own.container.embeddings.sweepUnused(null)).equal(null);
     expect(await own.container.ingestion.sweepUnusedConversions()).equal(null);
     const hashes = (await own.db('embeddings').where({ orgId })).map(({ textSha256 }) => textSha256.toString('hex'));
-    expect(hashes).include(hash(2).toString('hex')).and.not.include(hash(1).toString('hex'));
-    for (const { textSha256 } of kept) expect(hashes).include(textSha256.toString('hex'));
+    const stillThere = [fresh, ...kept.map(({ textSha256 }) => textSha256)].map((hash) => hash.toString('hex'));
+    expect(hashes).include.members(stillThere).and.not.include(old.toString('hex'));
     const conversions: { id: string; contentSha256: string }[] = await own.db('conversions').where({ orgId });
-    expect(conversions.map(({ contentSha256 }) => contentSha256))
-      .include('new')
-      .not.include('old');
-    expect(conversions.map(({ id }) => id)).include(conversionId);
+    const ofConversions = conversions.flatMap(({ id, contentSha256 }) => [id, contentSha256]);
+    expect(ofConversions)
+      .include.members([conversionId, fresh.toString('hex')])
+      .and.not.include(old.toString('hex'));
   });
 });

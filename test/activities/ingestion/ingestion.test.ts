@@ -91,20 +91,6 @@ describe('ingestion activities', () => {
     expect(await appErrorCode(atOnce(' \n '))).equal('empty_document');
   });
 
-  it('chunks a document semantically when its configuration says so', async () => {
-    const loans = sentences(5, 'about loans, interest, a collateral and the bank,');
-    const penguins = sentences(5, 'about penguins, ice, fish and eggs in Antarctica,');
-    const of = await upload(`${loans} ${penguins}`, { chunking_method: 'semantic', target_tokens: '140' });
-    await runAll(of, untilChunked);
-    const [first = '', second = '', ...others] = await contentsOf(of);
-    expect(others).deep.equal([]);
-    // Each sentence is compared together with its neighbours, which may move the boundary by one sentence.
-    expect(first)
-      .include('loans, interest, a collateral and the bank, 3')
-      .not.include('penguins, ice, fish and eggs in Antarctica, 2');
-    expect(second).include('penguins, ice, fish and eggs in Antarctica, 4').not.include('bank, 3');
-  });
-
   it('resumes embedding after the last stored batch', async () => {
     const of = await upload(sentences(600, 'resumed'));
     await runAll(of, untilChunked);

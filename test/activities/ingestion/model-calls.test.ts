@@ -8,7 +8,6 @@ import { useIdleStack } from '#test/support/idle-stack.ts';
 import { ingestionOn, sentences, uploadFile } from '#test/support/ingestion-steps.ts';
 import { embeddedTexts } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
-import { until } from '#test/support/until.ts';
 
 /** Sweeps page by page. */
 async function sweepAll(sweepUnused: (after: never) => Promise<unknown>): Promise<void> {
@@ -100,25 +99,6 @@ describe('embedding windows for semantic chunking', () => {
     await run('chunkDocument', of);
     await sweepAll(own.container.embeddings.sweepUnused);
     expect(await countOf(ada.orgId)).equal(0);
-  });
-
-  it('counts embedded chunks in the job after each call of the model', async () => {
-    const of = await convert(150, 'counted', { chunking_method: 'token', target_tokens: '10' });
-    expect(await run('chunkDocument', of)).deep.equal({ chunksTotal: 150 });
-    const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    let calls = 0;
-    own.model.behaveEmbedding(async (response, body) => {
-      calls += 1;
-      if (calls > 1) await released;
-      answer(response, body as never);
-    });
-    const step = run('embedChunks', of);
-    await until('64 of 150 are embedded', async () =>
-      JSON.stringify(await readJob(of)).includes('"done":64,"total":150'),
-    );
-    release();
-    await step;
-    expect(await readJob(of)).deep.include({ stage: 'embed', progress: { done: 150, total: 150, unit: 'chunks' } });
   });
 });
 
@@ -217,12 +197,6 @@ describe('chunk contexts', () => {
     expect(await situate(of)).deep.equal({ chunksSituated: 5, chunksLeft: 0 });
     expect(own.model.requests.map(promptOf)).length(1);
     expect(own.model.requests.map(promptOf)[0]).include('passage>>\n# Loans');
-  });
-
-  it('fails with model_not_configured, which parks the run, when the model rejects the key', async () => {
-    const of = await convert('A short text.');
-    own.model.behave(() => ({ kind: 'status', status: 401 }));
-    expect(await appErrorCode(situate(of))).equal('model_not_configured');
   });
 
   it('uses only name, headings and page when no context was requested or the answer is empty', async () => {

@@ -8,12 +8,8 @@ import { useIdleStack } from '#test/support/idle-stack.ts';
 import { uploadFile } from '#test/support/ingestion-steps.ts';
 
 describe('reembedding activities', () => {
-  const own = useIdleStack({ EMBEDDING_MODEL: 'old' }, (model) =>
-    model.offer([
-      { id: 'old', kind: 'embedding' },
-      { id: 'new', kind: 'embedding' },
-    ]),
-  );
+  const models = ['old', 'new'].map((id) => ({ id, kind: 'embedding' as const }));
+  const own = useIdleStack({ EMBEDDING_MODEL: 'old' }, (model) => model.offer(models));
   let ada: Member;
   let steps: ReembeddingActivities;
   beforeEach(async () => {
@@ -68,15 +64,11 @@ describe('reembedding activities', () => {
   });
 
   it('report the ended and the failed ingestions', async () => {
-    const ends = [
-      ['succeeded', null],
-      ['cancelled', 'superseded'],
-      ['failed', 'model_rejected'],
-      ['cancelled', null],
-    ];
+    const ends = ['succeeded', 'cancelled superseded', 'failed model_rejected', 'cancelled'];
     for (const _ of ends) await add();
     const { jobIds } = await open();
-    for (const [index, [status, errorCode]] of ends.entries()) {
+    for (const [index, end] of ends.entries()) {
+      const [status, errorCode = null] = end.split(' ');
       await own.db('jobs').where({ id: jobIds[index] }).update({ status, errorCode, finishedAt: new Date() });
     }
     const counts = { done: 5, failed: 0, total: 9 };
@@ -90,10 +82,9 @@ describe('reembedding activities', () => {
     const jobId = await own.container.reembedding.start({ orgId: ada.orgId, model: 'new' });
     await open();
     const set = (model: string) =>
-      own
-        .db('documents')
-        .where({ id })
-        .update({ ragConfig: own.db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
+      own.db.raw(`update documents set rag_config = jsonb_set(rag_config, '{embedding,model}', ?) where id = ?`, [
+        ...[JSON.stringify(model), id],
+      ]);
     const record = () => run(steps.recordReembedding, { orgId: ada.orgId, counts: { done: 1, failed: 0, total: 1 } });
     await set('old');
     expect(await appErrorCode(record())).equal('reembedding_incomplete');

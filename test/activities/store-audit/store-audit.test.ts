@@ -70,13 +70,6 @@ describe('store audit', () => {
     expect(checked).deep.include({ points: 1, documents: 1, blobs: 1, deletions: 0 });
   });
 
-  it('deletes vectors without a document', async () => {
-    const of = { documentId: uuidv7(), generation: 2 };
-    await addPoint(of);
-    await expectRepaired({ orphan_points: [of.documentId] });
-    expect(await vectors.countGenerations([{ orgId: own.ada.orgId, ...of }])).deep.equal([0]);
-  });
-
   it('does not delete many orphans at once unless forced, because the database may be the wrong one', async () => {
     const count = 25;
     for (let n = 0; n < count; n += 1) await addPoint({ documentId: uuidv7(), generation: 1 });
