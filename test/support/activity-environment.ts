@@ -6,7 +6,7 @@ export function runActivity<Input, Result>(activity: (input: Input) => Promise<R
   return activityEnvironment().run<[Input], Result, typeof activity>(activity, input);
 }
 
-/** For tests that cancel an activity or listen to its heartbeats. */
-export function activityEnvironment(): MockActivityEnvironment {
-  return new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+/** For tests that cancel an activity, listen to its heartbeats or count its attempts. */
+export function activityEnvironment(info: { attempt?: number } = {}): MockActivityEnvironment {
+  return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
 }

@@ -6,7 +6,6 @@ import type { Knex } from 'knex';
 import { type AlignmentActivities, createAlignmentActivities } from '#activities/alignment.ts';
 import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { AlignmentState } from '#src/domain/alignment/chat-state.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aPublishedAgent } from '#test/support/builders.ts';
 import { useIdleStack } from '#test/support/idle-stack.ts';
@@ -150,14 +149,11 @@ describe('scoring the rounds of a chat', () => {
     switch (incident) {
       case 'score':
       case 'score_unheard':
-        await scoreNext(chat);
-        return;
+        return void (await scoreNext(chat));
       case 'score_twice':
-        await Promise.all([scoreNext(chat), scoreNext(chat), scoreAll(chat)]);
-        return;
+        return void (await Promise.all([scoreNext(chat), scoreNext(chat), scoreAll(chat)]));
       case 'embedder_breaks':
-        await withoutEmbedder(1);
-        return;
+        return withoutEmbedder(1);
       case 'embedder_is_down':
         await withoutEmbedder(9);
         await scoringRequests.requestRescoring(null);
@@ -192,26 +188,9 @@ describe('scoring the rounds of a chat', () => {
     await fc.assert(runs, { numRuns: propertyRuns(60) + examples.length, examples: examples.map((each) => [each]) });
   });
 
-  it('shows how a chat drifts and recovers, and leaves failed rounds out', async () => {
-    const chat = await startChat();
-    const rounds = [...straying.slice(0, 3), 'failed' as const, ...straying.slice(3)];
-    await addRounds(chat, rounds);
-    const scored = await Promise.all(Array.from({ length: 4 }, () => scoreAll(chat)));
-    // Each concurrent step returns only rounds that it stored.
-    expect(scored.flat().sort()).deep.equal([1, 2, 3, 5, 6, 7, 8, 9]);
-    const rows: { foldState: AlignmentState | null; pruned: boolean }[] = await roundsOf(chat);
-    expect(rows.map(({ foldState, pruned }) => foldState && `${foldState.shown}${pruned ? ', pruned' : ''}`)).eql([
-      ...['stable', 'watch, pruned', 'watch, pruned', null],
-      ...['drift_user', 'drift_user', 'drift_recovering', 'watch', 'refusal'],
-    ]);
-  });
-
   it('retries a failing embedder, and then scores by words alone', async () => {
     const chat = await startChat();
-    await addRound(chat, 1, {
-      user: 'What is a loan with a collateral?',
-      agent: 'A loan with a collateral is safe.',
-    });
+    await addRound(chat, 1, says('What is a loan with a collateral?', 'A loan with a collateral is safe.'));
     own.model.failEmbeddings(true);
     expect(await appErrorCode(scoreNext(chat, 3))).equal('model_unavailable');
     expect(await scoreNext(chat, 4)).include({ scored: true, round: 1, state: 'stable' });
@@ -235,18 +214,6 @@ describe('scoring the rounds of a chat', () => {
     await scoreAll(chat);
     expect((await eventsOf(1)).map(({ type }) => type)).deep.equal(['scoring_failed']);
     expect((await eventsOf(2)).map(({ type }) => type)).include('watch_entered');
-  });
-
-  it('gives a title to a chat that is titled by its first message, and never touches the title of a user', async () => {
-    for (const [settings, title] of [
-      [{}, 'A scripted title'],
-      [{ title: 'My loan', titleSource: 'user' }, 'My loan'],
-    ] as const) {
-      const chat = await startChat(settings);
-      await addRound(chat, 1, onTopic);
-      await run('nameChat', chat);
-      expect(await chatOf(chat)).include({ title });
-    }
   });
 
   describe('that is scored again', () => {
@@ -345,7 +312,7 @@ describe('scoring the rounds of a chat', () => {
     }
     async function waitingChat(): Promise<ScoreAlignmentInput> {
       const chat = await startChat();
-      await addRound(chat, 1, { user: 'What is the interest rate of a loan?', agent: 'It is 3 percent.' });
+      await addRound(chat, 1, onTopic);
       await own.db.transaction((trx) => requestScoring(chat, trx));
       return chat;
     }
@@ -377,18 +344,17 @@ describe('scoring the rounds of a chat', () => {
     });
 
     it('is queued again if it failed while a round is unscored, but not if an operator cancelled it', async () => {
-      const [failed, cancelled] = [await waitingChat(), await waitingChat()];
       const finishedAt = own.db.raw("now() - interval '1 hour'");
-      for (const [chat, status] of [
-        [failed, 'failed'],
-        [cancelled, 'cancelled'],
+      for (const [status, expected] of [
+        ['failed', { status: 'queued', attempt: 2, dispatchedAt: null }],
+        ['cancelled', { status: 'cancelled', attempt: 1 }],
       ] as const) {
+        const chat = await waitingChat();
         await updateRounds(chat, { finishedAt });
         await updateJob(chat, { status, finishedAt });
+        await own.container.scoringRequests.requeueOverdue();
+        expect(await jobOf(chat)).include(expected);
       }
-      await own.container.scoringRequests.requeueOverdue();
-      expect(await jobOf(failed)).include({ status: 'queued', attempt: 2, dispatchedAt: null });
-      expect(await jobOf(cancelled)).include({ status: 'cancelled', attempt: 1 });
     });
   });
 });

@@ -4,16 +4,10 @@ import type { ConversionProcessLimits } from '#src/adapters/converter/conversion
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { compoundFile } from '#test/support/compound-file.ts';
 import { needsPdfium, useConverter } from '#test/support/converter-environment.ts';
-import {
-  docxFile,
-  docxParagraph,
-  pdfBomb,
-  pdfFile,
-  pdfPasswordTrailer,
-  zipFile,
-} from '#test/support/document-fixtures.ts';
+import * as fixtures from '#test/support/document-fixtures.ts';
 import { pdfOfCircle, pdfOfOnePageOften } from '#test/support/poison/pdfs.ts';
 
+const { docxFile, docxParagraph, pdfBomb, pdfFile, pdfPasswordTrailer, zipFile } = fixtures;
 const MiB = 1024 ** 2;
 const wordFile = docxFile(docxParagraph('words'));
 const documentPart = (content: string | Buffer) => docxFile('', { 'word/document.xml': content });
@@ -23,16 +17,15 @@ const half = (file: Buffer) => file.subarray(0, file.length / 2);
 const html = '<html><body><p>words</p>';
 const entities = Array.from({ length: 9 }, (_, n) => `<!ENTITY l${n + 1} "${`&l${n};`.repeat(10)}">`);
 const laughs = `<?xml version="1.0"?><!DOCTYPE l [<!ENTITY l0 "ha">${entities.join('')}]><l>&l9;</l>`;
+const oldWordFile = compoundFile({ WordDocument: Buffer.alloc(MiB) });
+const protectedParts = { EncryptedPackage: Buffer.alloc(2 * MiB), EncryptionInfo: 'x' };
+const noise = randomBytes(2_000);
+const manyParts = () => Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`word/${n}.xml`, '']));
 const manyLines = () =>
   Array.from({ length: 20_100 }, (_, line) => ({ text: 'ab', x: 50, y: 750 - (line % 60) * 12 + line / 1_000 }));
 
-type HostileFile = [
-  title: string,
-  name: string,
-  content: () => string | Buffer,
-  code: string,
-  limits?: Partial<ConversionProcessLimits>,
-];
+type Limits = Partial<ConversionProcessLimits>;
+type HostileFile = [title: string, name: string, content: () => string | Buffer, code: string, limits?: Limits];
 
 const hostile: HostileFile[] = [
   ['an empty file', 'a.txt', () => '', 'empty_document'],
@@ -42,31 +35,13 @@ const hostile: HostileFile[] = [
   ['random bytes as text', 'a.txt', () => randomBytes(1_024), 'unsupported_format'],
   ['half a Word file', 'a.docx', () => half(wordFile), 'corrupt_document'],
   ['a Word file with broken XML', 'b.docx', () => documentPart('<w:docu'), 'corrupt_document'],
-  [
-    'an old Word file cut off',
-    'a.doc',
-    () => compoundFile({ WordDocument: Buffer.alloc(MiB) }).subarray(0, 512),
-    'corrupt_document',
-  ],
+  ['an old Word file cut off', 'a.doc', () => oldWordFile.subarray(0, 512), 'corrupt_document'],
   ['an unknown compound file', 'a.doc', () => compoundFile({ Thumbs: 'x' }), 'unsupported_format'],
-  ...['a.docx', 'a.xlsx'].map((name): HostileFile => {
-    const parts = { EncryptedPackage: Buffer.alloc(2 * MiB), EncryptionInfo: 'x' };
-    return [`a protected ${name}`, name, () => compoundFile(parts), 'encrypted_document'];
-  }),
+  ['a protected Word file', 'a.docx', () => compoundFile(protectedParts), 'encrypted_document'],
+  ['a protected workbook', 'a.xlsx', () => compoundFile(protectedParts), 'encrypted_document'],
   ['a zip bomb', 'a.docx', () => documentPart(Buffer.alloc(20 * MiB, ' ')), 'too_large'],
-  [
-    'a zip of too many parts',
-    'b.docx',
-    () => docxFile('', Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`word/${n}.xml`, '']))),
-    'too_large',
-  ],
-  [
-    'a zip of too many bytes',
-    'c.docx',
-    () => docxFile(docxParagraph('x'), { a: randomBytes(2_000) }),
-    'too_large',
-    { zipInflatedBytes: 1_000 },
-  ],
+  ['a zip of too many parts', 'b.docx', () => docxFile('', manyParts()), 'too_large'],
+  ['a zip of too many bytes', 'c.docx', () => docxFile('', { a: noise }), 'too_large', { zipInflatedBytes: 1_000 }],
   ['an XML entity bomb', 'a.docx', () => documentPart(laughs), 'corrupt_document'],
   ['a million nested elements', 'a.html', () => `${html}${'<div>'.repeat(1_000_000)}`, 'corrupt_document'],
   ['too much text', 'a.txt', () => 'words '.repeat(1_000), 'too_large', { bodyLength: 1_000 }],
@@ -101,6 +76,7 @@ describe('rejecting a file', () => {
   }
 
   it('names the unsupported format, whatever the file name, and lists the supported ones', async () => {
+    const readable = /can be read: text, Markdown, .*\.docx.* and images\.$/;
     const files: Record<string, [string, string | Buffer]> = {
       'an old Visio drawing (.vsd)': ['a.doc', compoundFile({ VisioDocument: 'x' })],
       'a Visio drawing (.vsdx)': ['a.docx', zipFile({ 'visio/document.xml': '<visio/>' })],
@@ -113,10 +89,7 @@ describe('rejecting a file', () => {
     for (const [kind, file] of Object.entries(files)) {
       const error = await converter.convert(...file).catch((reason: unknown) => reason);
       expect(error, kind).property('code', 'unsupported_format');
-      expect(error, kind)
-        .property('message')
-        .match(/can be read: text, Markdown, .*\.docx.* and images\.$/)
-        .and.contain(`is ${kind},`);
+      expect(error, kind).property('message').match(readable).and.contain(`is ${kind},`);
     }
   });
 

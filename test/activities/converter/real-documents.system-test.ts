@@ -6,15 +6,9 @@ import type { ConvertedDocument } from '#src/ports/documents.ts';
 import { needsPdfium, realDocuments, useConverter } from '#test/support/converter-environment.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 
-/** File, format, pages of a sentence, the sentence, and further expected lines such as table rows. */
-type ReadableFile = [
-  file: string,
-  format: SourceFormat,
-  pages: number[] | null,
-  sentence: string,
-  ...alsoThere: string[],
-];
+type ReadableFile = [string, SourceFormat, number[] | null, string, ...string[]];
 
+/** File, format, pages of a sentence, the sentence, and further expected lines such as table rows. */
 const readable: ReadableFile[] = [
   ['norwich-city.txt', 'text', null, 'Norwich'],
   ['fake-text-utf-16.txt', 'text', null, 'Hamburgers are delicious'],
@@ -66,11 +60,7 @@ const refused: [file: string, code: string, advice: RegExp][] = [
   ['fake-encrypted.msg', 'encrypted_document', /upload its text/],
   ['password_protected.xlsx', 'encrypted_document', /without the protection/],
   ['random.bin', 'unsupported_format', /What can be read/],
-  [
-    'fake-power-point.ppt',
-    'converter_unavailable',
-    /Save the file as .pptx, or ask an operator to install LibreOffice/,
-  ],
+  ['fake-power-point.ppt', 'converter_unavailable', /Save the file as .pptx, or ask .* to install LibreOffice/],
 ];
 
 describe('converting real documents', () => {

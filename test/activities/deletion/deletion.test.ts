@@ -69,17 +69,13 @@ describe('deletion activities', () => {
     expect(await remainsOf(own, tracesOfOther)).deep.equal([]);
   });
 
-  it('close the job of an ingestion that never began', async () => {
+  it('keep a document that is not marked as deleted, and close the job of one whose ingestion never began', async () => {
     const of = await upload('waiting');
+    await remove('forgetDocument', of);
+    await own.ada.get(`/documents/${of.documentId}`, 200);
     await markDeleted(of);
     await remove('stopIngestion', of);
     expect(await jobOf(ingestWorkflowId(of.documentId, 1))).include({ status: 'cancelled' });
-  });
-
-  it('keep a document that is not marked as deleted', async () => {
-    const of = await ingested('kept');
-    await remove('forgetDocument', of);
-    await own.ada.get(`/documents/${of.documentId}`, 200);
   });
 
   it('leave no points of an ingestion step that ends late, at any stage of the deletion', async () => {

@@ -53,17 +53,14 @@ describe('publication of documents to the vector store', () => {
     own
       .db('documents')
       .whereNotNull('pointsLeasedUntil')
-      .update({ pointsLeasedUntil: own.db.raw("now() - interval '1 s'") });
+      .update({ pointsLeasedUntil: new Date(0) });
 
   it('precedes the activation of a generation, and is repeated if access keys change meanwhile', async () => {
     const seen: object[] = [];
     publish = async ({ documentId, acl }) => {
       seen.push({ acl, activeGeneration: (await rowOf(documentId)).activeGeneration });
-      if (seen.length > 1) return;
-      await own
-        .db('documents')
-        .where({ id: documentId })
-        .update({ acl: ['user:another'] });
+      const documents = own.db('documents').where({ id: documentId });
+      if (seen.length === 1) await documents.update({ acl: ['user:another'] });
     };
     const { documentId } = await ingest();
     expect(seen).deep.equal([
@@ -137,9 +134,8 @@ describe('publication of documents to the vector store', () => {
       if (published.length === 1) await setRrfK(of, 13);
     };
     await setRrfK(of, 12);
-    await until('the older state is published', async () => {
-      return published.length === 1 && (await rowOf(of.documentId)).pointsLeasedUntil === null;
-    });
+    const isReleased = async () => (await rowOf(of.documentId)).pointsLeasedUntil === null;
+    await until('the older state is published', async () => published.length === 1 && (await isReleased()));
     expect(await isOutdated(of)).equal(true);
     await sweep();
     expect(publishedRrfK()).deep.equal([12, 13]);

@@ -62,10 +62,8 @@ describe('document totals', () => {
   }
 
   async function apply(trx: Knex, change: Change, ids: readonly string[]): Promise<void> {
-    const some = trx('documents').whereIn(
-      'id',
-      change.places.flatMap((place) => ids[place] ?? []),
-    );
+    const chosen = change.places.flatMap((place) => ids[place] ?? []);
+    const some = trx('documents').whereIn('id', chosen);
     if (change.kind === 'purge') await some.delete();
     if (change.kind === 'mark') await some.update({ deletedAt: trx.fn.now(), acl: [] });
     if (change.kind === 'share') await some.whereNull('deletedAt').update({ acl: change.acl });

@@ -119,10 +119,8 @@ describe('the limiter of model calls', () => {
     };
     const refusedAtMs = performance.now();
     const leastSeconds = () => 599 - (performance.now() - refusedAtMs) / 1_000;
-    const [refusal, told] = [
-      await limiters[0].run({ orgId, model }, busy, never).catch((error: unknown) => error),
-      await limiters[1].run({ orgId, model }, busy, never).catch((error: unknown) => error),
-    ];
+    const refusedBy = (limiter: ModelCallLimiter) => limiter.run({ orgId, model }, busy, never).catch((error) => error);
+    const [refusal, told] = [await refusedBy(limiters[0]), await refusedBy(limiters[1])];
     expect(refusal).instanceOf(AppError);
     expect(told instanceof AppError && told.retryAfterSeconds).within(leastSeconds(), 600);
     const seconds = shared.container.db.raw('extract(epoch from not_before - now())::float8 as seconds');

@@ -92,8 +92,7 @@ describe('ingestion activities', () => {
   });
 
   it('resumes embedding after the last stored batch', async () => {
-    const of = await upload(sentences(600, 'resumed'));
-    await runAll(of, untilChunked);
+    const of = await runAll(await upload(sentences(600, 'resumed')), untilChunked);
     const interrupted = activityEnvironment();
     // The first heartbeats may come before a batch is stored.
     interrupted.on('heartbeat', (details: unknown) => {
@@ -113,8 +112,7 @@ describe('ingestion activities', () => {
 
   it('converts equal content once per organization', async () => {
     for (const reused of [false, true]) {
-      const of = await upload(sentences(3, 'shared'));
-      await run('parseDocument', of);
+      const of = await runAll(await upload(sentences(3, 'shared')), ['parseDocument']);
       expect(await run('convertDocument', of)).include({ reused });
     }
   });
@@ -147,7 +145,7 @@ describe('ingestion activities', () => {
     expect(await own.db('recognizedPages')).deep.equal([]);
   });
 
-  it('throws superseded from every step of an older generation, and deletes it once the newer one is active', async () => {
+  it('throws superseded from every step of an older generation, and document_not_found after a deletion', async () => {
     const old = await runAll(await upload(sentences(9, 'superseded')), untilEmbedded);
     const newer = await ingestion.openNext(old);
     for (const name of ingestionSteps) expect(await appErrorCode(run(name, old)), name).equal('superseded');
@@ -156,12 +154,8 @@ describe('ingestion activities', () => {
     for (const table of ['documentGenerations', 'chunks', 'chunkVectors']) {
       expect(await generationsOf(table, old), table).deep.equal([2]);
     }
-  });
-
-  it('throws document_not_found from every step once the document is deleted', async () => {
-    const of = await upload(sentences(3, 'deleted'));
-    await own.db('documents').where({ id: of.documentId }).delete();
-    for (const name of ingestionSteps) expect(await appErrorCode(run(name, of)), name).equal('document_not_found');
+    await own.db('documents').where({ id: old.documentId }).delete();
+    for (const name of ingestionSteps) expect(await appErrorCode(run(name, old)), name).equal('document_not_found');
   });
 
   it('refuses to activate a generation with missing vectors, and embeds these again', async () => {

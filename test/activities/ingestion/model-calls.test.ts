@@ -32,12 +32,9 @@ describe('embedding windows for semantic chunking', () => {
   });
   const run: typeof ingestion.run = (...step) => ingestion.run(...step);
 
-  const convert = async (count: number, word: string, fields: Record<string, string> = {}) => {
-    const of = await uploadFile(own.ada, sentences(count, word), {
-      chunking_method: 'semantic',
-      target_tokens: '400',
-      ...fields,
-    });
+  const convert = async (count: number, word: string, method = 'semantic') => {
+    const fields = { chunking_method: method, target_tokens: '400' };
+    const of = await uploadFile(own.ada, sentences(count, word), fields);
     return ingestion.runAll(of, ['parseDocument', 'convertDocument']);
   };
   const readJob = async ({ documentId }: IngestDocumentInput) =>
@@ -75,7 +72,7 @@ describe('embedding windows for semantic chunking', () => {
   });
 
   it('embeds no windows when chunking by tokens or for a short text', async () => {
-    const byTokens = await convert(600, 'tokens', { chunking_method: 'token' });
+    const byTokens = await convert(600, 'tokens', 'token');
     expect(await run('convertDocument', byTokens)).not.property('needsWindows');
     for (const document of [byTokens, await convert(3, 'few')]) {
       expect(await run('embedWindows', document)).deep.equal({ windowsEmbedded: 0, windowsLeft: 0 });

@@ -153,16 +153,6 @@ describe('the jobs table as an outbox', () => {
       expect(temporal.started.sort()).deep.equal(ids.sort());
     });
 
-    it('starts the next attempt of a job whose id is enqueued again', async () => {
-      const id = await started();
-      await jobs.advance(id, { status: 'failed', error: { code: 'model_unavailable', message: 'down' } });
-      await enqueue({ id });
-      const fresh = { errorCode: null, startedAt: null, finishedAt: null, dispatchedAt: null };
-      expect(await jobOf(id)).include({ status: 'queued', attempt: 2, ...fresh });
-      await jobs.dispatch(id);
-      expect(temporal.started).deep.equal([id, id]);
-    });
-
     it('resumes the run of a parked job that is retried, once Temporal is available, and starts no new one', async () => {
       const id = await parked();
       temporal.answers = 'no answer';
@@ -184,19 +174,6 @@ describe('the jobs table as an outbox', () => {
   });
 
   describe('progress of a job', () => {
-    it('shows why a step is retried until it gets further than the last attempt', async () => {
-      const id = await enqueue();
-      const say = (done: number) => jobs.advance(id, { progress: { done, total: 9, unit: 'chunks' } });
-      await jobs.advance(id, { status: 'running', stage: 'embed' });
-      await say(4);
-      await jobs.recordRetriedError(id, { code: 'model_unavailable', message: 'The model is away.' });
-      await jobs.advance(id, { status: 'running', stage: 'embed' });
-      await say(4);
-      expect(await jobOf(id)).include({ errorCode: 'model_unavailable' });
-      await say(5);
-      expect(await jobOf(id)).include({ errorCode: null });
-    });
-
     it('does not change once the job is closed', async () => {
       const id = await enqueue();
       await jobs.advance(id, { status: 'running', stage: 'embed', progress: { done: 64, total: 70, unit: 'chunks' } });
@@ -223,15 +200,15 @@ describe('the jobs table as an outbox', () => {
 
   describe('reconciling jobs with their runs', () => {
     const error = { code: 'model_rejected', message: 'no' };
-    const states: { run: WorkflowRunState; status: string; errorCode: string | null }[] = [
-      { run: { state: 'open' }, status: 'running', errorCode: null },
-      { run: { state: 'stuck', error }, status: 'running', errorCode: 'model_rejected' },
-      { run: { state: 'parked', error }, status: 'parked', errorCode: 'model_rejected' },
-      { run: { state: 'cancelled' }, status: 'cancelled', errorCode: null },
-      { run: { state: 'failed', error }, status: 'failed', errorCode: 'model_rejected' },
-      { run: { state: 'unknown' }, status: 'queued', errorCode: null },
+    const states: [run: WorkflowRunState, status: string, errorCode: string | null][] = [
+      [{ state: 'open' }, 'running', null],
+      [{ state: 'stuck', error }, 'running', 'model_rejected'],
+      [{ state: 'parked', error }, 'parked', 'model_rejected'],
+      [{ state: 'cancelled' }, 'cancelled', null],
+      [{ state: 'failed', error }, 'failed', 'model_rejected'],
+      [{ state: 'unknown' }, 'queued', null],
     ];
-    for (const { run, status, errorCode } of states) {
+    for (const [run, status, errorCode] of states) {
       it(`shows an open job whose run is ${run.state} as ${status}`, async () => {
         const id = await started();
         await jobs.advance(id, { status: 'running', stage: 'embed' });
@@ -319,53 +296,47 @@ describe('the jobs table as an outbox', () => {
     const update = (table: string, id: string, fields: object) => own.db(table).where({ id }).update(fields);
 
     /** `complete` adds what the run must leave in the database; until that is there, the work is done again. */
-    type Work = { kind: string; workflow: string; input: object; prepare?(): unknown; complete?(): unknown };
-    const works: Record<string, Work> = {
-      [`ingest-${documentId}-1`]: {
-        ...{ kind: 'ingest', workflow: 'ingestDocument', input: { documentId, generation: 1 } },
-        prepare: async () => {
-          await insertDocument({ generation: 1 });
-          const generation = { generation: 1, jobId: `ingest-${documentId}-1`, documentName: 'a' };
-          await own.db('documentGenerations').insert({ ...original, orgId, documentId, ...generation });
-        },
-        complete: () => update('documents', documentId, { activeGeneration: 1 }),
-      },
-      [`delete-${documentId}`]: {
-        ...{ kind: 'delete', workflow: 'deleteDocument', input: { documentId } },
-        complete: async () => {
-          await own.db('documentGenerations').where({ documentId }).delete();
-          await own.db('documents').where({ id: documentId }).delete();
-        },
-      },
-      [`preview-${documentId}-1`]: {
-        ...{ kind: 'preview', workflow: 'previewDocument', input: { documentId, generation: 1 } },
-        prepare: insertDocument,
-        complete: () =>
-          own.db('previews').insert({
-            ...{ orgId, originalKey: 'key', rendererVersion: '1', blobKey: 'pdf', sha256: 'hash', sizeBytes: 1 },
-          }),
-      },
-      'evaluate-0': {
-        ...{ kind: 'evaluate', workflow: 'evaluateVersion', input: { runId: 'evaluate-0' } },
-        prepare: () =>
-          own.db('evaluationRuns').insert({ ...of, id: 'evaluate-0', specification: '{}', estimatedCalls: 1 }),
-        complete: () => update('evaluationRuns', 'evaluate-0', { finishedAt: own.db.fn.now(), results: '{}' }),
-      },
-      // Its agent has candidates, or is deleted.
-      [`anchors-${agentId}`]: {
-        ...{ kind: 'anchors', workflow: 'proposeAnchorWords', input: { agentId } },
-        prepare: () => addAgent(own.db, { orgId, createdBy, agentId }),
-        complete: () => update('agents', agentId, { deletedAt: own.db.fn.now() }),
-      },
-      [`export-${exportId}`]: {
-        ...{ kind: 'export', workflow: 'exportOrganization', input: { exportId } },
-        prepare: () => own.db('exports').insert({ id: exportId, orgId, createdBy, expiresAt: new Date() }),
-        complete: () => update('exports', exportId, { completedAt: own.db.fn.now() }),
-      },
-      'alignment-0': { kind: 'alignment', workflow: 'scoreAlignment', input: { chatId: '' } },
-      'reembed-0': { kind: 'reembed', workflow: 'reembedOrganization', input: { model: '' } },
+    type Work = [kind: string, workflow: string, input: object, prepare?: (() => unknown) | undefined, complete?: () => unknown];
+    const now = () => own.db.fn.now();
+    const insertOriginal = async () => {
+      await insertDocument({ generation: 1 });
+      const generation = { generation: 1, jobId: `ingest-${documentId}-1`, documentName: 'a' };
+      await own.db('documentGenerations').insert({ ...original, orgId, documentId, ...generation });
     };
-    for (const [id, { kind, workflow, input, prepare, complete }] of Object.entries(works)) {
+    const deleteDocument = async () => {
+      await own.db('documentGenerations').where({ documentId }).delete();
+      await own.db('documents').where({ id: documentId }).delete();
+    };
+    const insertPreview = () =>
+      own.db('previews').insert({
+        ...{ orgId, originalKey: 'key', rendererVersion: '1', blobKey: 'pdf', sha256: 'hash', sizeBytes: 1 },
+      });
+    const insertEvaluation = () =>
+      own.db('evaluationRuns').insert({ ...of, id: 'evaluate-0', specification: '{}', estimatedCalls: 1 });
+    const endEvaluation = () => update('evaluationRuns', 'evaluate-0', { finishedAt: now(), results: '{}' });
+    const insertAgent = () => addAgent(own.db, { orgId, createdBy, agentId });
+    const deleteAgent = () => update('agents', agentId, { deletedAt: now() });
+    const insertExport = () => own.db('exports').insert({ id: exportId, orgId, createdBy, expiresAt: new Date() });
+    const activate = () => update('documents', documentId, { activeGeneration: 1 });
+    const first = { documentId, generation: 1 };
+    const works: Record<string, Work> = {
+      [`ingest-${documentId}-1`]: ['ingest', 'ingestDocument', first, insertOriginal, activate],
+      [`delete-${documentId}`]: ['delete', 'deleteDocument', { documentId }, undefined, deleteDocument],
+      [`preview-${documentId}-1`]: ['preview', 'previewDocument', first, insertDocument, insertPreview],
+      'evaluate-0': ['evaluate', 'evaluateVersion', { runId: 'evaluate-0' }, insertEvaluation, endEvaluation],
+      // Its agent has candidates, or is deleted.
+      [`anchors-${agentId}`]: ['anchors', 'proposeAnchorWords', { agentId }, insertAgent, deleteAgent],
+      [`export-${exportId}`]: [
+        'export',
+        'exportOrganization',
+        { exportId },
+        insertExport,
+        () => update('exports', exportId, { completedAt: now() }),
+      ],
+      'alignment-0': ['alignment', 'scoreAlignment', { chatId: '' }],
+      'reembed-0': ['reembed', 'reembedOrganization', { model: '' }],
+    };
+    for (const [id, [kind, workflow, input, prepare, complete]] of Object.entries(works)) {
       it(`has succeeded once the database has the result, and is repeated before: ${kind}`, async () => {
         await prepare?.();
         const start = { workflow, input: { orgId, ...input }, summary: '' };

@@ -39,11 +39,10 @@ describe('invariant checks', () => {
   }
   /** Updates the rows of a table with these columns. */
   const update = (table: string, columns: object, where: object = {}) => own.db(table).where(where).update(columns);
-  const upload = async () => (await uploadFile(own.ada, 'Some words.')).documentId;
 
   /** Adds a readable document of two chunks, as an ingestion would. */
   async function addReadable(): Promise<{ documentId: string; chunkIds: string[] }> {
-    const documentId = await upload();
+    const { documentId } = await uploadFile(own.ada, 'Some words.');
     const of = { orgId: own.ada.orgId, documentId, generation: 1 };
     const chunkIds = await addIndexedChunks(own.db, of, ['Some words.', 'Some words.']);
     const points = chunkIds.map((id) => ({ ...of, id, vector: Float32Array.of(1, 0) }));
@@ -65,14 +64,9 @@ describe('invariant checks', () => {
       const measured = { user: userScore, agent: 0.8, neutral: false, refusal: false };
       state = alignmentStateAfterRound(state, measured, { offTopic: 3, onTopic: 2 });
       const { alignmentScore, ewma, shown: echoState } = state;
-      await addRound(
-        own.db,
-        { orgId: own.ada.orgId, chatId, round: index + 1 },
-        {
-          ...{ scoredAt: own.db.fn.now(), userScore, agentScore: 0.8, neutral: false, refusalKind: null },
-          ...{ alignmentScore, ewma, echoState, foldState: JSON.stringify(state) },
-        },
-      );
+      const scores = { userScore, agentScore: 0.8, neutral: false, refusalKind: null, alignmentScore, ewma, echoState };
+      const round = { orgId: own.ada.orgId, chatId, round: index + 1 };
+      await addRound(own.db, round, { ...scores, scoredAt: own.db.fn.now(), foldState: JSON.stringify(state) });
     }
     return chatId;
   }
@@ -125,7 +119,7 @@ describe('invariant checks', () => {
   }
 
   it('I1 reports an open job whose workflow run was terminated', async () => {
-    const documentId = await upload();
+    const { documentId } = await uploadFile(own.ada, 'Some words.');
     await expectNone();
     await own.container.temporal.client.workflow.getHandle(`ingest-${documentId}-1`).terminate();
     await expectViolation('I1 has no open workflow run', documentId);
@@ -179,21 +173,15 @@ describe('invariant checks', () => {
     const gone = { deletedAt: db.fn.now(), eraseDueAt: db.raw("now() - interval '1 hour'") };
     const updateUser = (columns: object) => update('users', columns, { id: userId });
     const updateOrganization = (columns: object) => update('organizations', columns, { id: orgId });
+    const avatar = { orgId, userId, content: Buffer.from('x'), sha256: 'x' };
+    const identity = { issuer: 'https://id.example', subject: 'eve', userId };
     /** What is left of the user or the organization, in the order in which it is taken away. */
     const remains: [expected: string, add: () => unknown, takeAway: () => unknown][] = [
       ['an email address', () => updateUser(gone), () => updateUser({ email: '' })],
       ['documents', () => undefined, () => db('documents').where({ createdBy: userId }).delete()],
       ['folders', () => undefined, () => db('folders').where({ ownerId: userId }).delete()],
-      [
-        'an avatar',
-        () => db('avatars').insert({ orgId, userId, content: Buffer.from('x'), sha256: 'x' }),
-        () => db('avatars').delete(),
-      ],
-      [
-        'a sign-in identity',
-        () => db('userIdentities').insert({ issuer: 'https://id.example', subject: 'eve', userId }),
-        () => db('userIdentities').delete(),
-      ],
+      ['an avatar', () => db('avatars').insert(avatar), () => db('avatars').delete()],
+      ['a sign-in identity', () => db('userIdentities').insert(identity), () => db('userIdentities').delete()],
       ['a picture', () => updateUser({ avatarUrl: 'https://id.example/eve' }), () => updateUser({ avatarUrl: null })],
       ['a name', () => updateOrganization(gone), () => updateOrganization({ name: '' })],
       ['members', () => undefined, () => db('memberships').where({ orgId }).delete()],
@@ -251,15 +239,12 @@ describe('invariant checks', () => {
     const firstTexts = db('logTexts').where({ chatId, round: 1 });
     const logs = 'select renew_chat_logs()';
     const texts = 'call renew_log_texts()';
+    const moreWords = { words: db.raw("words || array_to_tsvector('{secret}')") };
     for (const [detail, fault, repair] of [
       ['1 totals of chat logs', update('logTotals', { driftRounds: 1 }, { span: 'day' }), logs],
       ['The log of chat', update('chatLogs', { costUsd: 1 }), logs],
       ['The search words of chat', firstTexts.clone().delete(), texts],
-      [
-        'The search words of chat',
-        firstTexts.clone().update({ words: db.raw("words || array_to_tsvector('{secret}')") }),
-        texts,
-      ],
+      ['The search words of chat', firstTexts.clone().update(moreWords), texts],
       ['The search words of chat', db('logTexts').insert({ orgId, chatId, round: 7, words: db.raw("''") }), texts],
     ] as const) {
       await fault;

@@ -132,17 +132,16 @@ describe('store audit', () => {
   });
 
   it('ingests a document again whose first or last chunk is missing', async () => {
-    const [gap, end] = [await addDocument('gap'), await addDocument('end')];
-    for (const [of, order] of [
-      [gap, 'asc'],
-      [end, 'desc'],
-    ] as const) {
-      const { id } = await rowsOf('chunks', of).orderBy('chunkIndex', order).first();
+    const broken = [await addDocument('gap'), await addDocument('end')];
+    for (const [index, of] of broken.entries()) {
+      const { id } = await rowsOf('chunks', of)
+        .orderBy('chunkIndex', index === 0 ? 'asc' : 'desc')
+        .first();
       await own.db('chunks').where({ id }).delete();
       await own.db('chunkVectors').where({ chunkId: id }).delete();
     }
-    await expectRepaired({ broken_chunks: [gap.documentId, end.documentId] });
-    for (const document of [gap, end]) await ingest({ ...document, generation: 2 });
+    await expectRepaired({ broken_chunks: broken.map(({ documentId }) => documentId) });
+    for (const document of broken) await ingest({ ...document, generation: 2 });
   });
 
   it('deletes originals without a document, and keeps those of older generations', async () => {
