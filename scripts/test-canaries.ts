@@ -111,7 +111,7 @@ const CANARIES: Canary[] = [
     defect: 'ingestion: a generation is published under the embedding model of the one before',
     file: 'src/modules/ingestion/generations.repository.ts',
     plant: replacing("'g.embeddingModel as model'", "'d.activeEmbeddingModel as model'"),
-    foundBy: { test: 'test/activities/ingestion/generations.test.ts' },
+    foundBy: { test: 'test/activities/ingestion/ingestion.test.ts' },
   },
   {
     defect: 'retrieval: ranks begin at zero',
@@ -165,7 +165,7 @@ const CANARIES: Canary[] = [
     defect: 'jobs: the late end of an earlier attempt ends the present one',
     file: 'src/modules/jobs/jobs.repository.ts',
     plant: replacing("query.where({ attempt }).whereNull('finishedAt')", "query.whereNull('finishedAt')"),
-    foundBy: { test: 'test/activities/ingestion/generations.test.ts' },
+    foundBy: { test: 'test/activities/ingestion/ingestion.test.ts' },
   },
   {
     defect: 'erasure: folders of a deleted user stay',

@@ -1,12 +1,19 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { loadConfig } from '#src/config.ts';
+import { createContainer } from '#src/container.ts';
+import type {
+  IngestDocumentInput,
+  RecordIngestionEndInput,
+  RecordIngestionFailureInput,
+} from '#src/contracts/ingestion.ts';
 import type { OcrLine } from '#src/ports/documents.ts';
-import { activityEnvironment } from '#test/support/activity-environment.ts';
+import { activityEnvironment, runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { needsPdfium } from '#test/support/converter-environment.ts';
@@ -21,9 +28,11 @@ import {
   uploadFile,
 } from '#test/support/ingestion-steps.ts';
 import { pdfOfLines, scanOf } from '#test/support/picture-fixtures.ts';
+import { answerEmbeddings } from '#test/support/scripted-server.ts';
 
 describe('ingestion activities', () => {
-  const own = useIdleStack();
+  const healthy = answerEmbeddings((text) => [text.length, 1], 'embedding-1');
+  const own = useIdleStack({ EMBEDDING_MODEL: 'embedding-1' }, (model) => model.behaveEmbedding(healthy));
   let ingestion: ReturnType<typeof ingestionOn>;
   before(() => {
     ingestion = ingestionOn(own);
@@ -37,6 +46,22 @@ describe('ingestion activities', () => {
   const contentsOf = (of: IngestDocumentInput) => rowsOf('chunks', of).orderBy('chunkIndex').pluck('content');
   const generationsOf = (table: string, of: IngestDocumentInput) =>
     rowsOf(table, of).distinct('generation').orderBy('generation').pluck('generation');
+
+  const recordEnd = (name: 'recordFailure' | 'recordCancellation', of: RecordIngestionEndInput) =>
+    runActivity<RecordIngestionFailureInput, void>(ingestion.activities[name], {
+      ...of,
+      error: { code: 'model_rejected', message: 'No.' },
+    });
+
+  const uploadSentences = (word: string, count = 9) => upload(sentences(count, word));
+  const replaceFile = ({ documentId }: IngestDocumentInput, content: string) => {
+    const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
+    return own.ada.upload(`/documents/${documentId}`, { name: 'other.txt', content }, 200, form);
+  };
+  const chunksOf = ({ documentId, generation }: IngestDocumentInput) =>
+    own.db('chunks').where({ documentId, generation });
+  const jobOf = ({ documentId }: IngestDocumentInput) =>
+    own.db('jobs').where({ documentId, kind: 'ingest' }).orderBy('id').first();
 
   /** Everything an ingestion stores, except times. */
   async function stateOf(of: IngestDocumentInput): Promise<unknown> {
@@ -70,7 +95,7 @@ describe('ingestion activities', () => {
   });
 
   it('leaves the same state when each step runs twice at the same time', async () => {
-    const of = await upload(sentences(200, 'together'));
+    const of = await uploadSentences('together', 200);
     for (const name of ingestionSteps) await Promise.all([run(name, of), run(name, of)]);
     const { chunksTotal, chunksEmbedded } = await rowsOf('documentGenerations', of).first();
     expect(chunksTotal).equal(chunksEmbedded).greaterThan(100);
@@ -92,7 +117,7 @@ describe('ingestion activities', () => {
   });
 
   it('resumes embedding after the last stored batch', async () => {
-    const of = await runAll(await upload(sentences(600, 'resumed')), untilChunked);
+    const of = await runAll(await uploadSentences('resumed', 600), untilChunked);
     const interrupted = activityEnvironment();
     // The first heartbeats may come before a batch is stored.
     interrupted.on('heartbeat', (details: unknown) => {
@@ -112,7 +137,7 @@ describe('ingestion activities', () => {
 
   it('converts equal content once per organization', async () => {
     for (const reused of [false, true]) {
-      const of = await runAll(await upload(sentences(3, 'shared')), ['parseDocument']);
+      const of = await runAll(await uploadSentences('shared', 3), ['parseDocument']);
       expect(await run('convertDocument', of)).include({ reused });
     }
   });
@@ -146,7 +171,7 @@ describe('ingestion activities', () => {
   });
 
   it('throws superseded from every step of an older generation, and document_not_found after a deletion', async () => {
-    const old = await runAll(await upload(sentences(9, 'superseded')), untilEmbedded);
+    const old = await runAll(await uploadSentences('superseded'), untilEmbedded);
     const newer = await ingestion.openNext(old);
     for (const name of ingestionSteps) expect(await appErrorCode(run(name, old)), name).equal('superseded');
     await runAll(newer);
@@ -159,7 +184,7 @@ describe('ingestion activities', () => {
   });
 
   it('refuses to activate a generation with missing vectors, and embeds these again', async () => {
-    const of = await runAll(await upload(sentences(9, 'incomplete')), untilEmbedded);
+    const of = await runAll(await uploadSentences('incomplete'), untilEmbedded);
     const stateOf = async () => {
       const { chunksEmbedded, chunksTotal } = await rowsOf('documentGenerations', of).first();
       return { missing: chunksTotal - chunksEmbedded, active: (await documentOf(of)).activeGeneration };
@@ -173,7 +198,7 @@ describe('ingestion activities', () => {
   });
 
   it('deletes an unneeded generation when its run is cancelled, and when the next run begins', async () => {
-    const of = await runAll(await upload(sentences(30, 'first')));
+    const of = await runAll(await uploadSentences('first', 30));
     const second = await runAll(await ingestion.openNext(of), untilEmbedded);
     const third = await ingestion.openNext(second);
     await activityEnvironment().run(ingestion.activities.recordCancellation, second);
@@ -181,5 +206,145 @@ describe('ingestion activities', () => {
     for (const table of ['chunks', 'chunkVectors']) expect(await generationsOf(table, of), table).deep.equal([1]);
     await run('parseDocument', await ingestion.openNext(third));
     expect(await generationsOf('documentGenerations', of)).deep.equal([1, 4]);
+  });
+
+  it('embeds chunks in slices of 1,024', async () => {
+    const of = await runAll(await uploadSentences('sliced', 1_100), untilChunked);
+    const { length } = await chunksOf(of);
+    expect(length).greaterThan(1_024);
+    expect(await run('embedChunks', of)).deep.equal({ chunksEmbedded: 1_024, chunksLeft: length - 1_024 });
+    expect(await run('embedChunks', of)).deep.equal({ chunksEmbedded: length, chunksLeft: 0 });
+    await run('activateGeneration', of);
+  });
+
+  it('embeds with the model of the generation, not with the present model of the deployment', async () => {
+    const of = await uploadSentences('two models');
+    const setModel = (name: string) =>
+      own.db.raw(`update documents set rag_config = jsonb_set(rag_config, '{embedding,model}', ?) where id = ?`, [
+        ...[JSON.stringify(name), of.documentId],
+      ]);
+    const other = createContainer(loadConfig({ ...own.settings, EMBEDDING_MODEL: 'embedding-3' }), 'test');
+    const ingest = async (next: IngestDocumentInput) => {
+      own.model.calls.length = 0;
+      await ingestionOn({ container: other }).runAll(next);
+      const models = own.model.calls.map(({ body }) => (body as { model: string }).model);
+      const stored = await own.db('chunkVectors').where({ documentId: of.documentId }).distinct('model').pluck('model');
+      return { asked: [...new Set(models)], stored };
+    };
+    own.model.behaveEmbedding((response, body: { model: string; input: string[] }) => {
+      answerEmbeddings((text) => [text.length, 1], body.model)(response, body as never);
+    });
+    try {
+      expect(await ingest(of)).deep.equal({ asked: ['embedding-1'], stored: ['embedding-1'] });
+      await setModel('embedding-2@2');
+      const second = await ingestion.openNext(of);
+      await setModel('embedding-1');
+      expect(await ingest(second)).deep.equal({ asked: ['embedding-2'], stored: ['embedding-2@2'] });
+      expect(await documentOf(of)).include({ activeEmbeddingModel: 'embedding-2@2' });
+    } finally {
+      own.model.behaveEmbedding(healthy);
+      await other.close();
+    }
+  });
+
+  it('builds a generation from the document as it was when the generation was requested', async () => {
+    const of = await uploadSentences('asked');
+    await run('parseDocument', of);
+    await own.ada.patch(`/documents/${of.documentId}`, { name: 'Renamed', target_tokens: 100, ingest: false }, 200);
+    await replaceFile(of, sentences(3, 'other'));
+    await runAll(of);
+    const chunks = await chunksOf(of);
+    expect(chunks).length.greaterThan(3);
+    for (const { contextualText, content } of chunks) {
+      expect(contextualText).equal('note.txt (page 1)');
+      expect(content).include('asked');
+    }
+    const { body } = await own.ada.get(`/documents/${of.documentId}`, 200);
+    expect(body).include({ chunking_stale: true, embedding_stale: true, source_format: 'text' });
+  });
+
+  it('deletes the original of an old generation when nothing else uses it', async () => {
+    const of = await uploadSentences('first');
+    const { blobKey } = await documentOf(of);
+    await replaceFile(of, 'second');
+    expect(await own.container.blobs.exists(blobKey)).equal(true);
+    await runAll(await ingestion.openNext(of));
+    expect(await own.container.blobs.exists(blobKey)).equal(false);
+  });
+
+  it('deletes older generations in the next attempt when activation was cancelled before it did', async () => {
+    const first = await runAll(await uploadSentences('collected'));
+    const second = await runAll(await ingestion.openNext(first), untilEmbedded);
+    const cancelled = activityEnvironment();
+    cancelled.cancel();
+    const ended = ingestion.run('activateGeneration', second, cancelled);
+    expect(await ended.catch((failure: unknown) => failure)).instanceOf(CancelledFailure);
+    expect(await documentOf(first)).include({ activeGeneration: 2 });
+    expect(await chunksOf(first)).not.empty;
+    await run('activateGeneration', second);
+    expect(await chunksOf(first)).deep.equal([]);
+  });
+
+  const ends = [
+    { end: 'recordFailure', status: 'failed', errorCode: 'model_rejected' },
+    { end: 'recordCancellation', status: 'cancelled', errorCode: null },
+  ] as const;
+
+  it('records how a run ended: as such for the newest generation, as superseded for an older one', async () => {
+    for (const { end, ...newest } of ends) {
+      const of = await uploadSentences(`${end} of the newest`);
+      await recordEnd(end, of);
+      expect(await jobOf(of), end).include(newest);
+      const older = await uploadSentences(`${end} of an older one`);
+      await ingestion.openNext(older);
+      await recordEnd(end, older);
+      expect(await jobOf(older), end).include({ status: 'cancelled', errorCode: 'superseded' });
+    }
+  });
+
+  it('ignores the late end of an earlier attempt', async () => {
+    for (const { end, status } of ends) {
+      const of = await uploadSentences(`${end} late`);
+      const { id, startId } = await jobOf(of);
+      await recordEnd(end, { ...of, attempt: 1, startId });
+      expect(await own.container.jobs.retry(own.db, id)).equal(true);
+      await recordEnd(end, { ...of, attempt: 1 });
+      // After a restore of the database, Temporal may count more attempts than the job.
+      await recordEnd(end, { ...of, attempt: 2, startId });
+      expect(await jobOf(of), end).include({ status: 'queued', finishedAt: null });
+      await recordEnd(end, { ...of, attempt: 2 });
+      expect(await jobOf(of), end).include({ status });
+    }
+  });
+
+  it('deletes cached embeddings and conversions that were unused for a day', async () => {
+    const used = await runAll(await uploadSentences('used'));
+    const kept = await chunksOf(used);
+    const { conversionId } = await own.db('documentGenerations').where({ documentId: used.documentId }).first();
+    const { orgId } = used;
+    const createdAt = own.db.raw(`now() - interval '2 days'`);
+    for (const table of ['embeddings', 'conversions']) await own.db(table).where({ orgId }).update({ createdAt });
+    const [old, fresh] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+    const converted = { orgId, converterVersion: '1', sourceFormat: 'text', body: 'x' };
+    for (const [textSha256, since] of [
+      [old, { createdAt }],
+      [fresh, {}],
+    ] as const) {
+      const vector = Buffer.alloc(8);
+      await own.db('embeddings').insert({ orgId, model: 'embedding-1', vector, textSha256, ...since });
+      const contentSha256 = textSha256.toString('hex');
+      await own.db('conversions').insert({ ...converted, id: crypto.randomUUID(), contentSha256, ...since });
+    }
+
+    expect(await own.container.embeddings.sweepUnused(null)).equal(null);
+    expect(await own.container.ingestion.sweepUnusedConversions()).equal(null);
+    const hashes = (await own.db('embeddings').where({ orgId })).map(({ textSha256 }) => textSha256.toString('hex'));
+    const stillThere = [fresh, ...kept.map(({ textSha256 }) => textSha256)].map((hash) => hash.toString('hex'));
+    expect(hashes).include.members(stillThere).and.not.include(old.toString('hex'));
+    const conversions: { id: string; contentSha256: string }[] = await own.db('conversions').where({ orgId });
+    const ofConversions = conversions.flatMap(({ id, contentSha256 }) => [id, contentSha256]);
+    expect(ofConversions)
+      .include.members([conversionId, fresh.toString('hex')])
+      .and.not.include(old.toString('hex'));
   });
 });

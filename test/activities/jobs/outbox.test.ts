@@ -296,7 +296,8 @@ describe('the jobs table as an outbox', () => {
     const update = (table: string, id: string, fields: object) => own.db(table).where({ id }).update(fields);
 
     /** `complete` adds what the run must leave in the database; until that is there, the work is done again. */
-    type Work = [kind: string, workflow: string, input: object, prepare?: (() => unknown) | undefined, complete?: () => unknown];
+    type Step = (() => unknown) | undefined;
+    type Work = [kind: string, workflow: string, input: object, prepare?: Step, complete?: Step];
     const now = () => own.db.fn.now();
     const insertOriginal = async () => {
       await insertDocument({ generation: 1 });

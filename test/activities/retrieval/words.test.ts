@@ -135,16 +135,6 @@ describe('word search', () => {
     for (const [extra, expected] of cases) expect(await found(extra), JSON.stringify(extra)).deep.equal(expected);
   });
 
-  it('returns all matches to a reader of few documents, however often rare words occur elsewhere', async () => {
-    const mine = await addDocument(['a blue apple', 'a red apple']);
-    const apples = new Array(30).fill('some apple and apple');
-    await addDocument([...apples, 'blue paint', 'blue sky'], { acl: ['user:bob'] });
-    for (const documents of [0, 300]) {
-      const hits = await search(['blue', 'appl'], 10, { postings: 3, candidatesPerHit: 1, documents });
-      expect(hits.map((hit) => hit.chunkId)).deep.equal(mine.chunkIds);
-    }
-  });
-
   it('uses only word frequencies of unreadable documents', async () => {
     const word = fc.constantFrom('loan', 'fee', 'bank', 'hous', 'rate', 'year');
     const texts = fc.array(
