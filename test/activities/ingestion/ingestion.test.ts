@@ -336,6 +336,8 @@ describe('ingestion activities', () => {
       await own.db('conversions').insert({ ...converted, id: crypto.randomUUID(), contentSha256, ...since });
     }
 
+    // An open job may still need what is cached.
+    await own.db('jobs').where({ orgId }).update({ finishedAt: createdAt });
     expect(await own.container.embeddings.sweepUnused(null)).equal(null);
     expect(await own.container.ingestion.sweepUnusedConversions()).equal(null);
     const hashes = (await own.db('embeddings').where({ orgId })).map(({ textSha256 }) => textSha256.toString('hex'));
