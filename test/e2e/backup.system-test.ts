@@ -1,56 +1,249 @@
 import { execFile, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { migrateDatabase } from '#src/adapters/postgres/database.ts';
 import { loadConfig } from '#src/config.ts';
-import { createContainer } from '#src/container.ts';
+import { type Container, createContainer } from '#src/container.ts';
+import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { ADMIN, runAdmin } from '#test/support/admin-command.ts';
-import {
-  type BackupCase,
-  backupsOf,
-  createBackupCase,
-  type EmptyPlace,
-  itBacksUpAndRestores,
-  loansText,
-  onRestored,
-} from '#test/support/backup-story.ts';
+import { readAvatar, uploadAvatar } from '#test/support/avatars.ts';
+import { anUpload, aPublishedAgent, aStoredConnection, ask, replaceOriginal } from '#test/support/builders.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
+import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
+import { plainImage } from '#test/support/images.ts';
 import { newCollectionPrefix } from '#test/support/qdrant.ts';
 import { createBucket, openBucket, s3Endpoint } from '#test/support/s3.ts';
 import { findSecrets } from '#test/support/secret-search.ts';
-import { testQdrantUrl } from '#test/support/services.ts';
+import { createEmptyDatabase, testQdrantUrl, testServices } from '#test/support/services.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { expectStoresMatch } from '#test/support/stores.ts';
+import { createTestNamespace } from '#test/support/temporal-namespace.ts';
 import { until } from '#test/support/until.ts';
-import { untilRun } from '#test/support/until-job.ts';
+import { untilJob, untilRun } from '#test/support/until-job.ts';
+import { untilClosed } from '#test/support/workflow-run.ts';
 import { backupCommand, restoreCommand } from '../../scripts/admin/backup.ts';
 import { errorReason } from '../../scripts/admin/output.ts';
 import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
 
+const loansText = `# Loans
+
+The interest rate of a mortgage loan is 3.5 percent. A loan is repaid in monthly payments over twenty years.`;
+const files = [
+  { name: 'loans.md', content: loansText },
+  { name: 'rates.csv', content: 'year,rate\n2024,3.5\n2025,3.1\n' },
+  { name: 'tides.html', content: '<html><head><title>Tides</title></head><body><p>The moon.</p></body></html>' },
+  { name: 'whales.docx', content: new Uint8Array(docxFile(docxParagraph('Whales are mammals of the sea.'))) },
+  // Two documents with the same content share an original.
+  { name: 'Loans again.md', content: loansText },
+];
+
+/** Tables whose rows are not backed up. */
+const passing = [
+  ...['refresh_tokens', 'refresh_token_families', 'oauth_states', 'sign_in_states'],
+  ...['idempotency_keys', 'rate_limits', 'model_calls', 'model_pauses', 'blob_claims', 'exports', 'export_volumes'],
+  // Written by each migration.
+  'knex_migrations_lock',
+];
+
+/** An empty database, data folder and Temporal namespace to restore into. */
+type EmptyPlace = { settings: Record<string, string>; close: () => Promise<void> };
+
+/** @param storage settings of the blob store and the vector store */
+async function createEmptyPlace(source: Stack, storage: Record<string, string>): Promise<EmptyPlace> {
+  const [dataDir, database, namespace] = await Promise.all([
+    mkdtemp(join(tmpdir(), 'restored-')),
+    createEmptyDatabase(),
+    createTestNamespace(testServices().temporalAddress),
+  ]);
+  const settings = { DATABASE_URL: database.url, DATA_DIR: dataDir, TEMPORAL_NAMESPACE: namespace, ...storage };
+  return {
+    settings: { ...source.settings, ...settings },
+    close: async () => {
+      await database.drop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function ingest(member: ApiClient, file: (typeof files)[number]): Promise<void> {
+  const { embedding_job_id } = await anUpload(member, file);
+  await untilRun(member, embedding_job_id ?? '', 'succeeded');
+}
+
+/** Creates content of each kind, and waits until no work is left. */
+async function fillInstallation(source: Stack): Promise<{ ada: Member; agentId: string }> {
+  const ada = await source.signUp('Ada');
+  for (const file of files) await ingest(ada, file);
+  const agentId = await aPublishedAgent(ada);
+  const message = 'What is the interest rate of a mortgage loan?';
+  const { postprocess_job_id } = await ask(ada, { agent_id: agentId, message }, 201);
+  await untilJob(ada, postprocess_job_id, 'succeeded');
+  // The run writes the title after its job is done.
+  await untilClosed(source.container, postprocess_job_id);
+  await untilJob(ada, anchorWordsWorkflowId(agentId), 'succeeded');
+  await uploadAvatar(ada, await plainImage({ width: 64, height: 64 }).png().toBuffer(), 200);
+  await aStoredConnection(source, ada, 'Reports');
+  const outdated = () => source.container.db('connection_schedules').whereNotNull('outdatedAt').first('connectionId');
+  await until('its schedule is in line', async () => (await outdated()) === undefined);
+  return { ada, agentId };
+}
+
+const sha256 = (content: string | Buffer) => createHash('sha256').update(content).digest('hex');
+
+/** Hashes every table that is backed up. */
+async function hashTables({ db }: Pick<Container, 'db'>): Promise<Record<string, string>> {
+  const tables: string[] = await db('pg_tables').where({ schemaname: 'public' }).pluck('tablename');
+  const hashes: Record<string, string> = {};
+  for (const table of tables.filter((name) => !passing.includes(name))) {
+    const rows = db.raw('select to_jsonb(t)::text collate "C" as row from ?? t order by 1', [table]);
+    hashes[table] = sha256((await rows).rows.map(({ row }: { row: string }) => row).join('\n'));
+  }
+  return hashes;
+}
+
+/** Reads all content as a member. */
+async function viewOf(member: ApiClient & { userId: string }) {
+  const get = async (path: string) => Object((await member.get(path, 200)).body);
+  const each = [];
+  for (const { id } of (await get('/documents?limit=50')).items) {
+    const file = await (await member.raw(`/documents/${id}/file`)).arrayBuffer();
+    each.push([sha256(Buffer.from(file)), await get(`/documents/${id}`), await get(`/documents/${id}/chunks`)]);
+  }
+  const { items: chats } = await get('/chat');
+  const lists = ['/folders', '/agents', '/agent-drafts', '/connectors/connections', '/logs/conversations'];
+  return {
+    each,
+    chats: await Promise.all(chats.map(({ id }: { id: string }) => get(`/chat/${id}`))),
+    lists: await Promise.all(lists.map(get)),
+    avatar: (await readAvatar(member, `/entity/users/${member.userId}/avatar`)).toString('base64'),
+  };
+}
+
+/** Runs the service on a restored place, and checks it. `use` gets its member, signed in again, and the service. */
+async function onRestored(
+  { settings }: Pick<EmptyPlace, 'settings'>,
+  { email, password, userId }: Member,
+  use: (member: ApiClient & { userId: string }, target: Stack) => Promise<void> = async () => undefined,
+): Promise<void> {
+  const target = await startStack(settings, { workers: 'all' });
+  try {
+    const { body } = await target.anonymous.post('/auth/login', { username: email, password }, 200);
+    await use({ ...target.anonymous.withToken(Object(body).access_token), userId }, target);
+    const { db, invariants } = target.container;
+    await until('all jobs are done', async () => (await db('jobs').whereNull('finishedAt').first('id')) === undefined);
+    expect(await invariants.check()).deep.equal([]);
+    await expectStoresMatch(target);
+  } finally {
+    await target.close();
+  }
+}
+
+/** An installation with documents, chats and settings, and a folder for its backups. */
+async function createBackupCase(storage: Record<string, string> = {}) {
+  const source = await startStack(storage, { workers: 'all' });
+  const folder = join(tmpdir(), `backups-${randomUUID()}`);
+  const closing: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
+  const close = async () => {
+    await source.close();
+    for (const end of closing) await end();
+  };
+  const { ada, agentId } = await fillInstallation(source).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
+  /** Runs `backup`, which may fail. */
+  const tryToBackUp = (...args: string[]) => runAdmin(source.settings, ['backup', ...args]);
+  return {
+    ...{ source, agentId, folder, tryToBackUp, close },
+    /** Owner of the content. */
+    ada,
+    /** Runs `backup` and expects success. @returns its output */
+    async backUp(...args: string[]): Promise<string> {
+      const { code, stdout, stderr } = await tryToBackUp(...args);
+      expect(code, stdout + stderr).equal(0);
+      return stdout;
+    },
+    /** Runs `restore`, by default from the folder. */
+    restore: ({ settings }: Pick<EmptyPlace, 'settings'>, from = folder) =>
+      runAdmin(settings, ['restore', '--from', from]),
+    /** An empty place, removed together with the installation. */
+    async newPlace(changes: Record<string, string> = {}): Promise<EmptyPlace> {
+      const place = await createEmptyPlace(source, changes);
+      closing.push(place.close);
+      return place;
+    },
+    /** A copy of the folder with the path of its newest backup, for tests that damage it. */
+    async copyOfFolder(): Promise<{ copy: string; path: string }> {
+      const copy = `${folder}-${randomUUID()}`;
+      await cp(folder, copy, { recursive: true });
+      closing.push(() => rm(copy, { recursive: true, force: true }));
+      return { copy, path: join(copy, (await backupsOf(copy)).at(-1) ?? '') };
+    },
+  };
+}
+
+type BackupCase = Awaited<ReturnType<typeof createBackupCase>>;
+
+/** Names of the backups of a folder, oldest first. */
+const backupsOf = async (folder: string): Promise<string[]> =>
+  (await readdir(folder)).filter((name) => /^\d{4}-/.test(name)).sort();
+
+/** New settings of the blob store and the vector store with each call. */
+const storages: Readonly<Record<string, () => Promise<Record<string, string>>>> = {
+  'with originals in files, and vectors in Postgres': async () => ({}),
+  'with vectors in Qdrant, which are not in the backup': async () => ({
+    VECTOR_STORE: 'qdrant',
+    QDRANT_URL: testQdrantUrl(),
+    QDRANT_COLLECTION_PREFIX: newCollectionPrefix(),
+  }),
+  'with originals in S3': async () => (await createBucket(s3Endpoint() ?? '')).environment,
+};
+
 describe('backup and restore', function () {
   this.timeout(120_000);
 
-  describe('with originals in files, and vectors in Postgres', () => {
-    itBacksUpAndRestores(async () => ({}));
-  });
+  for (const [title, newStorage] of Object.entries(storages)) {
+    it(`restores every row and every byte into an empty place, which then works: ${title}`, async function () {
+      if (title.endsWith('S3')) await openBucket(this);
+      const own = await createBackupCase(await newStorage());
+      const { source, ada, agentId, folder, backUp, restore, newPlace } = own;
+      try {
+        const place = await newPlace(await newStorage());
+        const before = await viewOf(ada);
+        const tables = await hashTables(source.container);
+        expect(await backUp('--into', folder))
+          .match(/^Backed up to \S+\.\n {2}state of +\S+Z, migration \d+_\w+\n {2}database +\d+ rows in \d+ tables, /)
+          .match(/\n {2}originals +4, \d+ kB\n\nNOT included: the keys that decrypt stored credentials/);
+        expect(await backUp('--verify', folder)).match(/ is complete and undamaged\.\n/);
+        const restored = await restore(place);
+        expect(restored.code, restored.stdout + restored.stderr).equal(0);
+        expect(restored.stdout).match(
+          /^Restored from .*\nAll sessions have ended: all users have to sign in again\.\n/s,
+        );
+        const reader = createContainer(loadConfig(place.settings), 'test');
+        expect(await hashTables(reader)).deep.equal(tables);
+        await reader.close();
 
-  describe('with vectors in Qdrant, which are not in the backup', () => {
-    itBacksUpAndRestores(async () => ({
-      VECTOR_STORE: 'qdrant',
-      QDRANT_URL: testQdrantUrl(),
-      QDRANT_COLLECTION_PREFIX: newCollectionPrefix(),
-    }));
-  });
-
-  describe('with originals in S3', () => {
-    before(async function () {
-      await openBucket(this);
+        await onRestored(place, ada, async (again, target) => {
+          await target.anonymous.post('/auth/refresh_tokens', { refresh_token: ada.refreshToken }, 401);
+          expect((await ada.at(target.baseUrl).raw('/folders')).status).equal(401);
+          expect(await viewOf(again)).deep.equal(before);
+          const { citations } = await ask(again, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
+          expect(citations).not.empty;
+          for (const { chunk_id } of citations) await again.get(`/documents/chunks/${chunk_id}`, 200);
+          await ingest(again, { name: 'late.txt', content: 'Written after the restore.' });
+        });
+      } finally {
+        await own.close();
+      }
     });
-    itBacksUpAndRestores(async () => (await createBucket(s3Endpoint() ?? '')).environment);
-  });
+  }
 });
 
 describe('backup and restore that are refused, damaged or killed', function () {
@@ -62,15 +255,13 @@ describe('backup and restore that are refused, damaged or killed', function () {
   });
   after(() => own?.close());
 
-  const upload = async (name: string, content: string): Promise<{ id: string; embedding_job_id: string }> =>
-    Object((await own.ada.upload('/documents', { name, content }, 201)).body);
-
   it('refuses wrong arguments, missing backups, a used database and one with a worker, in one line', async () => {
-    for (const args of [[], ['--into', 'x', '--keep', '0'], ['x', '--into', 'y'], ['--into', 'x', '--verify', 'y']]) {
-      expect(backupCommand.read(args)).has.property('wrong');
+    for (const args of ['', '--into x --keep 0', 'x --into y', '--into x --verify y']) {
+      expect(backupCommand.read(args.split(' ').filter(Boolean))).has.property('wrong');
     }
-    for (const args of [[], ['--from', 'x', 'y']]) expect(restoreCommand.read(args)).has.property('wrong');
-    const nothing = await runAdmin(own.source.settings, ['backup', '--verify', tmpdir()]);
+    for (const args of ['', '--from x y'])
+      expect(restoreCommand.read(args.split(' ').filter(Boolean))).has.property('wrong');
+    const nothing = await own.tryToBackUp('--verify', tmpdir());
     expect(nothing).deep.include({ code: 1, stderr: `There is no complete backup in ${tmpdir()}.\n` });
     const used = await own.restore({ settings: own.source.settings as Record<string, string> });
     expect(used.code).equal(1);
@@ -117,7 +308,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     const dump = join(path, 'database.dump');
     await truncate(dump, 1_000);
 
-    const checked = await runAdmin(own.source.settings, ['backup', '--verify', copy]);
+    const checked = await own.tryToBackUp('--verify', copy);
     expect(checked.code).equal(1);
     expect(checked.stdout)
       .include(`${damaged} is damaged (${content.length} of ${content.length} bytes).`)
@@ -131,7 +322,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     // The next backup copies a deleted original again.
     await rm(damaged);
     await own.backUp('--into', copy);
-    expect((await runAdmin(own.source.settings, ['backup', '--verify', copy])).code).equal(0);
+    expect((await own.tryToBackUp('--verify', copy)).code).equal(0);
   });
 
   it('refuses an incomplete backup, one of a newer version or format, and a folder of another installation', async () => {
@@ -159,7 +350,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
 
     const before = await backupsOf(copy);
     await writeFile(join(copy, 'installation'), '2020-01-01T00:00:00.000Z');
-    const refused = await runAdmin(own.source.settings, ['backup', '--into', copy, '--keep', '1']);
+    const refused = await own.tryToBackUp('--into', copy, '--keep', '1');
     expect(refused.stderr).match(/ has the backups of another installation .*: choose another folder\.\n$/);
     expect(await backupsOf(copy)).deep.equal(before);
   });
@@ -170,12 +361,12 @@ describe('backup and restore that are refused, damaged or killed', function () {
     let isOver = false;
     const work = [0, 1, 2].map(async (worker) => {
       for (let turn = 0; !isOver; turn += 1) {
-        const { id, embedding_job_id } = await upload(`${worker}-${turn}.txt`, `Text ${worker} of ${turn}.`);
+        const file = { name: `${worker}-${turn}.txt`, content: `Text ${worker} of ${turn}.` };
+        const { id, embedding_job_id } = await anUpload(own.ada, file);
         if (turn % 3 === 0) await own.ada.delete(`/documents/${id}`, 204);
         else if (turn % 3 === 1) {
-          await untilRun(own.ada, embedding_job_id, 'succeeded');
-          const next = { name: 'next.txt', content: `Another text ${worker} of ${turn}.` };
-          await own.ada.upload(`/documents/${id}`, next, 200, { method: 'PATCH' });
+          await untilRun(own.ada, embedding_job_id ?? '', 'succeeded');
+          await replaceOriginal(own.ada, id, { name: 'next.txt', content: `Another text ${worker} of ${turn}.` });
         }
       }
     });
@@ -188,7 +379,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     expect(await backupsOf(copy)).lengthOf(2);
     expect(await own.restore(place, copy)).include({ code: 0 });
     await onRestored(place, own.ada, async (again) => {
-      const { items } = (await again.get('/documents?limit=100', 200)).body as { items: { id: string }[] };
+      const { items } = Object((await again.get('/documents?limit=100', 200)).body);
       expect(items.length).greaterThan(5);
       for (const { id } of items) expect((await again.raw(`/documents/${id}/file`)).status).equal(200);
     });
@@ -202,14 +393,14 @@ describe('backup and restore that are refused, damaged or killed', function () {
     const contents = [await readFile(damaged), await readFile(lost)] as const;
     await writeFile(damaged, 'something else');
     await rm(lost);
-    const told = await runAdmin(own.source.settings, ['backup', '--into', copy]);
+    const told = await own.tryToBackUp('--into', copy);
     await writeFile(damaged, contents[0]);
     await writeFile(lost, contents[1]);
     expect(told.code).equal(1);
     for (const name of [first, second])
       expect(told.stderr).include(`The store has lost ${own.ada.orgId}/${name}, or has`);
     expect(told.stderr).match(/\n2 originals are missing or damaged in the store\. Everything else is backed up\.\n$/);
-    expect((await runAdmin(own.source.settings, ['backup', '--verify', copy])).code).equal(0);
+    expect((await own.tryToBackUp('--verify', copy)).code).equal(0);
   });
 
   it('contains no secret in plain text and only hashes of passwords, in files that only their owner can read', async () => {
@@ -288,7 +479,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     expect((await readdir(copy)).some((name) => name.startsWith('unfinished-'))).equal(true);
     await own.backUp('--into', copy);
     expect((await readdir(copy)).sort()).deep.equal([...(await backupsOf(copy)), 'installation', 'originals']);
-    expect((await runAdmin(own.source.settings, ['backup', '--verify', copy])).code).equal(0);
+    expect((await own.tryToBackUp('--verify', copy)).code).equal(0);
   });
 
   it('continues an interrupted restore', async () => {
