@@ -1,9 +1,11 @@
-import { rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { NativeConnection } from '@temporalio/worker';
 import { expect } from 'chai';
+import { generate } from 'selfsigned';
 import { loadConfig, type TemporalConfig } from '#src/config.ts';
 import { createTemporalConnection, temporalConnectionOptions } from '#src/temporal/connection.ts';
-import { createAuthority, writePems } from '#test/support/certificates.ts';
 import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
 import { testServices } from '#test/support/services.ts';
@@ -18,40 +20,34 @@ const KEY = 'TEMPORAL_TLS_CLIENT_KEY_PATH';
 
 describe('the connection to Temporal', () => {
   let proxy: GrpcProxy;
-  let files: Awaited<ReturnType<typeof writePems>>;
+  let folder: string;
+  const path = (name: string) => join(folder, name);
 
   before(async () => {
     installRuntimeOnce();
     const [ours, others] = [await createAuthority('Our authority'), await createAuthority('Other authority')];
     const [server, client] = [await ours.issue(serverName), await ours.issue('worker')];
     const stranger = await others.issue('worker');
-    files = await writePems({
-      ca: ours.certPem,
-      'other-ca': others.certPem,
-      cert: client.certPem,
-      key: client.keyPem,
-      'stranger-cert': stranger.certPem,
-      'stranger-key': stranger.keyPem,
-    });
+    const pems = { ca: ours.cert, cert: client.cert, key: client.private };
+    const strange = { 'other-ca': others.cert, 'stranger-cert': stranger.cert, 'stranger-key': stranger.private };
+    folder = await mkdtemp(join(tmpdir(), 'pems-'));
+    for (const [name, pem] of Object.entries({ ...pems, ...strange }))
+      await writeFile(path(name), pem, { mode: 0o600 });
     proxy = await startGrpcProxy(testServices().temporalAddress, {
-      tls: { cert: server.certPem, key: server.keyPem, ca: ours.certPem, requestCert: true, rejectUnauthorized: true },
+      tls: { cert: server.cert, key: server.private, ca: ours.cert, requestCert: true, rejectUnauthorized: true },
       apiKey,
     });
   });
   after(async () => {
     await proxy.close();
-    await rm(files.folder, { recursive: true });
+    await rm(folder, { recursive: true });
   });
 
   const settings = (overrides: Record<string, string> = {}): TemporalConfig =>
     loadConfig({
       ...requiredSettings,
-      TEMPORAL_ADDRESS: proxy.address,
-      [CA]: files.path('ca'),
-      [CERT]: files.path('cert'),
-      [KEY]: files.path('key'),
-      TEMPORAL_TLS_SERVER_NAME: serverName,
-      TEMPORAL_API_KEY: apiKey,
+      ...{ TEMPORAL_ADDRESS: proxy.address, TEMPORAL_TLS_SERVER_NAME: serverName, TEMPORAL_API_KEY: apiKey },
+      ...{ [CA]: path('ca'), [CERT]: path('cert'), [KEY]: path('key') },
       TEMPORAL_CALL_TIMEOUT_MS: String(testCallTimeoutMs),
       ...overrides,
     }).temporal;
@@ -81,9 +77,9 @@ describe('the connection to Temporal', () => {
 
   it('fails for a certificate of another CA or name, without a trusted client certificate, and for another API key', async () => {
     const refused: [Record<string, string>, RegExp][] = [
-      [{ [CA]: files.path('other-ca') }, /^refused: .*(certificate|UnknownIssuer)/i],
+      [{ [CA]: path('other-ca') }, /^refused: .*(certificate|UnknownIssuer)/i],
       [{ TEMPORAL_TLS_SERVER_NAME: 'other.internal' }, /^refused: .*(altnames|certificate)/i],
-      [{ [CERT]: files.path('stranger-cert'), [KEY]: files.path('stranger-key') }, /^refused: /],
+      [{ [CERT]: path('stranger-cert'), [KEY]: path('stranger-key') }, /^refused: /],
       [{ [CERT]: '', [KEY]: '' }, /^refused: /],
       [{ TEMPORAL_API_KEY: 'another' }, /^refused: .*unauthorized/i],
     ];
@@ -97,16 +93,37 @@ describe('the connection to Temporal', () => {
       [{ TEMPORAL_TLS: 'off' }, /^wrong setting TEMPORAL_TLS: TEMPORAL_TLS_SERVER_CA.* require TLS$/],
       [{ [KEY]: '' }, `wrong setting ${KEY}: required together with ${CERT}`],
       [
-        { [KEY]: files.path('stranger-key') },
+        { [KEY]: path('stranger-key') },
         `wrong setting ${KEY}: the private key does not match the certificate of ${CERT}`,
       ],
-      [{ [CA]: files.path('key') }, `wrong setting ${CA}: must be the path of a certificate in PEM`],
-      [{ [KEY]: files.path('cert') }, /must be the path of a private key/],
+      [{ [CA]: path('key') }, `wrong setting ${CA}: must be the path of a certificate in PEM`],
+      [{ [KEY]: path('cert') }, /must be the path of a private key/],
       [{ [CA]: '/nowhere' }, /^wrong setting .*ENOENT/],
     ];
     for (const [overrides, message] of wrong) expect(() => settings(overrides)).throw(message);
   });
 });
+
+/** Issues certificates for a server or a client of a name. */
+async function createAuthority(name: string) {
+  const usual = { keyType: 'ec', curve: 'P-256', algorithm: 'sha256' } as const;
+  const called = (value: string) => [{ name: 'commonName', value }];
+  const ofAuthority = [
+    { name: 'basicConstraints', cA: true, critical: true } as const,
+    { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true } as const,
+  ];
+  const root = await generate(called(name), { ...usual, extensions: ofAuthority });
+  const issue = (subject: string) =>
+    generate(called(subject), {
+      ...usual,
+      ca: { cert: root.cert, key: root.private },
+      extensions: [
+        { name: 'basicConstraints', cA: false },
+        { name: 'subjectAltName', altNames: [{ type: 2, value: subject }] },
+      ],
+    });
+  return { cert: root.cert, issue };
+}
 
 function reasonsOf(error: unknown): string[] {
   return error instanceof Error ? [error.message, ...reasonsOf(error.cause)] : [];
