@@ -1,6 +1,6 @@
 import type { Stack } from './stack.ts';
 
-export type AuditRow = { actorId: string; action: string; target: string; detail: Record<string, unknown> };
+type AuditRow = { actorId: string; action: string; target: string; detail: Record<string, unknown> };
 
 /** What is recorded of acts on a user, a team or an organization, oldest first. */
 export async function auditEntries({ container }: Stack, target: string): Promise<AuditRow[]> {

@@ -6,19 +6,9 @@ import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import {
-  committedDraftVersionSchema,
-  type DraftDto,
-  type DraftVersionDto,
-  draftDetailSchema,
-} from '#src/modules/drafts/drafts.schema.ts';
+import { committedDraftVersionSchema, draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
-import {
-  type FolderDto,
-  type FolderTreeNodeDto,
-  folderSchema,
-  folderTreeNodeSchema,
-} from '#src/modules/folders/folders.schema.ts';
+import { type FolderDto, folderSchema, folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { userSchema } from '#src/modules/members/members.schema.ts';
 import { teamSchema } from '#src/modules/teams/teams.schema.ts';
 import type { ApiClient, Member } from './client.ts';
@@ -53,10 +43,8 @@ export async function aTeam(of: Member, members: readonly Member[] = []): Promis
 }
 
 async function openSession({ container, anonymous }: Stack, user: { userId: string; orgId: string }) {
-  const { sessionId, refreshToken } = await container.sessions.open(container.db, user.userId, {
-    network: '127.0.0.1',
-    userAgent: null,
-  });
+  const from = { network: '127.0.0.1', userAgent: null };
+  const { sessionId, refreshToken } = await container.sessions.open(container.db, user.userId, from);
   // Beside the user and his session, a token's claims are hints that nobody asks.
   const hints = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], tier: 'free' };
   const token = await container.accessTokens.sign({ ...user, ...hints, sessionId });
@@ -64,20 +52,10 @@ async function openSession({ container, anonymous }: Stack, user: { userId: stri
 }
 
 /** Everybody who could ask for a thing of the red team's that `owner` has made. */
-export type Cast = {
-  owner: Member;
-  sameTeam: Member;
-  sameOrganization: Member;
-  teamAdmin: Member;
-  orgAdmin: Member;
-  otherOrganization: Member;
-  disabled: Member;
-  anonymous: ApiClient;
-  redTeamId: string;
-};
+export type Cast = Awaited<ReturnType<typeof aCast>>;
 
 /** An organization with a red team, and who stands in every relation to it. */
-export async function aCast(stack: Stack): Promise<Cast> {
+export async function aCast(stack: Stack) {
   const orgAdmin = await stack.signUp('Olga');
   // Room for as many as a test likes.
   await stack.container.db('organizations').where({ id: orgAdmin.orgId }).update({ tier: 'max' });
@@ -100,7 +78,7 @@ export async function aCast(stack: Stack): Promise<Cast> {
   };
 }
 
-export const treesOf = async (member: Member): Promise<FolderTreeNodeDto[]> =>
+export const treesOf = async (member: Member) =>
   folderTreeNodeSchema.array().parse((await member.get('/folders', 200)).body);
 
 /** For `team_root`, returns the root of the first team of the member. */
@@ -110,11 +88,7 @@ export async function rootOf(member: Member, role: 'org_root' | 'team_root' | 'p
   return root.id;
 }
 
-export async function aFolder(
-  member: Member,
-  parentId: string,
-  name: string = crypto.randomUUID(),
-): Promise<FolderDto> {
+export async function aFolder(member: Member, parentId: string, name: string = randomUUID()): Promise<FolderDto> {
   return folderSchema.parse((await member.post('/folders', { name, parent_id: parentId }, 201)).body);
 }
 
@@ -125,7 +99,6 @@ export async function aDocumentIn(member: Member, folderId: string, name = 'note
   return fullDocumentSchema.parse(body).id;
 }
 
-export type DocumentDto = z.output<typeof fullDocumentSchema>;
 type Form = { name: string; content: string | Uint8Array<ArrayBuffer>; type?: string };
 
 /** Uploads a file, which is ingested unless the form says otherwise. */
@@ -133,7 +106,7 @@ export async function anUpload(client: ApiClient, file: Form, fields: Record<str
   return fullDocumentSchema.parse((await client.upload('/documents', file, 201, { fields })).body);
 }
 
-export async function readDocument(client: ApiClient, id: string): Promise<DocumentDto> {
+export async function readDocument(client: ApiClient, id: string) {
   return fullDocumentSchema.parse((await client.get(`/documents/${id}`, 200)).body);
 }
 
@@ -145,21 +118,21 @@ export async function replaceOriginal(client: ApiClient, id: string, file: Form,
 /** Enough to be published. */
 export const clerk = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
 
-export async function aDraft(client: ApiClient, body: object = clerk): Promise<DraftDto> {
+export async function aDraft(client: ApiClient, body: object = clerk) {
   return draftDetailSchema.parse((await client.post('/agent-drafts', body, 201)).body);
 }
 
-export async function readDraft(client: ApiClient, draftId: string): Promise<DraftDto> {
+export async function readDraft(client: ApiClient, draftId: string) {
   return draftDetailSchema.parse((await client.get(`/agent-drafts/${draftId}`, 200)).body);
 }
 
-export async function commitVersion(client: ApiClient, draftId: string, body: object): Promise<DraftVersionDto> {
+export async function commitVersion(client: ApiClient, draftId: string, body: object) {
   const reply = await client.post(`/agent-drafts/${draftId}/versions`, body, 201);
   return committedDraftVersionSchema.parse(reply.body).version;
 }
 
 /** A draft with so many versions, one after the other. */
-export async function aDraftWithVersions(client: ApiClient, length: number, body: object = clerk): Promise<DraftDto> {
+export async function aDraftWithVersions(client: ApiClient, length: number, body: object = clerk) {
   const { id, head_version_id } = await aDraft(client, body);
   let parent_version_id = head_version_id;
   for (let done = 1; done < length; done += 1) {
@@ -171,7 +144,7 @@ export async function aDraftWithVersions(client: ApiClient, length: number, body
 /** An agent of the head, or of the version that the body names. */
 export async function anAgentOfDraft(
   client: ApiClient,
-  draft: Pick<DraftDto, 'id' | 'head_version_id'>,
+  draft: { id: string; head_version_id: string },
   body: object = {},
 ): Promise<AgentDto> {
   const sent = { version_id: draft.head_version_id, ...body };
@@ -189,41 +162,19 @@ export async function aSettledAgentOfDraft(...publication: Parameters<typeof anA
 export type ChatMessage = z.output<typeof chatMessageSchema>;
 
 export const loanAnchors = {
-  loan: 5,
-  mortgage: 5,
-  'interest rate': 4,
-  repayment: 3,
-  'monthly payment': 3,
-  credit: 3,
-  bank: 2,
-  collateral: 2,
+  ...{ loan: 5, mortgage: 5, 'interest rate': 4, repayment: 3, 'monthly payment': 3 },
+  ...{ credit: 3, bank: 2, collateral: 2 },
 };
 
 /** Publishes an agent that talks about loans, and answers its id. */
 export async function aPublishedAgent(client: ApiClient, fields: Record<string, unknown> = {}): Promise<string> {
-  const draft = (
-    await client.post(
-      '/agent-drafts',
-      {
-        agent_name: 'Loans',
-        agent_prompt: 'You help the customers of a bank with their loans.',
-        anchor_words: loanAnchors,
-        ...fields,
-      },
-      201,
-    )
-  ).body as { id: string; head_version_id: string };
-  const published = await client.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 201);
-  return (published.body as { id: string }).id;
+  const body = { agent_name: 'Loans', agent_prompt: 'You help the customers of a bank with their loans.' };
+  const draft = await aDraft(client, { ...body, anchor_words: loanAnchors, ...fields });
+  return (await anAgentOfDraft(client, draft)).id;
 }
 
 /** Makes a document of a text and waits until its chunks can be found. */
-export async function anIngestedDocument(
-  client: ApiClient,
-  name: string,
-  content: string,
-  fields: object = {},
-): Promise<string> {
+export async function anIngestedDocument(client: ApiClient, name: string, content: string, fields: object = {}) {
   const sent = { name, content, source_format: 'markdown', ...fields };
   const { body } = await client.post('/documents/paste', sent, 201);
   const { id, embedding_job_id } = body as { id: string; embedding_job_id: string };
@@ -231,13 +182,8 @@ export async function anIngestedDocument(
   return id;
 }
 
-export async function ask(
-  client: ApiClient,
-  body: Record<string, unknown>,
-  expectedStatus: 200 | 201,
-  headers: Record<string, string> = {},
-): Promise<ChatMessage> {
-  return chatMessageSchema.parse((await client.post('/chat', body, expectedStatus, headers)).body);
+export async function ask(client: ApiClient, body: object, status: 200 | 201, headers = {}): Promise<ChatMessage> {
+  return chatMessageSchema.parse((await client.post('/chat', body, status, headers)).body);
 }
 
 /** Opens a stream; the events are read one by one. */
@@ -277,10 +223,7 @@ export async function anEvaluableVersion(client: ApiClient, fields: object = {})
 }
 
 /** A draft with two versions: the second, and the first. */
-export async function twoEvaluableVersions(
-  client: ApiClient,
-  fields: object = {},
-): Promise<[version: Evaluable, parent: Evaluable]> {
+export async function twoEvaluableVersions(client: ApiClient, fields: object = {}): Promise<[Evaluable, Evaluable]> {
   const parent = await anEvaluableVersion(client);
   const { draft_id, version_id: parent_version_id } = parent;
   const sent = { parent_version_id, agent_prompt: `${persona} Be brief.`, ...fields };
@@ -294,7 +237,7 @@ export async function evaluate(client: ApiClient, body: object): Promise<Evaluat
 export const startPath = ({ draft_id, version_id }: Evaluable): string =>
   `/agent-drafts/${draft_id}/versions/${version_id}/eval/start`;
 
-export async function readVersion(client: ApiClient, { draft_id, version_id }: Evaluable): Promise<DraftVersionDto> {
+export async function readVersion(client: ApiClient, { draft_id, version_id }: Evaluable) {
   const version = (await readDraft(client, draft_id)).versions.find(({ id }) => id === version_id);
   if (version === undefined) throw new Error(`draft ${draft_id} has no version ${version_id}`);
   return version;

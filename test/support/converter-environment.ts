@@ -6,30 +6,17 @@ import type { Context } from 'mocha';
 import type { ConversionProcessLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import type { ConvertedDocument, DocumentConverter, OcrOptions } from '#src/ports/documents.ts';
+import type { DocumentConverter, OcrOptions } from '#src/ports/documents.ts';
 import { skip } from './skip.ts';
 
 /** A real converter over files that a test writes. */
-export type ConverterEnvironment = {
-  converter: DocumentConverter;
-  folder: string;
-  /** Writes the file, detects its format and converts it, as an ingestion does. */
-  convert(
-    fileName: string,
-    content: string | Buffer,
-    limits?: Partial<ConversionProcessLimits>,
-  ): Promise<ConvertedDocument>;
-  /** Converts a file. OCR reads all pages at once, unless told otherwise; null is without OCR. */
-  convertPath(path: string, recognition?: OcrOptions | null): Promise<ConvertedDocument>;
-  write(fileName: string, content: string | Buffer): Promise<string>;
-  remove(): Promise<void>;
-};
+type ConverterEnvironment = Awaited<ReturnType<typeof createConverterEnvironment>>;
 
 const allPages: OcrOptions = { known: [], sliceMs: 60_000, keep: async () => undefined };
 const sandbox = createParserSandbox('auto');
 const toolsDir = process.env.TOOLS_DIR ?? '';
 
-export async function createConverterEnvironment(): Promise<ConverterEnvironment> {
+async function createConverterEnvironment() {
   const folder = await mkdtemp(join(tmpdir(), 'converter-test-'));
   const build = (limits: Partial<ConversionProcessLimits> = {}) =>
     createConverter({ sandbox, toolsDir, tempDir: folder, limits });
@@ -49,8 +36,11 @@ export async function createConverterEnvironment(): Promise<ConverterEnvironment
     converter,
     folder,
     write,
-    convert: async (fileName, content, limits) => run(build(limits), await write(fileName, content)),
-    convertPath: (path, recognition) => run(converter, path, recognition),
+    /** Writes the file, detects its format and converts it, as an ingestion does. */
+    convert: async (fileName: string, content: string | Buffer, limits?: Partial<ConversionProcessLimits>) =>
+      run(build(limits), await write(fileName, content)),
+    /** Converts a file. OCR reads all pages at once, unless told otherwise; null is without OCR. */
+    convertPath: (path: string, recognition?: OcrOptions | null) => run(converter, path, recognition),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
 }

@@ -1,20 +1,14 @@
-import { type ProviderCall, type ProviderReply, type ProviderServer, startProviderServer } from './provider-server.ts';
+import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
 
-/** Brave's web search, as far as we use it, by its protocol. */
-export type FakeBrave = ProviderServer & {
-  /** A new key that works. */
-  newKey(): string;
-  withdraw(key: string): void;
-  /** What is found by every search, best first. */
-  find(results: { title: string; url: string; description: string; age?: string }[]): void;
-};
+export type FakeBrave = Awaited<ReturnType<typeof startFakeBrave>>;
 
 const error = (status: number, code: string, detail: string): ProviderReply => ({
   status,
   json: { type: 'ErrorResponse', error: { id: 'e-1', status, code, detail }, time: 0 },
 });
 
-export async function startFakeBrave(): Promise<FakeBrave> {
+/** Brave's web search, as far as we use it, by its protocol. */
+export async function startFakeBrave() {
   const keys = new Set<string>();
   let results: object[] = [];
 
@@ -40,13 +34,15 @@ export async function startFakeBrave(): Promise<FakeBrave> {
   const server = await startProviderServer(search);
   return {
     ...server,
-    newKey: () => {
+    /** A new key that works. */
+    newKey(): string {
       const key = `BSA-${crypto.randomUUID()}`;
       keys.add(key);
       return key;
     },
-    withdraw: (key) => keys.delete(key),
-    find: (found) => {
+    withdraw: (key: string) => keys.delete(key),
+    /** What is found by every search, best first. */
+    find(found: { title: string; url: string; description: string; age?: string }[]): void {
       results = found;
     },
   };

@@ -1,41 +1,30 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 
-export type FakeClamd = {
-  /** host:port */
-  address: string;
-  /** How many bytes each file had that was looked into. */
-  scanned: number[];
-  /** What it finds. */
-  word: string;
-  /** How it names that. */
-  signature: string;
-  close(): Promise<void>;
-};
+/** How many bytes each file had that was looked into, what it finds, and how it names that. */
+type Findings = { scanned: number[]; word: string; signature: string };
+export type FakeClamd = Awaited<ReturnType<typeof startFakeClamd>>;
 
 /**
  * Speaks INSTREAM as clamd does: finds what holds the word, refuses what is longer than its limit before it has all of
  * it, and hangs up after its answer.
  */
-export async function startFakeClamd({ word = 'EICAR', limitBytes = 10_000_000 } = {}): Promise<FakeClamd> {
+export async function startFakeClamd({ word = 'EICAR', limitBytes = 10_000_000 } = {}) {
+  const found: Findings = { scanned: [], word, signature: 'Test.Signature' };
   const server = createServer((socket) => {
-    serve(socket, clamd, limitBytes).catch(() => socket.destroy());
+    serve(socket, found, limitBytes).catch(() => socket.destroy());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const clamd: FakeClamd = {
+  return Object.assign(found, {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    scanned: [],
-    word,
-    signature: 'Test.Signature',
     close: async () => {
       server.close();
       await once(server, 'close');
     },
-  };
-  return clamd;
+  });
 }
 
-async function serve(socket: Socket, clamd: FakeClamd, limitBytes: number): Promise<void> {
+async function serve(socket: Socket, clamd: Findings, limitBytes: number): Promise<void> {
   let received = Buffer.alloc(0);
   for await (const bytes of socket) {
     received = Buffer.concat([received, bytes]);

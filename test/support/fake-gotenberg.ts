@@ -8,17 +8,12 @@ import { keepAliveTimeout } from './keep-alive.ts';
 /** Answers with a PDF of a page for each of the texts, or with a status and words; never, where it hangs. */
 type GotenbergAnswer = { pages: string[] } | { status: number; text: string } | 'hang';
 
-export type FakeGotenberg = {
-  url: string;
-  /** What it was sent, oldest first. */
-  files: { name: string; bytes: Buffer }[];
-  answer(next: GotenbergAnswer): void;
-  close(): Promise<void>;
-};
+export type FakeGotenberg = Awaited<ReturnType<typeof startFakeGotenberg>>;
 
 /** `POST /forms/libreoffice/convert` as Gotenberg takes it: a form with one file, whose name tells its format. */
-export async function startFakeGotenberg(first: GotenbergAnswer = { pages: ['One page.'] }): Promise<FakeGotenberg> {
-  const files: FakeGotenberg['files'] = [];
+export async function startFakeGotenberg(first: GotenbergAnswer = { pages: ['One page.'] }) {
+  /** What it was sent, oldest first. */
+  const files: { name: string; bytes: Buffer }[] = [];
   let answer = first;
   const server = createServer({ keepAliveTimeout }, async (request, response) => {
     // Null when the client leaves before it has sent all.
@@ -39,7 +34,7 @@ export async function startFakeGotenberg(first: GotenbergAnswer = { pages: ['One
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     files,
-    answer: (next) => {
+    answer: (next: GotenbergAnswer) => {
       answer = next;
       files.length = 0;
     },

@@ -12,7 +12,7 @@ export type Choice = { account?: string; scopes?: string[]; isDenied?: boolean }
 export type Caller = { account: string; scopes: readonly string[] };
 
 /** What differs between the providers' OAuth servers. */
-export type OAuthHabits = {
+type OAuthHabits = {
   client: { id: string; secret: string };
   paths: { authorize: string; token: string; revoke?: string };
   /** Whether an authorization request with these parameters returns a refresh token. */
@@ -28,25 +28,7 @@ export type OAuthHabits = {
 };
 
 /** Controls of a fake OAuth server for tests. */
-export type FakeGrants = {
-  client: { id: string; secret: string };
-  /** Acts as the browser on the consent page. Returns the callback URL. */
-  consent(authorizeUrl: string, choice?: Choice): Promise<URL>;
-  /** Issues an access token without a consent. */
-  accessToken(scopes: readonly string[], account?: string): string;
-  /** Expires all present access tokens. */
-  expireTokens(): void;
-  /** Revokes all grants, as a user can do in the account settings of the provider. */
-  revokeGrants(): void;
-  /** From now on each use issues a new refresh token, and the use of an old one revokes its grant. */
-  rotate(isOn: boolean): void;
-  /** Sets the lifetime of new access tokens. */
-  lifetimeSeconds(seconds: number): void;
-  /** Counts grants that are not revoked. */
-  liveGrants(): number;
-  /** The client secret, and all tokens and codes issued so far. */
-  secrets: string[];
-};
+export type FakeGrants = ReturnType<typeof createFakeOAuth>['grants'];
 
 /** A fake OAuth server with PKCE, refresh tokens and revocation. */
 export function createFakeOAuth(habits: OAuthHabits) {
@@ -99,6 +81,12 @@ export function createFakeOAuth(habits: OAuthHabits) {
     json: { error, error_description: `Bad Request (${error})` },
   });
 
+  function newGrant(account: string, scopes: string[]): Grant {
+    const grant = { account, scopes, isRevoked: false };
+    granting.push(grant);
+    return grant;
+  }
+
   function newAccessToken(grant: Grant): string {
     const token = newSecret('access');
     accessTokens.set(token, { grant, expiresAtMs: Date.now() + lifetime * 1_000 });
@@ -131,8 +119,7 @@ export function createFakeOAuth(habits: OAuthHabits) {
       if (code === undefined || code.isUsed || code.challenge !== challenge) return refuse('invalid_grant');
       if (code.redirectUri !== of('redirect_uri')) return refuse('redirect_uri_mismatch');
       code.isUsed = true;
-      const grant = { account: code.account, scopes: code.scopes, isRevoked: false };
-      granting.push(grant);
+      const grant = newGrant(code.account, code.scopes);
       return issue(grant, code.isOffline ? newRefreshToken(grant) : undefined);
     }
     if (of('grant_type') !== 'refresh_token') return refuse('unsupported_grant_type');
@@ -162,33 +149,37 @@ export function createFakeOAuth(habits: OAuthHabits) {
 
   const tokenOf = ({ headers }: ProviderCall) => /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
 
-  const grants: FakeGrants = {
+  const grants = {
     client,
+    /** The client secret, and all tokens and codes issued so far. */
     secrets,
-    async consent(authorizeUrl, chosen = {}) {
+    /** Acts as the browser on the consent page. Returns the callback URL. */
+    async consent(authorizeUrl: string, chosen: Choice = {}): Promise<URL> {
       choice = chosen;
       const response = await fetch(authorizeUrl, { redirect: 'manual' });
       const location = response.headers.get('location');
       if (location === null) throw new Error(`the consent page answers ${response.status}`);
       return new URL(location);
     },
-    accessToken(scopes, account = 'account-1') {
-      const grant = { account, scopes: [...scopes], isRevoked: false };
-      granting.push(grant);
-      return newAccessToken(grant);
-    },
-    expireTokens: () => {
+    /** Issues an access token without a consent. */
+    accessToken: (scopes: readonly string[], account = 'account-1') => newAccessToken(newGrant(account, [...scopes])),
+    /** Expires all present access tokens. */
+    expireTokens(): void {
       for (const each of accessTokens.values()) each.expiresAtMs = 0;
     },
-    revokeGrants: () => {
+    /** Revokes all grants, as a user can do in the account settings of the provider. */
+    revokeGrants(): void {
       for (const grant of granting) grant.isRevoked = true;
     },
-    rotate: (isOn) => {
+    /** From now on each use issues a new refresh token, and the use of an old one revokes its grant. */
+    rotate(isOn: boolean): void {
       isRotating = isOn;
     },
-    lifetimeSeconds: (seconds) => {
+    /** Sets the lifetime of new access tokens. */
+    lifetimeSeconds(seconds: number): void {
       lifetime = seconds;
     },
+    /** Counts grants with a refresh token that are not revoked. */
     liveGrants: () => new Set([...refreshTokens.values()].map(({ grant }) => grant).filter((g) => !g.isRevoked)).size,
   };
 

@@ -1,7 +1,5 @@
 import {
-  browsesPages,
   createsConnectionOnConsent,
-  importsAndSkipsUnchangedFiles,
   mirrorsChanges,
   otherProviders,
   type ProviderCase,
@@ -15,8 +13,6 @@ const cases: Readonly<Record<string, (own: ProviderCase) => Promise<void>>> = {
   'is created on consent': createsConnectionOnConsent,
   'renews its access token once for concurrent callers': renewsTokenOnceForConcurrentCallers,
   'reports a revoked grant as needs_reauth on refresh, once in the audit log': reportsRevokedGrantOnRefresh,
-  'lists folders and files page by page': browsesPages,
-  'imports files and folders, and reports them as unchanged the next time': importsAndSkipsUnchangedFiles,
   'mirrors edits, renames, moves, deletions and restorations': mirrorsChanges,
   'is deleted, and revokes its grant if the provider has an endpoint for it': revokesGrantOnDelete,
 };
