@@ -48,7 +48,10 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await leftovers()).deep.equal([]);
   });
 
-  it('lists no object before it is promoted, and repeats a promotion without error', async () => {
+  it('lists no object before it is promoted, and repeats a promotion and an end of staging without error', async () => {
+    const unwanted = await staged('unwanted');
+    for (let times = 0; times < 2; times += 1) await store.unstage(unwanted.stagingKey);
+    expect(await leftovers()).deep.equal([]);
     await putBlob(store, 'org/one', 'older');
     const [first, empty] = [await staged('newer'), await staged('')];
     await store.promote(first.stagingKey, 'org/one');
@@ -59,16 +62,11 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await store.exists('org/empty')).equal(true);
   });
 
-  it('deletes a staged file, and again without error', async () => {
-    const { stagingKey } = await staged('unwanted');
-    for (let times = 0; times < 2; times += 1) await store.unstage(stagingKey);
-    expect(await leftovers()).deep.equal([]);
-  });
-
-  it('reads an inclusive range, and serves other requests after a reader stops in the middle of an object', async () => {
+  it('reads an inclusive range or a local file, and serves other requests after a reader stops in the middle of an object', async () => {
     await putBlob(store, 'org/one', '0123456789');
     expect(await text(await store.read('org/one', { start: 2, end: 4 }))).equal('234');
     expect(await text(await store.read('org/one', { start: 9, end: 9 }))).equal('9');
+    expect(await store.withLocalFile('org/one', (path) => readFile(path, 'utf8'))).equal('0123456789');
     await putBlob(store, 'org/large', Buffer.alloc(LARGE_BYTES));
     for await (const piece of await store.read('org/large')) {
       expect(piece).not.length(0);
@@ -94,11 +92,6 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await leftovers()).deep.equal([]);
   });
 
-  it('provides an object as a local file', async () => {
-    await putBlob(store, 'org/one', 'parse me');
-    expect(await store.withLocalFile('org/one', (path) => readFile(path, 'utf8'))).equal('parse me');
-  });
-
   it('throws blob_missing for a missing object, and deletes one without error', async () => {
     await store.delete('org/none');
     expect(await store.exists('org/none')).equal(false);
@@ -121,22 +114,16 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
 
   it('lists all objects page by page, each once', async () => {
     expect(await store.list({ after: null, limit: 10 })).deep.equal([]);
-    const keys = [
-      ...['acme/five', 'acme/four', 'acme/one', 'acme/three', 'acme/two', 'acme-2/one'],
-      ...['lone', 'zoo/deep/one', 'zoo/two'],
-    ];
+    const keys = ['acme/five', 'acme/four', 'acme/one', 'acme-2/one', 'lone', 'zoo/deep/one', 'zoo/two'];
     for (const key of keys) await putBlob(store, key, key);
     await staged('not an object');
     const listed: string[] = [];
-    for (let after: string | null = null; ; ) {
-      const page = await store.list({ after, limit: 2 });
-      for (const { key, sizeBytes, storedAt } of page) {
+    for (let pages = 0; pages <= keys.length / 2; pages += 1) {
+      for (const { key, sizeBytes, storedAt } of await store.list({ after: listed.at(-1) ?? null, limit: 2 })) {
         expect(sizeBytes).equal(key.length);
         expect(Date.now() - storedAt.getTime()).within(-2_000, 60_000);
         listed.push(key);
       }
-      after = page.at(-1)?.key ?? null;
-      if (after === null) break;
     }
     expect(listed).members(keys);
     expect(listed).length(keys.length);
