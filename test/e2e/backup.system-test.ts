@@ -256,11 +256,10 @@ describe('backup and restore that are refused, damaged or killed', function () {
   after(() => own?.close());
 
   it('refuses wrong arguments, missing backups, a used database and one with a worker, in one line', async () => {
-    for (const args of ['', '--into x --keep 0', 'x --into y', '--into x --verify y']) {
-      expect(backupCommand.read(args.split(' ').filter(Boolean))).has.property('wrong');
+    for (const args of [[], ['--into', 'x', '--keep', '0'], ['x', '--into', 'y'], ['--into', 'x', '--verify', 'y']]) {
+      expect(backupCommand.read(args)).has.property('wrong');
     }
-    for (const args of ['', '--from x y'])
-      expect(restoreCommand.read(args.split(' ').filter(Boolean))).has.property('wrong');
+    for (const args of [[], ['--from', 'x', 'y']]) expect(restoreCommand.read(args)).has.property('wrong');
     const nothing = await own.tryToBackUp('--verify', tmpdir());
     expect(nothing).deep.include({ code: 1, stderr: `There is no complete backup in ${tmpdir()}.\n` });
     const used = await own.restore({ settings: own.source.settings as Record<string, string> });

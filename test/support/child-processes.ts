@@ -2,18 +2,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { applicationProcesses } from '../../scripts/launchers/application.ts';
 import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
-import { type RunningChild, startChild } from '../../scripts/supervisor/child-process.ts';
+import { startChild } from '../../scripts/supervisor/child-process.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import type { Stack } from './stack.ts';
 import { until } from './until.ts';
 
 /** A process of the service that a test may kill. */
-export type ServiceProcess = Pick<RunningChild, 'pid' | 'ended' | 'stop'> & {
-  /** Sends SIGKILL, and settles when the process has ended. */
-  kill(): Promise<void>;
-  /** Everything that the process has logged. */
-  log(): string;
-};
+export type ServiceProcess = Awaited<ReturnType<typeof startProcess>>;
 
 let started = 0;
 
@@ -34,11 +29,7 @@ export async function startApiProcess(
   return { ...api, baseUrl };
 }
 
-async function startProcess(
-  name: 'worker' | 'api',
-  settings: Record<string, string>,
-  readyLine: string,
-): Promise<ServiceProcess> {
+async function startProcess(name: 'worker' | 'api', settings: Record<string, string>, readyLine: string) {
   const env = serviceEnvironment(settings, ['NODE_COMPILE_CACHE']);
   const spec = applicationProcesses('', env).find((candidate) => candidate.name === name);
   if (spec === undefined) throw new Error(`there is no process ${name}`);
@@ -58,14 +49,15 @@ async function startProcess(
     await child.stop();
     throw error;
   }
+  const { pid, ended, stop } = child;
   return {
-    pid: child.pid,
-    ended: child.ended,
-    stop: child.stop,
-    kill: async () => {
-      process.kill(child.pid, 'SIGKILL');
-      await child.ended;
+    ...{ pid, ended, stop },
+    /** Sends SIGKILL, and settles when the process has ended. */
+    kill: async (): Promise<void> => {
+      process.kill(pid, 'SIGKILL');
+      await ended;
     },
+    /** Everything that the process has logged. */
     log,
   };
 }

@@ -5,6 +5,8 @@ import { errorCodesOfRoute, type HttpRoute } from '#src/http/routing/route.ts';
 /** `body` is parsed JSON, text for other media types, and null when there is none. */
 export type Reply = { status: number; headers: Headers; body: unknown };
 
+type Send = (path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>) => Promise<Reply>;
+
 /**
  * Speaks to the API as a client would, and holds every answer against the contract: a success by the schema of its
  * route, a failure by the shape of a problem and the codes of its route. The expected status is an argument, so that no test can forget it.
@@ -12,9 +14,9 @@ export type Reply = { status: number; headers: Headers; body: unknown };
 export type ApiClient = {
   get(path: string, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
   delete(path: string, expectedStatus: number, body?: unknown): Promise<Reply>;
-  post(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
-  patch(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
-  put(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
+  post: Send;
+  patch: Send;
+  put: Send;
   /** Sends a form with the part `file`: a POST unless told otherwise. */
   upload(
     path: string,
@@ -32,21 +34,11 @@ export type ApiClient = {
 };
 
 /** A signed-in user with an organization of his own. */
-export type Member = ApiClient & {
-  email: string;
-  password: string;
-  refreshToken: string;
-  userId: string;
-  orgId: string;
-};
+export type Member = ApiClient & Record<'email' | 'password' | 'refreshToken' | 'userId' | 'orgId', string>;
 
-export function createClient(options: {
-  baseUrl: string;
-  routes: readonly HttpRoute[];
-  token: string | null;
-}): ApiClient {
-  const { baseUrl, routes, token } = options;
+type Options = { baseUrl: string; routes: readonly HttpRoute[]; token: string | null };
 
+export function createClient({ baseUrl, routes, token }: Options): ApiClient {
   const raw = (path: string, init: RequestInit = {}): Promise<Response> => {
     const headers = new Headers(init.headers);
     if (token !== null && !headers.has('authorization')) headers.set('authorization', `Bearer ${token}`);
@@ -62,14 +54,11 @@ export function createClient(options: {
   }
 
   const withJson =
-    (method: string) =>
-    (path: string, body: unknown, expectedStatus: number, headers: Record<string, string> = {}): Promise<Reply> =>
-      request(
-        method,
-        path,
-        { headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) },
-        expectedStatus,
-      );
+    (method: string): Send =>
+    (path, body, expectedStatus, headers = {}) => {
+      const init = { headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) };
+      return request(method, path, init, expectedStatus);
+    };
 
   return {
     get: (path, expectedStatus, headers = {}) => request('GET', path, { headers }, expectedStatus),
@@ -124,14 +113,10 @@ function checkProblem(route: HttpRoute | undefined, request: string, code: strin
 /** The most specific route wins, as in the server: literal segments before parameters. */
 function findRoute(routes: readonly HttpRoute[], method: string, path: string): HttpRoute | undefined {
   const segments = (path.split('?')[0] ?? '').split('/');
-  const wanted = method.toLowerCase();
   const fits = (route: HttpRoute): boolean => {
-    if (route.method !== wanted) return false;
     const pattern = route.path.split('/');
-    return (
-      pattern.length === segments.length &&
-      pattern.every((part, index) => part.startsWith(':') || part === segments[index])
-    );
+    const isOfLength = route.method === method.toLowerCase() && pattern.length === segments.length;
+    return isOfLength && pattern.every((part, index) => part.startsWith(':') || part === segments[index]);
   };
   const parameters = (route: HttpRoute): number => route.path.split(':').length;
   return routes.filter(fits).sort((a, b) => parameters(a) - parameters(b))[0];

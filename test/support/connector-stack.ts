@@ -43,16 +43,8 @@ export async function startConnectorStack(
     [`${provider.toUpperCase()}_CLIENT_SECRET`, client.secret],
   ]);
   const hosts = [...Object.values(fakes).map(({ place }) => place), ...s3Hosts(), EGRESS_ALLOW].filter(Boolean);
-  const stack = await startStack(
-    {
-      ...Object.fromEntries(clients),
-      EGRESS_ALLOW: hosts.join(),
-      FRONTEND_URL: frontendUrl,
-      CORS_ORIGINS: 'https://other.example.com',
-      ...settings,
-    },
-    { workers, schedules: true },
-  );
+  const own = { EGRESS_ALLOW: hosts.join(), FRONTEND_URL: frontendUrl, CORS_ORIGINS: 'https://other.example.com' };
+  const stack = await startStack({ ...Object.fromEntries(clients), ...own, ...settings }, { workers, schedules: true });
   return {
     ...stack,
     fakes,

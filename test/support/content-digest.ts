@@ -16,10 +16,7 @@ export async function contentDigest(db: Knex, documentId: string): Promise<strin
     .select('c.content', 'c.contentOffset', db.raw('v.embedding::text as embedding'));
   const hash = createHash('sha256');
   for (const { content, contentOffset, embedding } of rows) {
-    const vector = embedding
-      .slice(1, -1)
-      .split(',')
-      .map((value) => Math.round(Number(value) * 1_000));
+    const vector = (JSON.parse(embedding) as number[]).map((value) => Math.round(value * 1_000));
     hash.update(JSON.stringify([content, contentOffset, vector]));
   }
   return `${rows.length} chunks ${hash.digest('hex').slice(0, 16)}`;

@@ -51,8 +51,8 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
     const answerOf = metadataRoutes[route] ?? contentRoutes[route];
     if (answerOf === undefined) return badCall(`Unknown API function: ${route}`);
     const isContent = route in contentRoutes;
-    if (!caller.scopes.includes(`files.${isContent ? 'content' : 'metadata'}.read`))
-      return refusal(401, 'missing_scope/');
+    const scope = `files.${isContent ? 'content' : 'metadata'}.read`;
+    if (!caller.scopes.includes(scope)) return refusal(401, 'missing_scope/');
     const argument = argumentOf(call, isContent);
     if (typeof argument === 'string') return badCall(argument);
     const answer = answerOf(argument);
@@ -96,10 +96,8 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
     const all = tree.children(folder.id);
     const next = from + Math.min(limit, files.maxPage());
     const entries = all.slice(from, next).map(infoOf);
-    return {
-      status: 200,
-      json: { entries, cursor: `list ${next} ${limit} ${folder.id}`, has_more: next < all.length },
-    };
+    const cursor = `list ${next} ${limit} ${folder.id}`;
+    return { status: 200, json: { entries, cursor, has_more: next < all.length } };
   }
 
   function latestCursor(argument: unknown): Answer {

@@ -65,13 +65,13 @@ export async function startFakeGraph(): Promise<FakeFiles> {
   function about(call: ProviderCall, drive: Drive, rest: string): ProviderReply {
     const [, byPath, byId, action] =
       /^\/(?:root(?::\/([^:]*?):?)?|items\/([^/:]+))(\/children|\/content)?$/.exec(rest) ?? [];
-    if (byId === undefined && !rest.startsWith('/root'))
-      return error(400, 'invalidRequest', 'The request is malformed');
+    if (byId === undefined && !rest.startsWith('/root')) return error(400, 'invalidRequest', 'Malformed request');
     const entry = byId === undefined ? tree.at(decoded(byPath ?? '')) : tree.get(decodeURIComponent(byId));
     if (entry === undefined) return notFound();
     if (action === '/children') return entry.isFolder ? children(call, drive, entry) : notFound();
     if (action === '/content') {
-      return entry.isFolder ? error(400, 'invalidRequest', 'A folder has no content') : redirected(entry);
+      if (entry.isFolder) return error(400, 'invalidRequest', 'A folder has no content');
+      return { status: 302, headers: { location: downloadUrl(entry) } };
     }
     const link = entry.isFolder ? {} : { '@microsoft.graph.downloadUrl': downloadUrl(entry) };
     const above = entry.parentId === null ? undefined : tree.get(entry.parentId);
@@ -145,11 +145,6 @@ export async function startFakeGraph(): Promise<FakeFiles> {
     keys.set(key, entry);
     return `${storage.baseUrl}/download.aspx?tempauth=${key}`;
   }
-
-  const redirected = (entry: RemoteEntry): ProviderReply => ({
-    status: 302,
-    headers: { location: downloadUrl(entry) },
-  });
 
   const server = await startProviderServer(
     (call) => oauth.answer(call) ?? (call.url.pathname.startsWith('/v1.0/') ? graph(call) : { status: 404 }),
