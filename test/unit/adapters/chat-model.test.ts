@@ -133,17 +133,10 @@ describe('a chat model', () => {
     it('fails with an answer of another shape, and with the finish_reason error', async () => {
       const failed = { message: { content: 'One' }, delta: { content: 'One' }, finish_reason: 'error' };
       const numbered = { message: { content: 7 }, delta: { content: 7 }, finish_reason: 'stop' };
-      for (const body of [
-        null,
-        7,
-        { choices: [] },
-        { choices: [null] },
-        { choices: [numbered] },
-        { choices: [failed] },
-      ]) {
+      const choices = [[], [null], [numbered], [failed]];
+      for (const body of [null, 7, ...choices.map((some) => ({ choices: some }))]) {
         answer(body);
-        const invalid = 'model_response_invalid';
-        expect(await codesOf(), JSON.stringify(body)).deep.equal([invalid, invalid]);
+        expect(await codesOf(), JSON.stringify(body)).deep.equal(Array(2).fill('model_response_invalid'));
       }
     });
 
@@ -164,59 +157,58 @@ describe('a chat model', () => {
       }
     });
 
+    type Sent = { max_tokens?: number; temperature?: number; seed?: number; response_format?: { type: string } };
+    /** Refuses a body with a field by the field's error, the first one that applies. */
+    const refuseFields = (errors: Partial<Record<keyof Sent, object>>) =>
+      server.answer((response, body: Sent) => {
+        const [, error] = Object.entries(errors).find(([field]) => field in body) ?? [];
+        const answered = { choices: [{ message: { content: '{}' } }] };
+        (error ? answerJson(400, { error }) : answerJson(200, answered))(response, body as never);
+      });
+    const responseSchema = { name: 'verdict', schema: { type: 'object', properties: {} } };
+
     it('learns from errors which parameters it accepts, and keeps to them', async () => {
-      const refuse = (param: string, message: string) => {
-        const error = { message, type: 'invalid_request_error', param, code: 'unsupported_parameter' };
-        return answerJson(400, { error });
-      };
-      server.answer((response, body: object) => {
-        const reply = () => {
-          if ('max_tokens' in body) return refuse('max_tokens', "Use 'max_completion_tokens' instead of 'max_tokens'.");
-          if ('temperature' in body)
-            return refuse('temperature', "Unsupported value: 'temperature' does not support 0.3.");
-          return answerJson(200, { choices: [{ message: { content: 'One' } }] });
-        };
-        reply()(response, body as never);
+      const refused = { type: 'invalid_request_error', code: 'unsupported_parameter' };
+      const unsupported = "Unsupported value: 'temperature' does not support 0.3.";
+      refuseFields({
+        max_tokens: {
+          ...refused,
+          param: 'max_tokens',
+          message: "Use 'max_completion_tokens' instead of 'max_tokens'.",
+        },
+        temperature: { ...refused, param: 'temperature', message: unsupported },
       });
       const own = modelAt({});
-      expect((await own.complete(request)).text).equal('One');
+      await own.complete(request);
       expect(server.calls).length(3);
       expect(server.calls[2]?.body).include({ max_completion_tokens: 50 });
       await own.complete(request);
       expect(server.calls).length(4);
       const fresh = modelAt({});
       const atOnce = await Promise.all([fresh.complete(request), fresh.complete(request)]);
-      expect(atOnce.map(({ text }) => text)).deep.equal(['One', 'One']);
+      expect(atOnce.map(({ text }) => text)).deep.equal(['{}', '{}']);
     });
 
     it('is no longer sent seed, JSON schema and response_format after errors about them', async () => {
-      const responseSchema = { name: 'verdict', schema: { type: 'object', properties: {} } };
-      const refuse = (message: string) => answerJson(400, { error: { message, type: 'invalid_request_error' } });
-      const typeOf = (body: unknown) => (body as { response_format?: { type: string } }).response_format?.type;
-      server.answer((response, body: object) => {
-        const refusal = () => {
-          if ('seed' in body) return refuse('seed: Extra inputs are not permitted');
-          if (typeOf(body)) return refuse('This response_format type is unavailable now');
-          return answerJson(200, { choices: [{ message: { content: '{}' } }] });
-        };
-        refusal()(response, body as never);
+      const type = 'invalid_request_error';
+      refuseFields({
+        seed: { type, message: 'seed: Extra inputs are not permitted' },
+        response_format: { type, message: 'This response_format type is unavailable now' },
       });
       const own = modelAt({});
-      for (const _ of [1, 2]) expect((await own.complete({ ...request, seed: 7, responseSchema })).text).equal('{}');
-      const types = server.calls.map(({ body }) => typeOf(body));
+      for (const _ of [1, 2]) await own.complete({ ...request, seed: 7, responseSchema });
+      const types = server.calls.map(({ body }) => (body as Sent).response_format?.type);
       expect(types).deep.equal(['json_schema', 'json_schema', 'json_object', undefined, undefined]);
     });
 
     it('is not asked again after errors that no other parameter would cure', async () => {
-      const responseSchema = { name: 'verdict', schema: {} };
       const tooLarge = { message: 'max_tokens is too large: 50', param: 'max_tokens', code: null };
       const noJson = { message: 'response_format is not supported', code: 'unsupported_response_format' };
-      for (const [error, changes] of [
-        [{ ...tooLarge, type: 'invalid_request_error' }, {}],
-        [noJson, { responseSchema }],
-      ] as const) {
+      for (const error of [{ ...tooLarge, type: 'invalid_request_error' }, noJson]) {
         server.answer(answerJson(400, { error }));
-        expect(await appErrorCode(complete({ changes }))).equal('model_rejected');
+        expect(await appErrorCode(complete(error === noJson ? { changes: { responseSchema } } : {}))).equal(
+          'model_rejected',
+        );
         expect(server.calls).length(1);
       }
     });

@@ -50,16 +50,6 @@ for (const provider of oauthConnectorProviders) {
       fake.tree.remove('many');
     });
 
-    it('keeps the id and revision of a renamed or moved file', async () => {
-      fake.tree.add('kept/one.txt');
-      const file = await find('kept/one.txt');
-      fake.tree.rename('kept/one.txt', 'two.txt');
-      fake.tree.addFolder('kept/below');
-      fake.tree.move('kept/two.txt', 'kept/below');
-      const moved = { ...file, name: 'two.txt', path: 'kept/below/two.txt' };
-      expect(await find('kept/below/two.txt')).deep.equal(moved);
-    });
-
     it('maps error responses to error codes, with their Retry-After', async () => {
       fake.tree.add('refused/file.txt');
       const file = await find('refused/file.txt');

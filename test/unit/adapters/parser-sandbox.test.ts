@@ -233,14 +233,8 @@ describe('the parser sandbox', () => {
     'text of a PDF': (sandbox) => convert(sandbox, 'pdf'),
     'pages of a PDF': (sandbox) => {
       const folders = { toolsDir: join(root, 'tools'), workingDirectory: root };
-      const source = {
-        sandbox,
-        path: own,
-        signal,
-        python: 'python3',
-        ...folders,
-        limits: defaultConversionProcessLimits,
-      };
+      const limits = defaultConversionProcessLimits;
+      const source = { sandbox, path: own, signal, python: 'python3', ...folders, limits };
       return renderPdfPageImages({ ...source, onProgress: () => undefined }, [0], new PassThrough());
     },
     'office text': (sandbox) => convert(sandbox, 'docx'),

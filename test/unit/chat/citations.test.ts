@@ -57,16 +57,4 @@ describe('createCitationTracker', () => {
     const said = `A loan is repaid${' [1]'.repeat(100)}. Month by month it is repaid${' [1]'.repeat(100)}.`;
     expect(await start().rewrite(said)).equal(said);
   });
-
-  it('numbers passages that are added while the reply is written, each once', async () => {
-    const { citations, rewrite } = start();
-    const second = { ...chunk, chunkId: 'second', content: 'Zebras graze on the plains.', embeddingModel: 'other' };
-    expect(citations.add([second, chunk])).deep.equal([2, 1]);
-    expect(citations.add([second])).deep.equal([2]);
-    const rewritten = await rewrite('Zebras graze on the plains [2]. A loan is repaid [1, 3].');
-    expect(rewritten).equal('Zebras graze on the plains [1]. A loan is repaid [2].');
-    const sources = await citations.sources(rewritten);
-    expect(sources.citations.map(({ chunkId }) => chunkId)).deep.equal(['second', 'chunk']);
-    expect(sources.dropped).deep.equal([{ n: 3, reason: 'out_of_range' }]);
-  });
 });

@@ -31,12 +31,6 @@ describe('buildPrompt', () => {
     expect(contents({ history })[2]).equal('A fee of a[7].');
   });
 
-  it('leaves out the oldest rounds, each whole, if the history is too long', () => {
-    const history = ['newest', 'older', 'oldest'].map((text) => said(text, 'word '.repeat(1_400)));
-    const asked = build({ history }).filter(({ role }) => role === 'user');
-    expect(asked.map(({ content }) => content)).deep.equal(['older', 'newest', 'What is a loan?']);
-  });
-
   it('appends the steering note to the persona, and repeats the persona after the history', () => {
     const steered = { history: [said('first', 'one')], steering: { note: 'Scope: loans.', afterHistory: persona } };
     expect(contents(steered)[0]).equal(`${persona}\n\nScope: loans.`);

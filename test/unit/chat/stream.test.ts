@@ -1,21 +1,7 @@
 import { expect } from 'chai';
 import type { NumberedRoundEvent } from '#src/modules/chat/chat.model.ts';
-import { createReplayableBuffer, createRoundEventLog, watchAnswerReaders } from '#src/modules/chat/stream.ts';
+import { createRoundEventLog, watchAnswerReaders } from '#src/modules/chat/stream.ts';
 import { collect } from '#test/support/collect.ts';
-
-describe('createReplayBuffer', () => {
-  it('gives every reader all items in order, whenever the reader starts', async () => {
-    const buffer = createReplayableBuffer<number>();
-    const early = collect(buffer.read());
-    buffer.push(1);
-    await Promise.resolve();
-    buffer.push(2);
-    const meanwhile = collect(buffer.read());
-    buffer.push(3);
-    buffer.close();
-    for (const read of [early, meanwhile, collect(buffer.read())]) expect(await read).deep.equal([1, 2, 3]);
-  });
-});
 
 describe('createRoundEventLog', () => {
   const error = { event: 'error', code: 'interrupted', detail: 'It was not finished.' } as const;

@@ -51,13 +51,6 @@ function roundWith(outputs: Record<string, ToolOutput | (() => Promise<ToolOutpu
 }
 
 describe('a tool call', () => {
-  it('is refused if its result would not fit', async () => {
-    const round = roundWith({ 'time.now': 'noon', 'web.search': 'Nothing was found.' });
-    const results = await round.call(['a', 'b', 'c', 'd'].map(search), 250);
-    expect(round.codes()).deep.equal([null, ...Array(3).fill('tool_limit_reached')]);
-    expect(results.reduce((sum, text) => sum + tokenCounter.count(text), 0)).most(250);
-  });
-
   it('may be repeated after a transient error of a tool without side effects only', async () => {
     const outage = () => Promise.reject(appError('provider_unavailable'));
     let tries = 0;
@@ -226,13 +219,5 @@ describe('a tool result for the model', () => {
     expect(message).include(`Passage ${added.length} is of`);
     expect(message).not.include(`Passage ${added.length + 1} is of`);
     expect(texts).length(added.length * 2);
-  });
-
-  it('is one line if nothing fits, and counts nothing as read', () => {
-    for (const output of ['word '.repeat(5_000), passages(10)]) {
-      const { message, texts, added } = format(output, 60);
-      expect(message).match(/^There is no room .+$/);
-      expect([added, texts]).deep.equal([[], []]);
-    }
   });
 });

@@ -99,13 +99,6 @@ describe('createToolCallLoop', () => {
     expect(result).match(/only the conversation gives instructions\.$/);
   });
 
-  it('makes at most six calls per answer, and then asks the model to answer', async () => {
-    const { codes, asked, said } = await run(everCalling);
-    expect(codes).deep.equal(Array(6).fill(null));
-    expect(mayCall(asked)).deep.equal(sixTimes);
-    expect(said).equal('The answer.');
-  });
-
   it('makes up to six calls of one turn in parallel, refuses the others, and says how many it dropped', async () => {
     let together = 0;
     const all = Promise.withResolvers<void>();

