@@ -20,8 +20,8 @@ import {
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
-import { gifOfFrames } from '#test/support/poison/images.ts';
-import { membersAndRemains, remainsOfOrganization } from '#test/support/remaining-content.ts';
+import { gifOfFrames } from '#test/support/images.ts';
+import { membersAndRemains, remainsOfOrganization } from '#test/support/remains.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';

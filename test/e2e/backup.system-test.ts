@@ -23,7 +23,7 @@ import { findSecrets } from '#test/support/secret-search.ts';
 import { createEmptyDatabase, testQdrantUrl, testServices } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
-import { createTestNamespace } from '#test/support/temporal-namespace.ts';
+import { createTestNamespace } from '#test/support/temporal.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 import { untilClosed } from '#test/support/workflow-run.ts';

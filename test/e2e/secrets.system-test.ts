@@ -1,13 +1,20 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { expect } from 'chai';
+import type { Container } from '#src/container.ts';
 import { aPublishedAgent, freshEmail } from '#test/support/builders.ts';
 import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';
 import type { ApiClient, Member, Reply } from '#test/support/client.ts';
-import { connect } from '#test/support/connector-stack.ts';
+import { collect } from '#test/support/collect.ts';
+import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
 import { uploadText } from '#test/support/fault-case.ts';
+import { type IdentityProvider, startIdentityProvider } from '#test/support/identity-provider.ts';
 import { importFiles } from '#test/support/import-stack.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerError } from '#test/support/scripted-server.ts';
-import { databaseText, filesText, findSecrets, followServiceLogs, historiesText } from '#test/support/secret-search.ts';
-import { type SecretsCase, startSecretsCase } from '#test/support/secrets-case.ts';
+import { findSecrets, type Secret } from '#test/support/secret-search.ts';
+import { createTestDatabase, withTestAdmin } from '#test/support/services.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
@@ -241,3 +248,127 @@ describe('secrets', function () {
     });
   }
 });
+
+/** A service whose every secret is known, and is found nowhere else on the machine. */
+type SecretsCase = {
+  api: ConnectorStack;
+  model: ScriptedModel;
+  people: IdentityProvider;
+  /** The secrets that were planted so far. */
+  secrets: Secret[];
+  /** A new one, which is a sound password as well. */
+  plant(name: string): string;
+  close(): Promise<void>;
+};
+
+async function startSecretsCase(): Promise<SecretsCase> {
+  const secrets: Secret[] = [];
+  const keep = (name: string, value: string) => {
+    secrets.push({ name, value });
+    return value;
+  };
+  const plant = (name: string) => keep(name, `cA1!${randomBytes(24).toString('base64')}`);
+  const plantKey = (name: string) => keep(name, `cA1-${randomBytes(24).toString('base64url')}`);
+
+  const [model, people, database] = await Promise.all([
+    startScriptedModel(),
+    startIdentityProvider({ redirectOrigins: ['https://app.example'] }),
+    createTestDatabase(),
+  ]);
+  const role = `secrets_${randomBytes(6).toString('hex')}`;
+  const url = new URL(database.url);
+  url.username = role;
+  url.password = plantKey('password of Postgres');
+  await withTestAdmin((admin) => admin.query(`create role ${role} login superuser password '${url.password}'`));
+
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  for (const line of pem.split('\n').slice(1, -2)) keep('signing key', line);
+  const api = await startConnectorStack({
+    DATABASE_URL: url.href,
+    OPENAI_BASE_URL: model.baseUrl,
+    OPENAI_API_KEY: plantKey('key of the models'),
+    RERANK_BASE_URL: model.baseUrl,
+    RERANK_API_KEY: plantKey('key of the reranker'),
+    // Alignment asks the same server, with the same key.
+    ALIGNMENT_EMBEDDING_BASE_URL: '',
+    JWT_PRIVATE_KEY: pem,
+    URL_SIGNING_KEY: plantKey('key of addresses of files'),
+    ENCRYPTION_KEYS: `1:${keep('encryption key', randomBytes(32).toString('base64'))}`,
+    ...people.settings,
+    SSO_REDIRECT_URI: 'https://app.example/signed-in',
+    SSO_REDIRECT_ORIGINS: 'https://app.example',
+  });
+  keep('client secret at the identity provider', people.client.secret);
+  return {
+    ...{ api, model, people, secrets, plant },
+    close: async () => {
+      await api.close();
+      await Promise.all([model.close(), people.close()]);
+      await database.drop();
+      await withTestAdmin((admin) => admin.query(`drop role ${role}`));
+    },
+  };
+}
+
+/** Every value of every row of every table. */
+async function databaseText({ db }: Pick<Container, 'db'>): Promise<string> {
+  const tables: string[] = await db('pg_tables').where({ schemaname: 'public' }).pluck('tablename');
+  const rows = await Promise.all(
+    tables.map(async (table) => {
+      const answer = await db.raw<{ rows: { row: string }[] }>('select to_jsonb(t)::text as row from ?? t', [table]);
+      return answer.rows.map(({ row }) => `${table} ${row}`);
+    }),
+  );
+  return rows.flat().join('\n');
+}
+
+/** Every event of every run of a namespace, with payloads, failures, memos and search attributes. */
+async function historiesText({ temporal }: Pick<Container, 'temporal'>): Promise<string> {
+  const { workflow } = temporal.client;
+  const texts: string[] = [];
+  for (const { workflowId, runId, raw } of await collect(workflow.list())) {
+    texts.push(workflowId, textOf(raw), textOf(await workflow.getHandle(workflowId, runId).fetchHistory()));
+  }
+  return texts.join('\n');
+}
+
+/** All strings and bytes in a value, however deep. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value instanceof Uint8Array) return Buffer.from(value).toString();
+  if (typeof value !== 'object' || value === null) return '';
+  return Object.values(value).map(textOf).filter(Boolean).join('\n');
+}
+
+/** Of all files in a folder, with their names. */
+async function filesText(folder: string): Promise<string> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  const texts = await Promise.all(files.map(async (path) => `${path}\n${await readFile(path, 'utf8')}`));
+  return texts.join('\n');
+}
+
+/**
+ * What Postgres, Temporal, the model server and the others log from now on: their logs are beside the cluster.
+ * @returns how to read it
+ */
+async function followServiceLogs({ db }: Pick<Container, 'db'>): Promise<() => Promise<string>> {
+  const { rows } = await db.raw<{ rows: { directory: string }[] }>(
+    `select current_setting('data_directory') as directory`,
+  );
+  const folder = join(dirname(rows[0]?.directory ?? ''), 'logs');
+  const read = async (name: string) => ({ name, text: await readFile(join(folder, name), 'utf8') });
+  const lengths = new Map(
+    (await Promise.all((await readdir(folder)).map(read))).map(({ name, text }) => [name, text.length]),
+  );
+  return async () => {
+    const logs = await Promise.all((await readdir(folder)).map(read));
+    // One that is shorter than it was has been put aside, and begun anew.
+    const news = logs.map(({ name, text }) => {
+      const before = lengths.get(name) ?? 0;
+      return text.slice(before > text.length ? 0 : before);
+    });
+    return news.join('\n');
+  };
+}

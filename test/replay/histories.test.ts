@@ -9,7 +9,7 @@ import { DeterminismViolationError } from '@temporalio/workflow';
 import { expect } from 'chai';
 import { createTemporalDataConverter } from '#src/temporal/data-converter.ts';
 import { mapPayloads } from '#test/support/sealed-history.ts';
-import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
+import { installRuntimeOnce } from '#test/support/temporal.ts';
 import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const folder = join(import.meta.dirname, 'histories');

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { pdfFile } from './document-fixtures.ts';
-import { keepAliveTimeout } from './keep-alive.ts';
+import { keepAliveTimeout } from './local-server.ts';
 
 /** Answers with a PDF of a page for each of the texts, or with a status and words; never, where it hangs. */
 type GotenbergAnswer = { pages: string[] } | { status: number; text: string } | 'hang';

@@ -26,12 +26,3 @@ export async function untilHistory<T>(
     nextPageToken = answer.nextPageToken;
   }
 }
-
-/** The names of the activities whose completion is in the history, in order. */
-export function completedActivities(events: readonly HistoryEvent[]): string[] {
-  return events.flatMap(({ activityTaskCompletedEventAttributes: completed }) => {
-    if (!completed) return [];
-    const scheduled = events[Number(completed.scheduledEventId) - 1]?.activityTaskScheduledEventAttributes;
-    return scheduled?.activityType?.name ?? [];
-  });
-}

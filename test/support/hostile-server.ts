@@ -86,27 +86,12 @@ export const slowKinds: readonly HostileKind[] = [
   'no answer',
 ];
 
-export type HostileServer = {
-  place: string;
-  /** Bytes that were written since the last `behave`, whether or not they arrived. */
-  sentBytes(): number;
-  /** Requests since the last `behave`. */
-  requests(): number;
-  /** Answers that are still being written, which most are until the client hangs up. */
-  underWay(): number;
-  /** From now on everything is answered so, but for what `sound` answers. */
-  behave(kind: HostileKind, answer: Answer, sound?: Sound): void;
-  /** Cuts all connections. */
-  drop(): void;
-  close(): Promise<void>;
-};
+export type HostileServer = Awaited<ReturnType<typeof startHostileServer>>;
 
 /** A server of HTTP that answers in any way but the right one. */
-export async function startHostileServer(): Promise<HostileServer> {
+export async function startHostileServer() {
   const sockets = new Set<Socket>();
-  let sentBytes = 0;
-  let requests = 0;
-  let underWay = 0;
+  const seen = { bytes: 0, requests: 0, underWay: 0 };
   let script: (line: HostileLine, url: URL) => Promise<void> = async () => undefined;
 
   const server = createServer((socket) => {
@@ -117,45 +102,42 @@ export async function startHostileServer(): Promise<HostileServer> {
     let isBusy = false;
     socket.on('data', (bytes) => {
       received = (received + bytes.toString('latin1')).slice(-100_000);
-      const request = wholeRequest(received);
-      if (request === null || isBusy) return;
+      const path = pathOfWhole(received);
+      if (path === null || isBusy) return;
       received = '';
       isBusy = true;
-      requests += 1;
-      underWay += 1;
-      const url = new URL(request.path, `http://${place}`);
-      const line = new HostileLine(socket, url.href, (bytes) => {
-        sentBytes += bytes;
-      });
+      seen.requests += 1;
+      seen.underWay += 1;
+      const url = new URL(path, `http://${place}`);
+      const line = new HostileLine(socket, url.href, seen);
       script(line, url)
         .catch(() => socket.destroy())
         .finally(() => {
           isBusy = false;
-          underWay -= 1;
+          seen.underWay -= 1;
         });
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const drop = () => {
-    for (const socket of sockets) socket.destroy();
-  };
   const place = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-
+  /** Cuts all connections. */
+  const drop = () => sockets.forEach((socket) => void socket.destroy());
   return {
-    place,
-    sentBytes: () => sentBytes,
-    requests: () => requests,
-    underWay: () => underWay,
-    behave(kind, answer, sound) {
-      sentBytes = 0;
-      requests = 0;
+    ...{ place, drop },
+    /** Bytes that were written since the last `behave`, whether or not they arrived. */
+    sentBytes: () => seen.bytes,
+    /** Requests since the last `behave`. */
+    requests: () => seen.requests,
+    /** Answers that are still being written, which most are until the client hangs up. */
+    underWay: () => seen.underWay,
+    /** From now on everything is answered so, but for what `sound` answers. */
+    behave(kind: HostileKind, answer: Answer, sound?: Sound) {
+      Object.assign(seen, { bytes: 0, requests: 0 });
       script = async (line, url) => {
         if (sound === undefined || url.href.includes(sound.hostile)) return hostileKinds[kind](line, answer);
-        const body = sound.answers[url.pathname] ?? sound.otherwise;
-        await line.send('application/json', body);
+        await line.send('application/json', sound.answers[url.pathname] ?? sound.otherwise);
       };
     },
-    drop,
     close: async () => {
       const closed = once(server, 'close');
       server.close();
@@ -169,14 +151,14 @@ const bombOf = (head: string, unit: string) =>
   gzipSync(head + unit.repeat(Math.ceil(unpackedBytes / unit.length)), { level: 1 });
 const chunkOf = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 
-/** Null until all of it is there. */
-function wholeRequest(received: string): { path: string } | null {
+/** Of a request; null until all of it is there. */
+function pathOfWhole(received: string): string | null {
   const end = received.indexOf('\r\n\r\n');
   if (end < 0) return null;
   const length = Number(/^content-length: *(\d+)/im.exec(received.slice(0, end))?.[1] ?? 0);
   const isChunked = /^transfer-encoding: *chunked/im.test(received.slice(0, end));
   if (isChunked ? !received.endsWith('0\r\n\r\n') : received.length < end + 4 + length) return null;
-  return { path: received.split(' ', 2)[1] ?? '/' };
+  return received.split(' ', 2)[1] ?? '/';
 }
 
 /** One connection, which is written to no faster than it is read. */
@@ -184,18 +166,18 @@ class HostileLine {
   readonly socket: Socket;
   readonly url: string;
   readonly closed: Promise<void>;
-  readonly #sent: (bytes: number) => void;
+  readonly #seen: { bytes: number };
 
-  constructor(socket: Socket, url: string, sent: (bytes: number) => void) {
+  constructor(socket: Socket, url: string, seen: { bytes: number }) {
     this.socket = socket;
     this.url = url;
-    this.#sent = sent;
+    this.#seen = seen;
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
   }
 
   async write(text: string | Buffer): Promise<void> {
     if (this.socket.destroyed) return;
-    this.#sent(Buffer.byteLength(text));
+    this.#seen.bytes += Buffer.byteLength(text);
     if (this.socket.write(text)) return;
     await Promise.race([once(this.socket, 'drain').catch(() => undefined), this.closed]);
   }
@@ -238,4 +220,16 @@ class HostileLine {
     await this.write(chunkOf(head));
     await this.drip(chunkOf(' '));
   }
+}
+
+/** As a process, whose work and memory are not measured with those of the clients. */
+if (process.argv[1] === import.meta.filename) {
+  const server = await startHostileServer();
+  process.on('message', (how: Parameters<typeof server.behave>) => {
+    server.drop();
+    server.behave(...how);
+    process.send?.('ready');
+  });
+  process.on('disconnect', () => process.exit(0));
+  process.send?.(server.place);
 }

@@ -1,13 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { decodeJwt, importJWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose';
 import type { ProviderAccount } from '../../scripts/identity-provider/account.ts';
 import { createIdentityProvider } from '../../scripts/identity-provider/identity-provider.ts';
 import { newIdTokenKey } from '../../scripts/identity-provider/provider-folder.ts';
 import type { Middleware } from '../../scripts/identity-provider/serve-pages.ts';
 import { freshEmail } from './builders.ts';
+import { serveLocally } from './local-server.ts';
 
 type ProviderRoute = 'discovery' | 'jwks' | 'authorization' | 'token' | 'userinfo';
 const routes: ReadonlyMap<string, ProviderRoute> = new Map([
@@ -35,16 +33,6 @@ export type Tampering = {
 /** An account at the provider; `email` is also its login. */
 export type IdentityProviderAccount = ProviderAccount & { email: string };
 
-/** `email: null` is an account without that claim. */
-type NewAccount = {
-  sub?: string;
-  email?: string | null;
-  emailVerified?: boolean;
-  givenName?: string;
-  familyName?: string;
-  picture?: string;
-};
-
 export type IdentityProvider = Awaited<ReturnType<typeof startIdentityProvider>>;
 
 // Making a key takes longer than a test should.
@@ -57,9 +45,7 @@ export async function startIdentityProvider({ redirectOrigins }: { redirectOrigi
   let tampering: Tampering = {};
 
   // An issuer names its own port, so the server has to listen first.
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { server, baseUrl: issuer, close } = await serveLocally();
   const client = { id: 'service-under-test', secret: randomBytes(32).toString('base64url') };
   const cookieKey = randomBytes(32).toString('base64url');
   const apiUrl = 'http://service.example';
@@ -74,7 +60,12 @@ export async function startIdentityProvider({ redirectOrigins }: { redirectOrigi
     settings: { SSO_ISSUER: issuer, SSO_CLIENT_ID: client.id, SSO_CLIENT_SECRET: client.secret },
     /** The routes that were called, oldest first. */
     calls,
-    addAccount(fields: NewAccount = {}): IdentityProviderAccount {
+    /** `email: null` is an account without that claim. */
+    addAccount(
+      fields: { sub?: string; email?: string | null; emailVerified?: boolean } & Partial<
+        Record<'givenName' | 'familyName' | 'picture', string>
+      > = {},
+    ): IdentityProviderAccount {
       const { sub = randomUUID(), email, emailVerified = true, givenName, familyName, picture } = fields;
       const login = (email ?? freshEmail()).toLowerCase();
       const names = { given_name: givenName, family_name: familyName, picture };
@@ -87,12 +78,7 @@ export async function startIdentityProvider({ redirectOrigins }: { redirectOrigi
     tamper: (next: Tampering) => {
       tampering = next;
     },
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }
 

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { Member } from './client.ts';
 import { type ConnectorStack, connect, startConnectorStack } from './connector-stack.ts';
+import { shared } from './shared.ts';
 import { until } from './until.ts';
 import { untilJob } from './until-job.ts';
 
@@ -12,17 +13,8 @@ export type SyncRunView = Record<'id' | 'job_id' | 'status', string> &
   Record<'mode' | 'finished_at', string | null> &
   typeof noChanges & { last_error: ErrorView | null };
 
-let shared: Promise<ConnectorStack> | undefined;
-
 /** The API and the workers with a fake server for each file provider; all tests of a process share it. */
-export function importStack(): Promise<ConnectorStack> {
-  shared ??= startConnectorStack({}, { workers: true });
-  return shared;
-}
-
-after(async function closeImportStack() {
-  await (await shared)?.close();
-});
+export const importStack = shared(() => startConnectorStack({}, { workers: true }));
 
 /** Requests an import. @param options.wait in seconds */
 export async function importFiles(

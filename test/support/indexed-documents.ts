@@ -48,30 +48,26 @@ export async function addIndexedChunks(
   texts: readonly string[],
 ): Promise<string[]> {
   const of = { orgId, documentId, generation };
-  const chunks = texts.map((content, index) => ({
-    id: uuidv5(`${of.generation}:${index}`, of.documentId),
-    content,
-    stems: contentStems(analyze(content)),
-  }));
+  const chunks = texts.map((content, chunkIndex) => {
+    const stems = contentStems(analyze(content));
+    return {
+      id: uuidv5(`${generation}:${chunkIndex}`, documentId),
+      content,
+      chunkIndex,
+      stems,
+      termCount: stems.length,
+    };
+  });
   const rest = { chunkKind: 'text', tokenCount: 1, contentOffset: 0, pageNumber: 1, textSha256: Buffer.alloc(32) };
   await db.transaction(async (trx) => {
-    await trx.batchInsert(
-      'chunks',
-      chunks.map(({ id, content, stems }, chunkIndex) => ({
-        ...{ ...of, id, chunkIndex, content, termCount: stems.length, ...rest },
-      })),
-    );
-    await indexChunkWords(
-      trx,
-      of,
-      chunks.map(({ stems }, index) => ({ index, terms: countEach(stems), termCount: stems.length })),
-    );
+    const rows = chunks.map(({ stems: _, ...chunk }) => ({ ...of, ...chunk, ...rest }));
+    await trx.batchInsert('chunks', rows);
+    const words = chunks.map(({ chunkIndex: index, stems, termCount }) => {
+      const terms = new Map<string, number>();
+      for (const stem of stems) terms.set(stem, (terms.get(stem) ?? 0) + 1);
+      return { index, terms, termCount };
+    });
+    await indexChunkWords(trx, of, words);
   });
   return chunks.map((chunk) => chunk.id);
-}
-
-function countEach(words: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
-  return counts;
 }

@@ -1,6 +1,6 @@
 import type { JudgeCallInput, ReplyPairToJudge, ReplyToJudge } from '#src/domain/judging/judgement.ts';
 import type { JudgeRubricAxis } from '#src/domain/judging/rubric.ts';
-import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
+import type { ModelRequest } from '#src/ports/models.ts';
 
 const replied: ReplyToJudge = {
   kind: 'reply',
@@ -31,21 +31,6 @@ export function pairTask(a: string, b: string, material: Partial<ReplyPairToJudg
     ...material,
   };
   return { mode: 'pairwise' as const, axis: 'relevance' as const, material: pair };
-}
-
-export type SaidByJudge = (request: ModelRequest, call: number) => string;
-
-/** A judge with scripted answers; `requests` are the requests that it received, oldest first. */
-export function fakeJudgeModel(say: SaidByJudge): Pick<ChatModel, 'complete'> & { requests: ModelRequest[] } {
-  const requests: ModelRequest[] = [];
-  return {
-    requests,
-    complete: async (request) => {
-      requests.push(request);
-      const usage = { inputTokens: 100, cachedInputTokens: 10, completionTokens: 20 };
-      return { text: say(request, requests.length), model: request.model, usage };
-    },
-  };
 }
 
 /** A valid answer in the requested form. */

@@ -2,16 +2,7 @@ import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { accessKeysOfRow, type Visibility } from '#src/domain/access/visibility.ts';
 
-type LoggedBy = { orgId: string; createdBy: string; agentId: string };
-
-/** An organization with a user and an agent, as rows. */
-export async function addOrganization(db: Knex): Promise<LoggedBy> {
-  const [orgId, createdBy, agentId] = [uuidv7(), uuidv7(), uuidv7()];
-  await db('organizations').insert({ id: orgId, name: 'Logged' });
-  await db('users').insert({ id: createdBy, email: `${createdBy}@example.com`, displayName: 'Ada' });
-  await addAgent(db, { orgId, createdBy, agentId });
-  return { orgId, createdBy, agentId };
-}
+export type LoggedBy = { orgId: string; createdBy: string; agentId: string };
 
 export async function addAgent(db: Knex, { orgId, createdBy, agentId }: LoggedBy, name = 'Loans'): Promise<void> {
   await db('agents').insert({

@@ -10,39 +10,36 @@ import { type FakeFiles, startFakeDrive } from './fake-drive.ts';
 import { startFakeDropbox } from './fake-dropbox.ts';
 import { fakeSiteId, startFakeGraph } from './fake-graph.ts';
 
+export type OpenedConnector = Awaited<ReturnType<typeof openConnector>>;
+
+const connectors = {
+  acme_drive: [startFakeDrive, createDriveConnector],
+  acme_onedrive: [
+    startFakeGraph,
+    (deps: ConnectorDeps) => createGraphConnector({ ...deps, provider: 'acme_onedrive' }),
+  ],
+  acme_sharepoint: [
+    startFakeGraph,
+    (deps: ConnectorDeps) => createGraphConnector({ ...deps, provider: 'acme_sharepoint' }),
+  ],
+  acme_dropbox: [startFakeDropbox, createDropboxConnector],
+} as const;
+
 /** A connector and the fake provider that it calls. */
-export type OpenedConnector = {
-  fake: FakeFiles;
-  connector: Connector;
-  /** Returns access with a valid token. */
-  newAccess(): OAuthConnectorAccess;
-  close(): Promise<void>;
-};
+export async function openConnector(provider: OAuthConnectorProvider) {
+  const [startFake, create] = connectors[provider];
+  const fake: FakeFiles = await startFake();
 
-const fakes = {
-  acme_drive: startFakeDrive,
-  acme_onedrive: startFakeGraph,
-  acme_sharepoint: startFakeGraph,
-  acme_dropbox: startFakeDropbox,
-};
-
-export async function openConnector(provider: OAuthConnectorProvider): Promise<OpenedConnector> {
-  const fake = await fakes[provider]();
   const agent = createGuardedAgent({ allow: fake.place.split(',') });
   const siteId = provider === 'acme_sharepoint' ? fakeSiteId : null;
   return {
     fake,
-    connector: connectorOf(provider, { agent, call: createProviderHttpClient({ agent }), baseUrl: fake.baseUrl }),
-    newAccess: () => ({ kind: 'oauth', accessToken: fake.token(), siteId }),
+    connector: create({ agent, call: createProviderHttpClient({ agent }), baseUrl: fake.baseUrl }) as Connector,
+    /** Returns access with a valid token. */
+    newAccess: (): OAuthConnectorAccess => ({ kind: 'oauth', accessToken: fake.token(), siteId }),
     close: async () => {
       await agent.close();
       await fake.close();
     },
   };
-}
-
-function connectorOf(provider: OAuthConnectorProvider, deps: ConnectorDeps): Connector {
-  if (provider === 'acme_drive') return createDriveConnector(deps);
-  if (provider === 'acme_dropbox') return createDropboxConnector(deps);
-  return createGraphConnector({ ...deps, provider });
 }

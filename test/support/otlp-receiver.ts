@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { z } from 'zod';
-import { keepAliveTimeout } from './keep-alive.ts';
+import { keepAliveTimeout } from './local-server.ts';
 
 const attribute = z.object({
   key: z.string(),

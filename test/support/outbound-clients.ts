@@ -25,7 +25,7 @@ import { createPassport, type PassportDeps } from '#src/http/request/authenticat
 import type { ConnectorAccess, RemoteFile } from '#src/ports/connectors.ts';
 import type { ModelRequest } from '#src/ports/models.ts';
 import type { ToolCredentials } from '#src/ports/tools.ts';
-import type { Answer, HostileKind, Sound } from './hostile-server.ts';
+import { type Answer, type HostileKind, type Sound, slowKinds } from './hostile-server.ts';
 import { toolContext } from './tool-context.ts';
 
 type Code = string | null | readonly string[];
@@ -43,10 +43,6 @@ export type OutboundClient = {
 };
 
 const MALFORMED = ['a page of HTML', 'wrong types', 'a broken body', 'deep nesting', 'many entries'] as const;
-const SLOW = [
-  ...(['headers that come byte by byte', 'a body that comes byte by byte', 'no answer'] as const),
-  'a refusal that comes byte by byte',
-] as const;
 const ENDLESS = [
   ...(['an endless body', 'an endless body without a line end'] as const),
   ...(['a body that is announced as huge', 'a body in chunks of a byte'] as const),
@@ -89,37 +85,13 @@ const file: RemoteFile = {
 const oauth: ConnectorAccess = { kind: 'oauth', accessToken: 'token', siteId: 'site' };
 const credentials: ToolCredentials = { use: (_actor, _tool, use) => use('token') };
 
-/** What is called at each service. */
-const calls = {
-  'Drive: ': ['list', 'check', 'changes', 'download'],
-  'OneDrive: ': ['list', 'check', 'changes', 'download'],
-  'SharePoint: ': ['list'],
-  'Dropbox: ': ['list', 'changes', 'download'],
-  'S3: ': ['list', 'check', 'download'],
-  'OpenID ': ['discovery', 'token', 'keys', 'userinfo'],
-  'OAuth ': ['token', 'revocation'],
-  '': ['web fetch', 'http.request', 'web search', 'calendar events', 'embeddings', 'reranker', 'Gotenberg'],
-  'chat ': ['stream', 'answer'],
-  'model ': ['list'],
-} as const;
-type ClientName = {
-  [service in keyof typeof calls]: `${service}${(typeof calls)[service][number]}`;
-}[keyof typeof calls];
-export const outboundClientNames = Object.entries(calls).flatMap(([service, names]) =>
-  names.map((name) => `${service}${name}` as ClientName),
-);
-
-export type OutboundClients = {
-  clients: Readonly<Record<ClientName, OutboundClient>>;
-  close(): Promise<void>;
-};
+export type OutboundClients = Awaited<ReturnType<typeof openOutboundClients>>;
 
 /**
  * Every outbound client, each at the same server.
  * @param timeMs each deadline, and each limit of silence
  */
-export async function openOutboundClients(to: { place: string; timeMs: number }): Promise<OutboundClients> {
-  const { place, timeMs } = to;
+export async function openOutboundClients({ place, timeMs }: { place: string; timeMs: number }) {
   const agent = createGuardedAgent({ allow: [place] });
   const baseUrl = `http://${place}`;
   const call = createProviderHttpClient({ agent, deadlineMs: timeMs });
@@ -175,7 +147,7 @@ export async function openOutboundClients(to: { place: string; timeMs: number })
   const away = 'model_unavailable';
   const generated: Codes = {
     otherwise: 'model_response_invalid',
-    ...each(away, ...SLOW, 'headers without end', 'a body shorter than announced', 'a failure without end'),
+    ...each(away, ...slowKinds, 'headers without end', 'a body shorter than announced', 'a failure without end'),
     ...each(away, 'a connection that is reset', 'a connection that is reset before the answer'),
     'a refusal that comes byte by byte': [away, 'model_not_configured'],
     ...each('model_rejected', 'a refusal without end', 'a redirect in a circle'),
@@ -183,7 +155,7 @@ export async function openOutboundClients(to: { place: string; timeMs: number })
   const printed: Codes = {
     otherwise: 'service_unavailable',
     ...each('too_large', ...ENDLESS, 'a gzip bomb'),
-    ...each('conversion_timeout', ...SLOW),
+    ...each('conversion_timeout', ...slowKinds),
     ...each('converter_refused', 'a page of HTML', 'wrong types', 'deep nesting', 'a redirect in a circle'),
     ...each(null, 'a broken body', 'many entries'),
     'a refusal without end': 'corrupt_document',
@@ -218,7 +190,7 @@ export async function openOutboundClients(to: { place: string; timeMs: number })
       ...{ path: join(folder, 'original'), format: 'docx', pdfPath, signal },
     });
   };
-  const clients: OutboundClients['clients'] = {
+  const clients: Record<string, OutboundClient> = {
     'Drive: list': of(json('{"files":['), () => drive.list(oauth, { fileId: 'folder', path: '' }, null), provided),
     'Drive: check': of(json('{"user":{"more":['), () => drive.check(oauth), provided),
     'Drive: changes': of(json('{"changes":['), since(drive, cursor(baseUrl)), provided),

@@ -20,36 +20,26 @@ export type RemoteEntry = {
 
 export const plainType = 'application/octet-stream';
 
-/** The files of a fake provider. Paths are names joined by slashes; the root is ''. */
-function createRemoteTree({ newId = () => randomBytes(12).toString('hex'), ignoresCase = false } = {}) {
+/**
+ * The files of a fake provider, and the controls that tests have over them. Paths are names joined by slashes; the root
+ * is ''.
+ */
+export function createRemoteFiles(
+  pageSize: number,
+  { newId = () => randomBytes(12).toString('hex'), ignoresCase = false } = {},
+) {
   const entries = new Map<string, RemoteEntry>();
-  const childIds = new Map<string, Set<string>>();
   /** Changes of entries. `leftPath` is the old path of an entry that was moved, renamed or deleted. */
   const events: { at: number; id: string; leftPath: string | null }[] = [];
-  let clock = 1;
-  let lastMs = 0;
-  const keyOf = (name: string) => (ignoresCase ? name.toLowerCase() : name);
-
-  function siblings(parentId: string): Set<string> {
-    const ids = childIds.get(parentId) ?? new Set();
-    childIds.set(parentId, ids);
-    return ids;
-  }
+  const downloads: string[] = [];
+  let [clock, lastMs, maxPage, generation] = [1, 0, pageSize, 1];
+  let listener: ((entry: RemoteEntry, before: number) => void) | null = null;
 
   function make(parentId: string | null, name: string, isFolder: boolean, mimeType = plainType): RemoteEntry {
     const times = { changedAt: clock, contentAt: clock, modified: new Date() };
-    const entry = {
-      id: newId(),
-      name,
-      parentId,
-      isFolder,
-      mimeType,
-      ...times,
-      content: Buffer.alloc(0),
-      isDeleted: false,
-    };
+    const empty = { content: Buffer.alloc(0), isDeleted: false };
+    const entry = { id: newId(), name, parentId, isFolder, mimeType, ...times, ...empty };
     entries.set(entry.id, entry);
-    if (parentId !== null) siblings(parentId).add(entry.id);
     return entry;
   }
 
@@ -69,17 +59,14 @@ function createRemoteTree({ newId = () => randomBytes(12).toString('hex'), ignor
   }
 
   const root = make(null, 'root', true);
-  const children = (id: string) =>
-    [...(childIds.get(id) ?? [])].flatMap((each) => entries.get(each) ?? []).filter(({ isDeleted }) => !isDeleted);
+  const children = (id: string) => [...entries.values()].filter((entry) => entry.parentId === id && !entry.isDeleted);
+  const keyOf = (name: string) => (ignoresCase ? name.toLowerCase() : name);
   const childOf = (entry: RemoteEntry, name: string) =>
     children(entry.id).find((child) => keyOf(child.name) === keyOf(name));
   const below = (entry: RemoteEntry): RemoteEntry[] => [entry, ...children(entry.id).flatMap(below)];
-
-  function at(path: string): RemoteEntry | undefined {
-    let found: RemoteEntry | undefined = root;
-    for (const name of path.split('/').filter(Boolean)) found = found && childOf(found, name);
-    return found;
-  }
+  const namesIn = (path: string) => path.split('/').filter(Boolean);
+  const at = (path: string): RemoteEntry | undefined =>
+    namesIn(path).reduce<RemoteEntry | undefined>((found, name) => found && childOf(found, name), root);
 
   function required(path: string): RemoteEntry {
     const entry = at(path);
@@ -87,21 +74,14 @@ function createRemoteTree({ newId = () => randomBytes(12).toString('hex'), ignor
     return entry;
   }
 
-  function pathOf(entry: RemoteEntry): string {
-    const parent = entry.parentId === null ? undefined : entries.get(entry.parentId);
-    if (parent === undefined) return '';
-    const above = pathOf(parent);
-    return above === '' ? entry.name : `${above}/${entry.name}`;
+  function pathOf({ name, parentId }: RemoteEntry): string {
+    const parent = entries.get(parentId ?? '');
+    return parent === undefined ? '' : [pathOf(parent), name].filter(Boolean).join('/');
   }
 
   /** Creates missing parent folders, too. */
-  function addFolder(path: string): RemoteEntry {
-    let folder = root;
-    for (const name of path.split('/').filter(Boolean)) {
-      folder = childOf(folder, name) ?? touch(make(folder.id, name, true));
-    }
-    return folder;
-  }
+  const addFolder = (path: string): RemoteEntry =>
+    namesIn(path).reduce((folder, name) => childOf(folder, name) ?? touch(make(folder.id, name, true)), root);
 
   function write(entry: RemoteEntry, content: string | Buffer): RemoteEntry {
     lastMs = Math.max(Date.now(), lastMs + 1);
@@ -116,42 +96,26 @@ function createRemoteTree({ newId = () => randomBytes(12).toString('hex'), ignor
     return write(make(folder.id, path.slice(slash + 1), false, mimeType), content);
   }
 
-  function change(path: string, how: (entry: RemoteEntry) => void): RemoteEntry {
+  function change(path: string, changes: () => Partial<RemoteEntry>): RemoteEntry {
     const entry = required(path);
     const left = pathOf(entry);
-    how(entry);
-    return touch(entry, left);
+    return touch(Object.assign(entry, changes()), left);
   }
 
-  return {
+  const tree = {
     ...{ root, add, addFolder, at, get, children, pathOf, below },
     edit: (path: string, content: string | Buffer) => write(required(path), content),
-    rename: (path: string, name: string) => change(path, (entry) => Object.assign(entry, { name })),
+    rename: (path: string, name: string) => change(path, () => ({ name })),
     /** Moves the entry into the folder at the path `folder`. */
-    move: (path: string, folder: string) =>
-      change(path, (entry) => {
-        const { id } = required(folder);
-        siblings(entry.parentId ?? '').delete(entry.id);
-        siblings(id).add(entry.id);
-        entry.parentId = id;
-      }),
+    move: (path: string, folder: string) => change(path, () => ({ parentId: required(folder).id })),
     /** Moves the entry to the trash, with everything below it. */
-    remove: (path: string) => change(path, (entry) => Object.assign(entry, { isDeleted: true })),
+    remove: (path: string) => change(path, () => ({ isDeleted: true })),
     restore: (entry: RemoteEntry) => void touch(Object.assign(entry, { isDeleted: false })),
     /** Also returns deleted entries. */
     ever: (id: string) => entries.get(id),
     eventsSince: (since: number) => events.filter((event) => event.at > since),
     now: () => clock,
   };
-}
-
-/** The files of a fake provider, and the controls that tests have over them. */
-export function createRemoteFiles(pageSize: number, options: Parameters<typeof createRemoteTree>[0] = {}) {
-  const tree = createRemoteTree(options);
-  const downloads: string[] = [];
-  let maxPage = pageSize;
-  let generation = 1;
-  let listener: ((entry: RemoteEntry, before: number) => void) | null = null;
   return {
     tree,
     maxPage: () => maxPage,
@@ -167,7 +131,7 @@ export function createRemoteFiles(pageSize: number, options: Parameters<typeof c
       const last = new Map(tree.eventsSince(since).map((event) => [event.id, event.at]));
       const all = [...last].sort(([, a], [, b]) => a - b);
       const page = all.slice(0, maxPage);
-      return { ids: page.map(([id]) => id), isMore: page.length < all.length, end: page.at(-1)?.[1] ?? tree.now() };
+      return { ids: page.map(([id]) => id), isMore: page.length < all.length, end: page.at(-1)?.[1] ?? clock };
     },
     download(entry: RemoteEntry, type: string) {
       listener?.(entry, downloads.length);
@@ -183,8 +147,8 @@ export function createRemoteFiles(pageSize: number, options: Parameters<typeof c
         listener = called;
       },
       /** Sets the maximum number of entries per page. */
-      pageSize(entries: number): void {
-        maxPage = entries;
+      pageSize(most: number): void {
+        maxPage = most;
       },
       /** Invalidates all change cursors issued so far. */
       forgetChanges(): void {

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { Knex } from 'knex';
 import pino from 'pino';
 import { createFairWorkQueue } from '#src/adapters/limits.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
@@ -11,7 +10,6 @@ import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-conf
 import { contentStems } from '#src/domain/text/words.ts';
 import { createRetrievalService, type RetrieveInput } from '#src/modules/retrieval/retrieval.service.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
-import type { VectorStore } from '#src/ports/vector-store.ts';
 import { addIndexedDocument, addOrganization, type IndexedDocument } from './indexed-documents.ts';
 import { createTestDatabase } from './services.ts';
 
@@ -27,16 +25,7 @@ export type NewDocument = {
 };
 
 /** Documents of any configuration on the real Postgres, with vectors that anybody can work out. */
-export type RetrievalFixture = {
-  db: Knex;
-  vectors: VectorStore;
-  addOrganization(): Promise<Organization>;
-  /** Readable for Ada where it does not say for whom. */
-  addDocument(organization: Organization, document: NewDocument): Promise<IndexedDocument>;
-  /** The service on the fixture's stores; what is given takes their place. */
-  createRetrieval(parts?: Partial<RetrievalDeps>): ReturnType<typeof createRetrievalService>;
-  close(): Promise<void>;
-};
+export type RetrievalFixture = Awaited<ReturnType<typeof createRetrievalFixture>>;
 
 const analyze = createTextAnalyzer();
 
@@ -65,7 +54,7 @@ export const question = (query: string): RetrieveInput => ({
   signal: new AbortController().signal,
 });
 
-export async function createRetrievalFixture(): Promise<RetrievalFixture> {
+async function createRetrievalFixture() {
   const database = await createTestDatabase();
   const db = createDatabase({ url: database.url, maxConnections: 10, applicationName: 'test' });
   const vectors = createPgVectorStore(db);
@@ -74,7 +63,11 @@ export async function createRetrievalFixture(): Promise<RetrievalFixture> {
     vectors,
     addOrganization: () => addOrganization(db),
 
-    async addDocument(organization, { texts, acl = ['user:ada'], model = 'model-a', ...settings }) {
+    /** Readable for Ada where it does not say for whom. */
+    async addDocument(
+      organization: Organization,
+      { texts, acl = ['user:ada'], model = 'model-a', ...settings }: NewDocument,
+    ): Promise<IndexedDocument> {
       const config = defaultRagConfig({ embeddingModel: model, hasReranker: false });
       const retrieval = { ...config.retrieval, ...settings.retrieval };
       const ragConfig = { ...config, retrieval, reranking: { ...config.reranking, ...settings.reranking } };
@@ -89,7 +82,8 @@ export async function createRetrievalFixture(): Promise<RetrievalFixture> {
       return document;
     },
 
-    createRetrieval: (parts = {}) =>
+    /** The service on the fixture's stores; what is given takes their place. */
+    createRetrieval: (parts: Partial<RetrievalDeps> = {}) =>
       createRetrievalService({
         db,
         vectors,

@@ -1,12 +1,25 @@
 import type { HttpRoute } from '#src/http/routing/route.ts';
 import { freshEmail } from './builders.ts';
 import type { ApiClient } from './client.ts';
-import { gifOfFrames } from './poison/images.ts';
+import { gifOfFrames } from './images.ts';
 
 /** What the parameters of paths stand for, by their names. */
 export type Ids = Record<string, string>;
 
+function formOf(content: string | Buffer, name: string, fields: Record<string, string> = {}): FormData {
+  const form = new FormData();
+  for (const [field, value] of Object.entries(fields)) form.set(field, value);
+  form.set('file', new Blob([Buffer.from(content)]), name);
+  return form;
+}
+
 const credentials = () => ({ email: freshEmail(), password: 'Correct-horse-1' });
+
+/** The routes that need nothing in their body; without a password, nobody's account is deleted. */
+const empty = [
+  ...['ingestDocument', 'previewDocumentChunks', 'syncConnection', 'browseConnection', 'addTeamMember'],
+  'deleteAccount',
+];
 
 /**
  * A body that is right for each route that takes one. `word` is said wherever a text may stand, and `config` is a
@@ -14,12 +27,7 @@ const credentials = () => ({ email: freshEmail(), password: 'Correct-horse-1' })
  */
 export function bodiesOfRoutes(word: string, config: object): Record<string, (ids: Ids) => object> {
   return {
-    uploadDocument: () => {
-      const form = new FormData();
-      form.set('ingest', 'false');
-      form.set('file', new Blob([word]), 'note.txt');
-      return form;
-    },
+    uploadDocument: () => formOf(word, 'note.txt', { ingest: 'false' }),
     pasteDocument: () => ({ name: word, content: word, source_format: 'text' }),
     // Refused once it is known who asks: nothing leaves the machine.
     importDocumentFromUrl: () => ({ url: 'http://127.0.0.1/' }),
@@ -28,9 +36,7 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     changeFolder: () => ({ name: freshEmail() }),
     linkDocument: ({ folder_id }) => ({ folder_id }),
     setRagConfig: () => config,
-    ingestDocument: () => ({}),
     previewChunks: () => ({ content: word }),
-    previewDocumentChunks: () => ({}),
     createDraft: () => ({ agent_prompt: word }),
     commitVersion: ({ version_id }) => ({ parent_version_id: version_id, force: true }),
     renameVersion: () => ({ title: word }),
@@ -42,13 +48,11 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     evaluateCase: ({ draft_id, version_id }) => ({ draft_id, version_id, case: { input: word } }),
     compareVersions: ({ draft_id, version_id }) => ({ draft_id, version_id, baseline_version_id: version_id }),
     importDocumentsFromConnector: ({ connection_id }) => ({ connection_id, files: [{ path: 'x' }] }),
-    syncConnection: () => ({}),
     finishConnectorConsent: () => ({ consent_code: word }),
     finishToolConsent: () => ({ consent_code: word }),
     connectTool: () => ({ api_key: 'not one word' }),
     createS3Connection: () => ({ display_name: word, credentials: {}, config: {} }),
     changeConnection: () => ({ display_name: word }),
-    browseConnection: () => ({}),
     changeAgent: () => ({ agent_name: word }),
     publishVersion: ({ version_id }) => ({ version_id }),
     expandAnchorWords: ({ agent_id }) => ({ agent_id }),
@@ -57,11 +61,7 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     renameChat: () => ({ title: word }),
     retryJobs: () => ({ error_code: 'too_large' }),
     updateProfile: () => ({ first_name: word }),
-    uploadAvatar: () => {
-      const form = new FormData();
-      form.set('file', new Blob([gifOfFrames(1)]), 'me.gif');
-      return form;
-    },
+    uploadAvatar: () => formOf(gifOfFrames(1), 'me.gif'),
     renameOrganization: () => ({ name: word }),
     createMember: credentials,
     createTeamMember: credentials,
@@ -69,12 +69,10 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     updateUser: () => ({ display_name: word }),
     resetPassword: () => ({ new_password: 'Correct-horse-2' }),
     createTeam: () => ({ name: freshEmail() }),
-    addTeamMember: () => ({}),
     setTeamAdmin: () => ({ is_team_admin: false }),
     changePassword: () => ({ current_password: 'Correct-horse-1', new_password: 'Correct-horse-1' }),
     setPassword: () => ({ password: 'Correct-horse-2' }),
-    // Refused for what is missing: nobody leaves.
-    deleteAccount: () => ({}),
+    ...Object.fromEntries(empty.map((name) => [name, () => ({})])),
   };
 }
 
@@ -104,14 +102,11 @@ export function askRoute(
   const isForm = body instanceof FormData;
   const query = queries[route.operationId];
   const prefer = preferences[route.operationId];
+  const type = body !== undefined && !isForm ? { 'content-type': 'application/json' } : {};
   return client.raw(query === undefined ? path : `${path}?${query}`, {
     method: route.method.toUpperCase(),
     ...(signal && { signal }),
     ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
-    headers: {
-      ...headers,
-      ...(body !== undefined && !isForm && { 'content-type': 'application/json' }),
-      ...(prefer !== undefined && { prefer }),
-    },
+    headers: { ...headers, ...type, ...(prefer !== undefined && { prefer }) },
   });
 }

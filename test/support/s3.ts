@@ -4,14 +4,7 @@ import { s3GatewayKey } from '../../scripts/launchers/s3-gateway.ts';
 import { skip } from './skip.ts';
 
 /** An empty bucket of one test, on the S3 server that all tests of a run share. */
-export type TestBucket = {
-  settings: { endpoint: string; region: string; bucket: string; prefix: string } & typeof s3GatewayKey;
-  /** The settings as environment variables of a stack. */
-  environment: Record<string, string>;
-  client: S3Client;
-  /** Keys of objects and of unfinished multipart uploads. */
-  keys(prefix?: string): Promise<string[]>;
-};
+export type TestBucket = Awaited<ReturnType<typeof createBucket>>;
 
 /**
  * @returns the URL of the S3 server, or null if Go is not installed
@@ -32,7 +25,7 @@ export async function openBucket(test: Mocha.Context): Promise<TestBucket> {
   return createBucket(endpoint);
 }
 
-export async function createBucket(endpoint: string): Promise<TestBucket> {
+export async function createBucket(endpoint: string) {
   const bucket = `test-${randomBytes(6).toString('hex')}`;
   const settings = { endpoint, region: 'us-east-1', bucket, prefix: '', ...s3GatewayKey };
   const client = new S3Client({
@@ -43,6 +36,7 @@ export async function createBucket(endpoint: string): Promise<TestBucket> {
   await client.send(new CreateBucketCommand({ Bucket: bucket }));
   return {
     settings,
+    /** The settings as environment variables of a stack. */
     environment: {
       S3_ENDPOINT: endpoint,
       S3_BUCKET: bucket,
@@ -50,7 +44,8 @@ export async function createBucket(endpoint: string): Promise<TestBucket> {
       S3_SECRET_ACCESS_KEY: s3GatewayKey.secretAccessKey,
     },
     client,
-    keys: async (prefix = '') => {
+    /** Keys of objects and of unfinished multipart uploads. */
+    keys: async (prefix = ''): Promise<string[]> => {
       const at = { Bucket: bucket, Prefix: prefix };
       const { Contents = [] } = await client.send(new ListObjectsV2Command(at));
       const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand(at));

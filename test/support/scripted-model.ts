@@ -1,13 +1,12 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { keepAliveTimeout } from './keep-alive.ts';
+import { serveLocally } from './local-server.ts';
 import { answerJson, type ScriptedAnswer } from './scripted-server.ts';
 import { testModelBaseUrl } from './services.ts';
 
-export type WireToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } };
+type WireToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } };
 
 export type ChatRequest = {
   model: string;
@@ -19,11 +18,6 @@ export type ChatRequest = {
   max_tokens?: number;
   response_format?: object;
 };
-
-/** Any call, as it came; `path` without the base. */
-export type ProviderCall = { path: string; authorization: string | undefined; body: unknown };
-
-export type RerankRequest = { model?: string; query: string; documents: string[] };
 
 /**
  * What the model does with one request. A text is streamed word by word, a list piece by piece, `everyMs`; `until` holds
@@ -37,33 +31,7 @@ export type Behaviour =
   | { kind: 'status'; status: number; retryAfterSeconds?: number; code?: string; message?: string }
   | { kind: 'break_off'; text: string };
 
-export type ScriptedModel = {
-  /** Ends in /v1. Embeddings are those of the real model server. */
-  baseUrl: string;
-  /** Everything that was asked of it, oldest first. */
-  calls: ProviderCall[];
-  /** Questions, and not what is asked for titles and anchor words, oldest first. */
-  requests: ChatRequest[];
-  /** Answers to questions that are under way: nobody has stopped them yet. */
-  openStreams(): number;
-  /** From now on. Requests for a title are not asked for: they get "A scripted title". */
-  behave(script: (request: ChatRequest) => Behaviour): void;
-  /** From now on, where words for anchors are asked for; null proposes none. */
-  behaveAnchoring(script: ((request: ChatRequest) => Behaviour) | null): void;
-  /** Such requests, oldest first. */
-  anchorRequests: ChatRequest[];
-  /** From now on, embeddings fail: as if the server were overloaded, unless another status says why. */
-  failEmbeddings(fails: boolean, status?: number): void;
-  /** From now on; null forwards embeddings to the real model server again. */
-  behaveEmbedding(script: ScriptedAnswer | null): void;
-  /** From now on; null is a provider without a reranker. */
-  behaveReranking(script: ScriptedAnswer | null): void;
-  /** Of the reranker, oldest first. */
-  rerankRequests: RerankRequest[];
-  /** What its list of models says from now on. */
-  offer(models: readonly object[]): void;
-  close(): Promise<void>;
-};
+export type ScriptedModel = Awaited<ReturnType<typeof startScriptedModel>>;
 
 /** Answers as the real model server does. */
 export async function forwardEmbeddings(body: unknown, response: ServerResponse): Promise<void> {
@@ -81,16 +49,17 @@ export function embeddedTexts({ calls }: ScriptedModel): string[] {
 }
 
 /** A chat model that does as it is told, behind the real protocol, and remembers what it was asked. */
-export async function startScriptedModel(): Promise<ScriptedModel> {
-  const calls: ProviderCall[] = [];
+export async function startScriptedModel() {
+  /** `path` without the base. */
+  const calls: { path: string; authorization: string | undefined; body: unknown }[] = [];
   const requests: ChatRequest[] = [];
   const anchorRequests: ChatRequest[] = [];
-  const rerankRequests: RerankRequest[] = [];
+  const rerankRequests: { model?: string; query: string; documents: string[] }[] = [];
   const open = new Set<ServerResponse>();
+  const noWords = (_request: ChatRequest): Behaviour => ({ kind: 'answer', text: '{"words": []}' });
   let script = (_request: ChatRequest): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
-  let anchorScript: ((request: ChatRequest) => Behaviour) | null = null;
+  let anchorScript = noWords;
   let embeddingScript: ScriptedAnswer | null = null;
-  let embeddingFailure: ScriptedAnswer | null = null;
   let rerankingScript: ScriptedAnswer | null = null;
   let models: readonly object[] = [];
 
@@ -101,11 +70,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     if (start.startsWith('Write a title')) return answer('A scripted title');
     const isForAnchors = start.startsWith('You propose words');
     (isForAnchors ? anchorRequests : requests).push(request);
-    if (isForAnchors && anchorScript === null) {
-      return answerInPieces(response, model, { kind: 'answer', text: '{"words": []}' });
-    }
-    const behaviour = isForAnchors && anchorScript !== null ? anchorScript(request) : script(request);
-    open.add(response);
+    const behaviour = (isForAnchors ? anchorScript : script)(request);
+    if (!isForAnchors) open.add(response);
     response.once('close', () => open.delete(response));
     switch (behaviour.kind) {
       case 'status':
@@ -117,8 +83,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
         response.socket?.destroySoon();
         return;
       case 'raw':
-        openStream(response);
-        response.write(behaviour.body);
+        openStream(response).write(behaviour.body);
         if (behaviour.ends) response.end();
         return;
       case 'call':
@@ -136,49 +101,55 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     const body = request.method === 'POST' ? await json(request) : null;
     calls.push({ path, authorization, body });
     if (path === '/chat/completions') return chat(body as ChatRequest, response);
-    if (path === '/rerank' && rerankingScript !== null) rerankRequests.push(body as RerankRequest);
+    if (path === '/rerank' && rerankingScript !== null) rerankRequests.push(body as never);
     const answers: Record<string, ScriptedAnswer | null> = {
       '/models': answerJson(200, { object: 'list', data: models }),
       '/rerank': rerankingScript,
-      '/embeddings': embeddingScript ?? embeddingFailure ?? ((reply, sent) => forwardEmbeddings(sent, reply)),
+      '/embeddings': embeddingScript ?? ((reply, sent) => forwardEmbeddings(sent, reply)),
     };
     return (answers[path] ?? fail({ status: 404 }))(response, body as never);
   }
 
-  const server = createServer({ keepAliveTimeout }, (request, response) => {
+  const { baseUrl, close } = await serveLocally((request, response) => {
     handle(request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
 
   return {
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    ...{ calls, requests, anchorRequests, rerankRequests },
+    /** Ends in /v1. Embeddings are those of the real model server. */
+    baseUrl: `${baseUrl}/v1`,
+    /** Everything that was asked of it, oldest first. */
+    calls,
+    /** Questions, and not what is asked for titles and anchor words, oldest first. */
+    requests,
+    ...{ anchorRequests, rerankRequests, close },
+    /** Answers to questions that are under way: nobody has stopped them yet. */
     openStreams: () => open.size,
-    behave: (next) => {
+    /** From now on. Requests for a title are not asked for: they get "A scripted title". */
+    behave: (next: typeof script) => {
       script = next;
       requests.length = 0;
     },
-    behaveAnchoring: (next) => {
-      anchorScript = next;
+    /** From now on, where words for anchors are asked for; null proposes none. */
+    behaveAnchoring: (next: typeof script | null) => {
+      anchorScript = next ?? noWords;
       anchorRequests.length = 0;
     },
-    failEmbeddings: (fails, status = 503) => {
-      embeddingFailure = fails ? fail({ status }) : null;
+    /** From now on, embeddings fail: as if the server were overloaded, unless another status says why. */
+    failEmbeddings: (fails: boolean, status = 503) => {
+      embeddingScript = fails ? fail({ status }) : null;
     },
-    behaveEmbedding: (next) => {
+    /** From now on; null forwards embeddings to the real model server again. */
+    behaveEmbedding: (next: ScriptedAnswer | null) => {
       embeddingScript = next;
     },
-    behaveReranking: (next) => {
+    /** From now on; null is a provider without a reranker. */
+    behaveReranking: (next: ScriptedAnswer | null) => {
       rerankingScript = next;
       rerankRequests.length = 0;
     },
-    offer: (next) => {
+    /** What its list of models says from now on. */
+    offer: (next: readonly object[]) => {
       models = next;
-    },
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
     },
   };
 }
@@ -203,21 +174,18 @@ async function answerInPieces(
   endStream(response, model, 'stop');
 }
 
-let callCount = 0;
-
 function callTools(
   response: ServerResponse,
   { model, stream = false }: ChatRequest,
   { calls: called, text = '' }: Extract<Behaviour, { kind: 'call' }>,
 ): void {
   const toolCalls = called.map(({ name, args }, index) => {
-    callCount += 1;
     const written = typeof args === 'string' ? args : JSON.stringify(args);
-    return { index, id: `call_${callCount}`, type: 'function', function: { name, arguments: written } };
+    return { index, id: `call_${randomUUID()}`, type: 'function', function: { name, arguments: written } };
   });
   const pieces = [text].flat();
+  const message = { role: 'assistant', content: pieces.join(''), tool_calls: toolCalls };
   if (!stream) {
-    const message = { role: 'assistant', content: pieces.join(''), tool_calls: toolCalls };
     sendWhole(response, model, message, 'tool_calls');
     return;
   }
@@ -238,15 +206,15 @@ function sendWhole(response: ServerResponse, model: string, message: object, fin
   answerJson(200, { ...head, object: 'chat.completion', model, choices, usage })(response, null as never);
 }
 
-type FailedAnswer = { status: number; retryAfterSeconds?: number; code?: string | null; message?: string };
+type Failure = Omit<Extract<Behaviour, { kind: 'status' }>, 'kind'>;
 
-function fail({ status, retryAfterSeconds, code = null, message = 'as scripted' }: FailedAnswer): ScriptedAnswer {
+function fail({ status, retryAfterSeconds, code, message = 'as scripted' }: Failure): ScriptedAnswer {
   const headers = retryAfterSeconds === undefined ? undefined : { 'retry-after': String(retryAfterSeconds) };
-  return answerJson(status, { error: { message, type: 'scripted', code, param: null } }, headers);
+  return answerJson(status, { error: { message, type: 'scripted', code: code ?? null, param: null } }, headers);
 }
 
-function openStream(response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
+function openStream(response: ServerResponse): ServerResponse {
+  return response.writeHead(200, { 'content-type': 'text/event-stream' });
 }
 
 function sendDelta(response: ServerResponse, model: string, delta: object, finish_reason: string | null = null): void {

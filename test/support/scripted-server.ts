@@ -1,45 +1,29 @@
-import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { keepAliveTimeout } from './keep-alive.ts';
+import { serveLocally } from './local-server.ts';
 
-export type ScriptedCall = { path: string; body: unknown; atMs: number };
 export type ScriptedAnswer = (response: ServerResponse, body: never) => void;
-
-export type ScriptedServer = {
-  baseUrl: string;
-  /** Oldest first, since the last `answer`. */
-  calls: ScriptedCall[];
-  /** From now on, every request is answered so. */
-  answer(script: ScriptedAnswer): void;
-  close(): Promise<void>;
-};
+export type ScriptedServer = Awaited<ReturnType<typeof startScriptedServer>>;
 
 /** A service that says whatever a test wants it to say. */
-export async function startScriptedServer(): Promise<ScriptedServer> {
-  const calls: ScriptedCall[] = [];
+export async function startScriptedServer() {
+  const calls: { path: string; body: unknown; atMs: number }[] = [];
   let script: ScriptedAnswer = (response) => response.writeHead(404).end();
-  const server = createServer({ keepAliveTimeout }, async (request, response) => {
+  const { baseUrl, close } = await serveLocally(async (request, response) => {
     const body: unknown = JSON.parse((await text(request)) || 'null');
     calls.push({ path: request.url ?? '', body, atMs: performance.now() });
     script(response, body as never);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-
+  });
   return {
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    baseUrl: `${baseUrl}/v1`,
+    /** Oldest first, since the last `answer`. */
     calls,
-    answer: (next) => {
+    /** From now on, every request is answered so. */
+    answer: (next: ScriptedAnswer) => {
       script = next;
       calls.length = 0;
     },
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }
 

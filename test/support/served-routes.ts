@@ -1,21 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import pino, { type Logger } from 'pino';
 import type { ConcurrencyLimit } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import type { BearerAuthenticator } from '#src/http/request/authentication.ts';
-import { createEventStreamRegistry, type EventStreamRegistry } from '#src/http/response/event-streams.ts';
+import { createEventStreamRegistry } from '#src/http/response/event-streams.ts';
 import { createErrorHandler } from '#src/http/response/problem.ts';
 import { createDispatcher, createRouteTable } from '#src/http/routing/dispatch.ts';
 import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
 import type { HttpRoute } from '#src/http/routing/route.ts';
 import { createRequestLog } from '#src/http/server/middleware.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
+import { serveLocally } from './local-server.ts';
 
-export type ServedRoutes = { baseUrl: string; streams: EventStreamRegistry; close(): Promise<void> };
+export type ServedRoutes = Awaited<ReturnType<typeof serveRoutes>>;
 
 /** The facts of a route that a test of the HTTP core does not care about. */
 export const routeAt = <Method extends HttpRoute['method']>(method: Method, path: string) => ({
@@ -38,7 +36,7 @@ export async function serveRoutes(
     uploadLimit?: ConcurrencyLimit;
     logger?: Logger;
   } = {},
-): Promise<ServedRoutes> {
+) {
   const { logger = pino({ level: 'silent' }), authenticate = signedIn } = deps;
   const isOutage = () => false;
   const streams = createEventStreamRegistry({
@@ -66,18 +64,7 @@ export async function serveRoutes(
   app.use(createRequestLog(logger));
   app.use(createRouteTable(routes, dispatch));
   app.use(createErrorHandler({ logger, isOutage }, deps.maxRestBytes));
-  const server = createServer(app).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    baseUrl: `http://127.0.0.1:${port}`,
-    streams,
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  return { ...(await serveLocally(app)), streams };
 }
 
 const signedIn: BearerAuthenticator = async () => {

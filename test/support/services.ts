@@ -4,43 +4,27 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { migrateDatabase } from '#src/adapters/postgres/database.ts';
 
-/** The real services that a run of the tests shares. */
-export type TestServices = {
-  /** A migrated database that tests share. */
-  databaseUrl: string;
-  /** May create and drop databases. */
-  adminDatabaseUrl: string;
-  /** host:port */
-  temporalAddress: string;
-  /** host:port of a server that runs schedules, too. It may be the same. */
-  schedulerAddress: string;
-  /** An OpenAI-compatible base URL that ends in /v1. */
-  modelBaseUrl: string;
-  /** Where the programs and models of the embedded services are. */
-  toolsDir: string;
-};
-
-/** The services that `npm test`, or `scripts/services.ts`, has started; throws where neither has. */
-export function testServices(): TestServices {
+/** The real services that a run of the tests shares, as `npm test` or `scripts/services.ts` has started them. */
+export function testServices() {
   return {
+    /** A migrated database that tests share. */
     databaseUrl: required('TEST_DATABASE_URL'),
+    /** May create and drop databases. */
     adminDatabaseUrl: required('TEST_ADMIN_DATABASE_URL'),
+    /** host:port */
     temporalAddress: required('TEST_TEMPORAL_ADDRESS'),
+    /** host:port of a server that runs schedules, too. It may be the same. */
     schedulerAddress: required('TEST_SCHEDULER_ADDRESS'),
+    /** An OpenAI-compatible base URL that ends in /v1, of the packaged embedding models. */
     modelBaseUrl: testModelBaseUrl(),
+    /** Where the programs and models of the embedded services are. */
     toolsDir: required('TOOLS_DIR'),
   };
 }
 
 /** A Qdrant server that tests share, each with a prefix of its own. */
-export function testQdrantUrl(): string {
-  return required('TEST_QDRANT_URL');
-}
-
-/** An OpenAI-compatible base URL that ends in /v1, of the packaged embedding models. */
-export function testModelBaseUrl(): string {
-  return required('TEST_MODEL_BASE_URL');
-}
+export const testQdrantUrl = (): string => required('TEST_QDRANT_URL');
+export const testModelBaseUrl = (): string => required('TEST_MODEL_BASE_URL');
 
 function required(name: string): string {
   const value = process.env[name];
@@ -50,29 +34,22 @@ function required(name: string): string {
   );
 }
 
+type OwnDatabase = { url: string; drop: () => Promise<void> };
+
 /** A migrated database of its own, for tests that must not see each other's rows. */
-export async function createTestDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
-  const database = `test_${randomBytes(6).toString('hex')}`;
-  await withTestAdmin(async (admin) => {
-    const template = await ensureTemplate(admin);
-    // Copies files instead of writing each block to the WAL: a third of the CPU time of the default strategy.
-    await admin.query(`create database ${database} template ${template} strategy file_copy`);
-  });
-  return {
-    url: urlOf(database),
-    drop: () => dropDatabase(database),
-  };
-}
-
+export const createTestDatabase = (): Promise<OwnDatabase> =>
+  // Copies files instead of writing each block to the WAL: a third of the CPU time of the default strategy.
+  createDatabase(async (admin) => `template ${await ensureTemplate(admin)} strategy file_copy`);
 /** One without tables. */
-export async function createEmptyDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
-  const database = `test_${randomBytes(6).toString('hex')}`;
-  await withTestAdmin((admin) => admin.query(`create database ${database}`));
-  return { url: urlOf(database), drop: () => dropDatabase(database) };
-}
+export const createEmptyDatabase = (): Promise<OwnDatabase> => createDatabase(async () => '');
 
-async function dropDatabase(database: string): Promise<void> {
-  await withTestAdmin((admin) => admin.query(`drop database if exists ${database} with (force)`));
+async function createDatabase(from: (admin: pg.Client) => Promise<string>): Promise<OwnDatabase> {
+  const database = `test_${randomBytes(6).toString('hex')}`;
+  await withTestAdmin(async (admin) => admin.query(`create database ${database} ${await from(admin)}`));
+  const drop = async () => {
+    await withTestAdmin((admin) => admin.query(`drop database if exists ${database} with (force)`));
+  };
+  return { url: urlOf(database), drop };
 }
 
 /** Copying a migrated database takes a tenth of the time of migrating one; its name follows the migrations. */

@@ -1,52 +1,24 @@
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { decodeJwt } from 'jose';
 import { createApp } from '#src/app.ts';
-import { type Config, loadConfig } from '#src/config.ts';
+import { loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
 import { defaultRateLimits } from '#src/domain/access/limits.ts';
-import type { HttpRoute } from '#src/http/routing/route.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
-import { type RunningWorkers, startWorkers } from '#workers/run.ts';
+import { startWorkers } from '#workers/run.ts';
 import { recordAnsweredStatuses } from './answered-statuses.ts';
 import { type ApiClient, createClient, type Member } from './client.ts';
+import { serveLocally } from './local-server.ts';
 import { createTestDatabase, testServices } from './services.ts';
-import { testCallTimeoutMs } from './temporal-client.ts';
-import { createTestNamespace } from './temporal-namespace.ts';
-import { installRuntimeOnce } from './temporal-runtime.ts';
+import { shared } from './shared.ts';
+import { createTestNamespace, installRuntimeOnce, testCallTimeoutMs } from './temporal.ts';
 import { announceStarts, startWorkersOnDemand } from './workers-on-demand.ts';
 
 /** The API and the workers in this process, on the real services. Tests keep apart by their organizations. */
-export type Stack = {
-  baseUrl: string;
-  config: Config;
-  /** The environment in which another process is a part of this stack. */
-  settings: Readonly<Record<string, string>>;
-  container: Container;
-  routes: readonly HttpRoute[];
-  /** A client without a token. */
-  anonymous: ApiClient;
-  /** Registers a user with an organization of his own. */
-  signUp(name?: string): Promise<Member>;
-  close(): Promise<void>;
-};
-
-let shared: Promise<Stack> | undefined;
-
-/** The stack that all tests of a run share; started for the first that asks, ended after the last. */
-export function stack(): Promise<Stack> {
-  shared ??= startStack();
-  return shared;
-}
-
-// A root hook: it runs once, after the last test of the run.
-after(async function closeSharedStack() {
-  await (await shared)?.close();
-});
+export type Stack = Awaited<ReturnType<typeof startStack>>;
 
 /**
  * A stack of its own, for tests that change settings or break something.
@@ -58,7 +30,7 @@ after(async function closeSharedStack() {
 export async function startStack(
   settings: Record<string, string> = {},
   parts: { workers?: boolean | 'all'; schedules?: boolean } = {},
-): Promise<Stack> {
+) {
   const services = testServices();
   const temporalAddress = parts.schedules ? services.schedulerAddress : services.temporalAddress;
   const [dataDir, database, namespace] = await Promise.all([
@@ -97,25 +69,20 @@ export async function startStack(
   const workers = await startParts(container, parts.workers ?? true);
 
   const app = createApp(container);
-  const server = createServer({ keepAliveTimeout: config.server.keepAliveMs }, app.express).listen(0, '127.0.0.1');
+  const { server, baseUrl, close } = await serveLocally(app.express);
   recordAnsweredStatuses(server, app.routes);
-  await once(server, 'listening');
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const anonymous = createClient({ baseUrl, routes: app.routes, token: null });
 
   return {
-    baseUrl,
-    config,
-    settings: environment,
-    container,
-    routes: app.routes,
+    ...{ baseUrl, config, container, routes: app.routes },
+    /** The environment in which another process is a part of this stack. */
+    settings: environment as Readonly<Record<string, string>>,
+    /** A client without a token. */
     anonymous,
-    signUp: (name) => signUpAt(anonymous, name),
+    /** Registers a user with an organization of his own. */
+    signUp: (name?: string): Promise<Member> => signUpAt(anonymous, name),
     close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
+      await close();
       await workers?.shutdown();
       await container.close();
       await database?.drop();
@@ -124,10 +91,10 @@ export async function startStack(
   };
 }
 
-async function startParts(
-  container: Container,
-  workers: boolean | 'all',
-): Promise<Pick<RunningWorkers, 'shutdown'> | null> {
+/** The stack that all tests of a run share. */
+export const stack = shared(() => startStack());
+
+async function startParts(container: Container, workers: boolean | 'all') {
   if (workers === false) return null;
   if (workers === true) {
     // Temporal refuses runs with attributes that it does not know yet.
@@ -158,18 +125,7 @@ export async function signUpAt(anonymous: ApiClient, name = 'Ada'): Promise<Memb
   const email = `${name.toLowerCase()}-${process.pid}-${Date.now()}-${signUps}@example.com`;
   const password = 'Correct-horse-1';
   const { body } = await anonymous.post('/auth/register', { email, password, display_name: name }, 201);
-  const { access_token, refresh_token, organization } = body as {
-    access_token: string;
-    refresh_token: string;
-    organization: { org_id: string };
-  };
-  const claims = JSON.parse(Buffer.from(access_token.split('.')[1] ?? '', 'base64url').toString()) as { sub: string };
-  return {
-    ...anonymous.withToken(access_token),
-    email,
-    password,
-    refreshToken: refresh_token,
-    userId: claims.sub,
-    orgId: organization.org_id,
-  };
+  const { access_token, refresh_token: refreshToken, organization } = Object(body);
+  const { sub: userId } = decodeJwt<{ sub: string }>(access_token);
+  return { ...anonymous.withToken(access_token), email, password, refreshToken, userId, orgId: organization.org_id };
 }

@@ -1,48 +1,17 @@
 import { Context } from '@temporalio/activity';
-import type {
-  Client,
-  WorkflowHandleWithFirstExecutionRunId,
-  WorkflowHandleWithSignaledRunId,
-  WorkflowStartOptions,
-} from '@temporalio/client';
+import type { WorkflowStartOptions } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { v7 as uuidv7 } from 'uuid';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import type { TemporalConnection } from '#src/temporal/connection.ts';
+import { shared } from './shared.ts';
 import { testWorkers } from './test-workers.ts';
 
 type StartOptions = Omit<WorkflowStartOptions, 'taskQueue' | 'workflowId'> & { workflowId?: string };
 
 /** One worker for all tests of the process: starting a worker for each test takes longer than most tests do. */
-export type StandingWorker = {
-  temporal: TemporalConnection;
-  client: Client;
-  /**
-   * Starts a workflow over these activities. Each workflow keeps the activities that it was started with, so that one
-   * that outlives its test cannot call the stubs of the next. Child workflows share them if their ids are `<id>.<part>`.
-   */
-  start(workflow: string, activities: object, options: StartOptions): Promise<WorkflowHandleWithFirstExecutionRunId>;
-  /** Signals a workflow, and starts it over these activities if it does not run. */
-  signalWithStart(
-    workflow: string,
-    activities: object,
-    options: StartOptions & { workflowId: string; signal: string },
-  ): Promise<WorkflowHandleWithSignaledRunId>;
-};
+export type StandingWorker = Awaited<ReturnType<typeof startWorker>>;
 
-let shared: Promise<StandingWorker & { close(): Promise<void> }> | undefined;
-
-export function standingWorker(): Promise<StandingWorker> {
-  shared ??= startWorker();
-  return shared;
-}
-
-// A root hook: mocha runs it once, after the last test of the process.
-after(async function closeStandingWorker() {
-  await (await shared)?.close();
-});
-
-async function startWorker(): Promise<StandingWorker & { close(): Promise<void> }> {
+async function startWorker() {
   const workers = await testWorkers();
   const taskQueue = `test-${uuidv7()}`;
   const activitiesOf = new Map<string, object>();
@@ -68,11 +37,20 @@ async function startWorker(): Promise<StandingWorker & { close(): Promise<void> 
   return {
     temporal: workers.temporal,
     client: workers.client,
-    start(workflow, activities, { workflowId = `test-${uuidv7()}`, ...options }) {
+    /**
+     * Starts a workflow over these activities. Each workflow keeps the activities that it was started with, so that one
+     * that outlives its test cannot call the stubs of the next. Child workflows share them if their ids are `<id>.<part>`.
+     */
+    start(workflow: string, activities: object, { workflowId = `test-${uuidv7()}`, ...options }: StartOptions) {
       activitiesOf.set(workflowId, activities);
       return workers.client.workflow.start(workflow, { ...options, workflowId, taskQueue });
     },
-    signalWithStart(workflow, activities, options) {
+    /** Signals a workflow, and starts it over these activities if it does not run. */
+    signalWithStart(
+      workflow: string,
+      activities: object,
+      options: StartOptions & { workflowId: string; signal: string },
+    ) {
       activitiesOf.set(options.workflowId, activities);
       return workers.client.workflow.signalWithStart(workflow, { ...options, taskQueue });
     },
@@ -83,3 +61,5 @@ async function startWorker(): Promise<StandingWorker & { close(): Promise<void> 
     },
   };
 }
+
+export const standingWorker = shared(startWorker);

@@ -1,6 +1,5 @@
-import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import type { JobDto } from '#src/modules/jobs/jobs.schema.ts';
-import type { ApiClient, Member } from './client.ts';
+import type { ApiClient } from './client.ts';
 import type { ScriptedStack } from './scripted-stack.ts';
 import { until } from './until.ts';
 
@@ -34,11 +33,4 @@ export async function untilStatus(client: ApiClient, jobId: string, status: stri
   };
   // Allows for CPU contention with other tests.
   return until(`job ${jobId} has ${status}`, ask);
-}
-
-async function systemFolder(member: Member, role: 'org_root' | 'personal_root'): Promise<string> {
-  const folders = folderTreeNodeSchema.array().parse((await member.get('/folders', 200)).body);
-  const folder = folders.find(({ system_role }) => system_role === role);
-  if (folder === undefined) throw new Error(`There is no ${role}.`);
-  return folder.id;
 }

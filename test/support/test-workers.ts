@@ -1,32 +1,20 @@
-import type { Client } from '@temporalio/client';
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { v7 as uuidv7 } from 'uuid';
 import { mapErrorsToTemporalFailures } from '#activities/interceptors/errors.ts';
-import { registerSearchAttributes, type TemporalConnection } from '#src/temporal/connection.ts';
+import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { buildWorkflowBundle } from '#workers/bundle.ts';
 import { testServices } from './services.ts';
-import { connectToTemporal } from './temporal-client.ts';
-import { installRuntimeOnce } from './temporal-runtime.ts';
+import { connectToTemporal, installRuntimeOnce } from './temporal.ts';
 
 const NAMESPACE = 'default';
 
-export type TestWorkers = {
-  temporal: TemporalConnection;
-  client: Client;
-  /** Runs a worker with our workflows and these activities while `use` lasts, by default on a new task queue. */
-  withWorker(
-    activities: object,
-    use: (taskQueue: string) => Promise<void>,
-    options?: Partial<WorkerOptions>,
-  ): Promise<void>;
-  close(): Promise<void>;
-};
+export type TestWorkers = Awaited<ReturnType<typeof testWorkers>>;
 
 /**
  * Creates workers on the Temporal server of the tests, for tests that start and stop workers or change their options.
  * All others use `standingWorker`.
  */
-export async function testWorkers(): Promise<TestWorkers> {
+export async function testWorkers() {
   installRuntimeOnce();
   const address = testServices().temporalAddress;
   const temporal = connectToTemporal({ address, namespace: NAMESPACE });
@@ -37,7 +25,12 @@ export async function testWorkers(): Promise<TestWorkers> {
   return {
     temporal,
     client: temporal.client,
-    async withWorker(activities, use, options = {}) {
+    /** Runs a worker with our workflows and these activities while `use` lasts, by default on a new task queue. */
+    async withWorker(
+      activities: object,
+      use: (taskQueue: string) => Promise<void>,
+      options: Partial<WorkerOptions> = {},
+    ) {
       const { taskQueue = `test-${uuidv7()}` } = options;
       const worker = await Worker.create({
         connection,

@@ -2,52 +2,45 @@ import { randomBytes } from 'node:crypto';
 import { type Container, createContainer } from '#src/container.ts';
 import type { ToolCallContext } from '#src/ports/tools.ts';
 import type { Member } from './client.ts';
-import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
-import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';
+import { startFakeBrave } from './fake-brave.ts';
+import { startFakeGoogle } from './fake-google.ts';
 import { finishConsent } from './finish-consent.ts';
+import { shared } from './shared.ts';
 import { type Stack, startStack } from './stack.ts';
+import { toolContext } from './tool-context.ts';
 
 /** An API whose providers of tools are on this machine. */
-export type ToolStack = Stack & { brave: FakeBrave; google: FakeGoogle };
+export type ToolStack = Awaited<ReturnType<typeof startToolStack>>;
 
 export const frontendUrl = 'https://app.example.com';
 export const readScope = 'https://www.googleapis.com/auth/calendar.readonly';
 export const writeScope = 'https://www.googleapis.com/auth/calendar.events';
 
-let shared: Promise<ToolStack> | undefined;
-
-/** The one that all tests of a run share. */
-export function toolStack(): Promise<ToolStack> {
-  shared ??= startToolStack();
-  return shared;
-}
-
-after(async function closeToolStack() {
-  await (await shared)?.close();
-});
-
-async function startToolStack(): Promise<ToolStack> {
+/** The providers of tools on this machine, and the settings of a stack that asks them. */
+export async function startToolProviders() {
   const [brave, google] = await Promise.all([startFakeBrave(), startFakeGoogle()]);
   const settings = {
     BRAVE_SEARCH_BASE_URL: brave.baseUrl,
     GOOGLE_CALENDAR_BASE_URL: google.baseUrl,
     GOOGLE_CALENDAR_CLIENT_ID: google.client.id,
     GOOGLE_CALENDAR_CLIENT_SECRET: google.client.secret,
-    EGRESS_ALLOW: `${brave.place},${google.place}`,
-    FRONTEND_URL: frontendUrl,
-    CORS_ORIGINS: 'https://other.example.com',
   };
-  const stack = await startStack(settings, { workers: false });
-  return {
-    ...stack,
-    brave,
-    google,
-    close: async () => {
-      await stack.close();
-      await Promise.all([brave.close(), google.close()]);
-    },
-  };
+  return { brave, google, settings, place: `${brave.place},${google.place}` };
 }
+
+async function startToolStack() {
+  const { brave, google, settings, place } = await startToolProviders();
+  const more = { EGRESS_ALLOW: place, FRONTEND_URL: frontendUrl, CORS_ORIGINS: 'https://other.example.com' };
+  const stack = await startStack({ ...settings, ...more }, { workers: false });
+  const close = async () => {
+    await stack.close();
+    await Promise.all([brave.close(), google.close()]);
+  };
+  return { ...stack, brave, google, close };
+}
+
+/** The one that all tests of a run share. */
+export const toolStack = shared(startToolStack);
 
 const calendar = '/agents/tools/google_calendar';
 
@@ -104,12 +97,10 @@ export function callProviderTool(
 ): Promise<string> {
   const execute = providerTools[id];
   if (execute === undefined) throw new Error(`there is no ${id}`);
-  const rights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
   return execute(args, {
-    actor: { userId, orgId, ...rights, requestId: 'r-1' },
+    ...toolContext,
+    actor: { ...toolContext.actor, userId, orgId },
     callKey: randomBytes(20).toString('hex'),
-    trustedTexts: [],
-    signal: new AbortController().signal,
     ...of,
   });
 }

@@ -1,46 +1,28 @@
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { keepAliveTimeout } from './keep-alive.ts';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { serveLocally } from './local-server.ts';
 
-export type Page = (response: ServerResponse, request: IncomingMessage) => void;
-
-export type WebSite = {
-  /** As it stands in EGRESS_ALLOW. */
-  place: string;
-  /** The address of a new page that answers so. */
-  page(answer: Page, path?: string): string;
-  /** Of all requests so far, oldest first. */
-  requests: { path: string; headers: IncomingHttpHeaders }[];
-  close(): Promise<void>;
-};
+type Page = (response: ServerResponse, request: IncomingMessage) => void;
+export type WebSite = Awaited<ReturnType<typeof startWebSite>>;
 
 /** A site on this machine whose pages say whatever a test wants them to say. */
-export async function startWebSite(): Promise<WebSite> {
+export async function startWebSite() {
   const pages = new Map<string, Page>();
-  const requests: WebSite['requests'] = [];
-  const server = createServer({ keepAliveTimeout }, (request, response) => {
+  const requests: { path: string; headers: IncomingHttpHeaders }[] = [];
+  const { place, close } = await serveLocally((request, response) => {
     const path = request.url ?? '';
     requests.push({ path, headers: request.headers });
     const answer = pages.get(path.split('?', 1)[0] ?? '') ?? ((refused) => refused.writeHead(404).end('Not here.'));
     answer(response, request);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const place = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-
+  });
   return {
-    place,
-    page: (answer, path = `/page-${pages.size + 1}`) => {
+    ...{ place, close },
+    /** The address of a new page that answers so. */
+    page: (answer: Page, path = `/page-${pages.size + 1}`) => {
       pages.set(path.split('?', 1)[0] ?? '', answer);
       return `http://${place}${path}`;
     },
+    /** All so far, oldest first. */
     requests,
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
   };
 }
 

@@ -28,10 +28,12 @@ export function startWorkersOnDemand(container: Container): Pick<RunningWorkers,
   const stopSweeps = startSweeps(container);
   demands.set(temporal.namespace, (queue) => {
     if (started.has(queue) || !workerQueues.includes(queue)) return;
-    started.set(
-      queue,
-      outside(() => startWorker(container, queue)),
-    );
+    const workers = outside(() => startQueueWorkers(container, [queue]));
+    started.set(queue, workers);
+    workers.polling.catch((cause: unknown) => {
+      // An unhandled rejection fails the test at once, which would wait for this worker until it times out.
+      throw new Error(`The worker of ${queue} has ended.`, { cause });
+    });
   });
   return {
     async shutdown() {
@@ -41,15 +43,6 @@ export function startWorkersOnDemand(container: Container): Pick<RunningWorkers,
       for (const end of ends) if (end.status === 'rejected') throw end.reason;
     },
   };
-}
-
-function startWorker(container: Container, queue: TaskQueue): RunningWorkers {
-  const workers = startQueueWorkers(container, [queue]);
-  workers.polling.catch((cause: unknown) => {
-    // An unhandled rejection fails the test at once, which would wait for this worker until it times out.
-    throw new Error(`The worker of ${queue} has ended.`, { cause });
-  });
-  return workers;
 }
 
 /** Lets the runs and schedules of this container start their workers. */
@@ -64,14 +57,13 @@ export function announceStarts({ temporal, config }: Container): void {
     if (lateMs > 0) await delay(lateMs);
     return started;
   }
-  const interceptor: WorkflowClientInterceptor = {
-    startWithDetails: (input, next) => announced(input.options.taskQueue, () => next(input)),
-    signalWithStart: (input, next) => announced(input.options.taskQueue, () => next(input)),
-  };
   const { workflow, schedule } = temporal.client;
   if (!Array.isArray(workflow.options.interceptors))
     throw new Error('The client of Temporal has no list of interceptors.');
-  workflow.options.interceptors.push(interceptor);
+  workflow.options.interceptors.push({
+    startWithDetails: (input, next) => announced(input.options.taskQueue, () => next(input)),
+    signalWithStart: (input, next) => announced(input.options.taskQueue, () => next(input)),
+  } satisfies WorkflowClientInterceptor);
   schedule.options.interceptors.push({
     create(input, next) {
       // Each stack has the schedule of store audits, and no test waits for its next run.

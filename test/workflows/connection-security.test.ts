@@ -9,8 +9,7 @@ import { createTemporalConnection, temporalConnectionOptions } from '#src/tempor
 import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
 import { testServices } from '#test/support/services.ts';
-import { testCallTimeoutMs } from '#test/support/temporal-client.ts';
-import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
+import { installRuntimeOnce, testCallTimeoutMs } from '#test/support/temporal.ts';
 
 const apiKey = 'key-of-the-deployment';
 const serverName = 'temporal.internal';

@@ -9,9 +9,7 @@ import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { type HistoryEvent, untilHistory } from '#test/support/history-events.ts';
 import { testServices } from '#test/support/services.ts';
 import { stubIngestion } from '#test/support/stub-activities.ts';
-import { connectToTemporal } from '#test/support/temporal-client.ts';
-import { createTestNamespace } from '#test/support/temporal-namespace.ts';
-import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
+import { connectToTemporal, createTestNamespace, installRuntimeOnce } from '#test/support/temporal.ts';
 import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const QUEUED = 40;

@@ -15,8 +15,7 @@ import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { HistoryEvent } from '#test/support/history-events.ts';
 import { testServices } from '#test/support/services.ts';
-import { connectToTemporal } from '#test/support/temporal-client.ts';
-import { createTestNamespace } from '#test/support/temporal-namespace.ts';
+import { connectToTemporal, createTestNamespace } from '#test/support/temporal.ts';
 
 const COMPLETE = proto.temporal.api.enums.v1.CommandType.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION;
 

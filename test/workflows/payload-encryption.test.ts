@@ -12,7 +12,7 @@ import type { Member } from '#test/support/client.ts';
 import { untilHistory } from '#test/support/history-events.ts';
 import { readable } from '#test/support/sealed-history.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { connectToTemporal } from '#test/support/temporal-client.ts';
+import { connectToTemporal } from '#test/support/temporal.ts';
 import { untilRun } from '#test/support/until-job.ts';
 import { buildWorkflowBundle } from '#workers/bundle.ts';
 import { startWorkers } from '#workers/run.ts';

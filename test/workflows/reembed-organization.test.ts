@@ -7,7 +7,7 @@ import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
-import { completedActivities, untilHistory } from '#test/support/history-events.ts';
+import { type HistoryEvent, untilHistory } from '#test/support/history-events.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
 import { failFirstAttempt, stubReembedding, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
@@ -125,3 +125,12 @@ describe('reembedOrganization', () => {
     expect(await failureOf(await reembed(refused.activities))).property('type', 'unknown_model');
   });
 });
+
+/** The names of the activities whose completion is in the history, in order. */
+function completedActivities(events: readonly HistoryEvent[]): string[] {
+  return events.flatMap(({ activityTaskCompletedEventAttributes: completed }) => {
+    if (!completed) return [];
+    const scheduled = events[Number(completed.scheduledEventId) - 1]?.activityTaskScheduledEventAttributes;
+    return scheduled?.activityType?.name ?? [];
+  });
+}

@@ -12,7 +12,7 @@ import { requiredSettings } from '#test/support/required-settings.ts';
 import { testServices } from '#test/support/services.ts';
 import { startStack } from '#test/support/stack.ts';
 import { stubEvaluation, stubIngestion } from '#test/support/stub-activities.ts';
-import { connectToTemporal } from '#test/support/temporal-client.ts';
+import { connectToTemporal } from '#test/support/temporal.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';

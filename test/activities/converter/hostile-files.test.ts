@@ -5,7 +5,6 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { compoundFile } from '#test/support/compound-file.ts';
 import { needsPdfium, useConverter } from '#test/support/converter-environment.ts';
 import * as fixtures from '#test/support/document-fixtures.ts';
-import { pdfOfCircle, pdfOfOnePageOften } from '#test/support/poison/pdfs.ts';
 
 const { docxFile, docxParagraph, pdfBomb, pdfFile, pdfPasswordTrailer, zipFile } = fixtures;
 const MiB = 1024 ** 2;
@@ -112,3 +111,24 @@ describe('rejecting a file', () => {
     expect(await work.catch((error: unknown) => error)).equal(reason);
   });
 });
+
+/** A PDF of these objects, numbered from 1 on, without a list of where they are, which readers put up with. */
+function pdfOf(objects: string[]): Buffer {
+  const parts = objects.map((object, index) => `${index + 1} 0 obj\n${object}\nendobj\n`);
+  const trailer = `trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\n%%EOF\n`;
+  return Buffer.from(`%PDF-1.4\n${parts.join('')}${trailer}`);
+}
+
+const catalog = '<< /Type /Catalog /Pages 2 0 R >>';
+const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R >>';
+
+/** Its pages are their own children. */
+function pdfOfCircle(): Buffer {
+  return pdfOf([catalog, '<< /Type /Pages /Count 1000 /Parent 2 0 R /Kids [2 0 R 3 0 R 2 0 R] >>', page]);
+}
+
+/** A page that is named as often as somebody likes. */
+function pdfOfOnePageOften(times: number): Buffer {
+  const stream = '<< /Length 40 >>\nstream\nBT /F1 10 Tf 50 700 Td (words) Tj ET    \nendstream';
+  return pdfOf([catalog, `<< /Type /Pages /Count ${times} /Kids [${'3 0 R '.repeat(times)}] >>`, page, stream]);
+}

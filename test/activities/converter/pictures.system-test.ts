@@ -1,17 +1,10 @@
 import { expect } from 'chai';
+import sharp from 'sharp';
 import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { needsPdfium, realDocuments, useConverter } from '#test/support/converter-environment.ts';
 import { type Picture, pdfFile } from '#test/support/document-fixtures.ts';
-import {
-  onWholePage,
-  pdfOfLines,
-  pngFile,
-  scanOf,
-  textLines,
-  tiffFile,
-  turnRight,
-} from '#test/support/picture-fixtures.ts';
+import { pdfOfLines, scanOf, textLines } from '#test/support/picture-fixtures.ts';
 
 describe('OCR', () => {
   const environment = useConverter();
@@ -98,3 +91,50 @@ describe('OCR', () => {
     ]);
   });
 });
+
+/** Pads an image to the height of a page. */
+function onWholePage({ width, height, grey }: Picture): Picture {
+  const rows = Math.round((width * 4) / 3);
+  return { width, height: rows, grey: Buffer.concat([grey, Buffer.alloc((rows - height) * width, 255)]) };
+}
+
+function turnRight({ width, height, grey }: Picture): Picture {
+  const turned = Buffer.alloc(grey.length);
+  grey.forEach((value, at) => {
+    const [x, y] = [at % width, Math.floor(at / width)];
+    turned[x * height + (height - 1 - y)] = value;
+  });
+  return { width: height, height: width, grey: turned };
+}
+
+const pngFile = ({ width, height, grey }: Picture): Promise<Buffer> =>
+  sharp(grey, { raw: { width, height, channels: 1 } })
+    .png()
+    .toBuffer();
+
+/** A TIFF with a page for each picture; `compression` is the TIFF tag value, 1 for none. */
+function tiffFile(pictures: Picture[], compression = 1): Buffer {
+  const parts: Buffer[] = [Buffer.from('II*\0\0\0\0\0', 'latin1')];
+  let length = 8;
+  let pointer = { part: parts[0] ?? Buffer.alloc(8), at: 4 };
+  for (const { width, height, grey } of pictures) {
+    const tags = { 256: width, 257: height, 258: 8, 259: compression, 262: 1 };
+    const strip = { 273: length, 277: 1, 278: height, 279: grey.length };
+    const entries = Object.entries({ ...tags, ...strip });
+    const directory = Buffer.alloc(2 + entries.length * 12 + 4);
+    directory.writeUInt16LE(entries.length);
+    for (const [index, [tag, value]] of entries.entries()) {
+      const at = 2 + index * 12;
+      directory.writeUInt16LE(Number(tag), at);
+      directory.writeUInt16LE(4, at + 2);
+      directory.writeUInt32LE(1, at + 4);
+      directory.writeUInt32LE(value, at + 8);
+    }
+    const padding = Buffer.alloc(grey.length % 2);
+    pointer.part.writeUInt32LE(length + grey.length + padding.length, pointer.at);
+    pointer = { part: directory, at: directory.length - 4 };
+    parts.push(grey, padding, directory);
+    length += grey.length + padding.length + directory.length;
+  }
+  return Buffer.concat(parts);
+}

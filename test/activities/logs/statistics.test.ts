@@ -7,7 +7,7 @@ import { type Actor, accessKeysOfActor, accessKeysOfRow, type Visibility } from 
 import { countScoredRounds, echoStates, type LogFilter } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
 import { chatLogsMatchRounds } from '#src/modules/store-audit/invariants/chats.ts';
-import { addAgent, addChat, addOrganization, addRound } from '#test/support/logged-chats.ts';
+import { addAgent, addChat, addRound, type LoggedBy } from '#test/support/logged-chats.ts';
 import { useTestDatabase } from '#test/support/test-database.ts';
 
 const firstDay = Date.parse('2026-01-27T00:00:00Z');
@@ -183,3 +183,12 @@ describe('log statistics', () => {
     await fc.assert(equal, { numRuns: 6 });
   });
 });
+
+/** An organization with a user and an agent, as rows. */
+async function addOrganization(db: Knex): Promise<LoggedBy> {
+  const [orgId, createdBy, agentId] = [uuidv7(), uuidv7(), uuidv7()];
+  await db('organizations').insert({ id: orgId, name: 'Logged' });
+  await db('users').insert({ id: createdBy, email: `${createdBy}@example.com`, displayName: 'Ada' });
+  await addAgent(db, { orgId, createdBy, agentId });
+  return { orgId, createdBy, agentId };
+}

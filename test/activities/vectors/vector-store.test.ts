@@ -4,11 +4,12 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
+import { createQdrantVectorStore } from '#src/adapters/vectors/qdrant.ts';
 import { createQdrantClient, payloadFieldEqualsCondition } from '#src/adapters/vectors/qdrant-client.ts';
 import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import { addIndexedDocument, addOrganization, embeddingModel as model } from '#test/support/indexed-documents.ts';
-import { openQdrant } from '#test/support/qdrant.ts';
+import { dropCollections, newCollectionPrefix } from '#test/support/qdrant.ts';
 import { testQdrantUrl } from '#test/support/services.ts';
 import { useTestDatabase } from '#test/support/test-database.ts';
 import { seededRandom } from '../../../bench/search/random.ts';
@@ -370,3 +371,10 @@ describe('the HNSW index in Postgres', () => {
     expect(rows).deep.equal([{ indisvalid: true }]);
   });
 });
+
+/** With a prefix of its own on a server that tests share. */
+function openQdrant(server: { url: string; apiKey: string | null }): Opened {
+  const collectionPrefix = newCollectionPrefix();
+  const close = () => dropCollections(server, collectionPrefix);
+  return { vectors: createQdrantVectorStore({ ...server, collectionPrefix }), close };
+}

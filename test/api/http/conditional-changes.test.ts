@@ -5,7 +5,7 @@ import { aDraft, aFolder, anAgentOfDraft, ask, commitVersion, rootOf } from '#te
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { connectionPath } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
-import { gifOfFrames } from '#test/support/poison/images.ts';
+import { gifOfFrames } from '#test/support/images.ts';
 import { forwardEmbeddings, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';

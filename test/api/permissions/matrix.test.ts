@@ -11,7 +11,7 @@ import {
   type Cast,
   freshEmail,
 } from '#test/support/builders.ts';
-import { gifOfFrames } from '#test/support/poison/images.ts';
+import { gifOfFrames } from '#test/support/images.ts';
 import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
 import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { parseDoc } from '#src/adapters/converter/formats/doc.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { lockedDoc, mainStreamOf } from '#test/support/poison/office-files.ts';
 
 const folder = join(import.meta.dirname, '../../support/files');
 const parse = async (bytes: Buffer) => parseDoc({ bytes, fileName: 'a.doc' });
@@ -50,3 +49,16 @@ describe('parseDoc', () => {
     }
   });
 });
+
+/** The offset of the main stream of a file of Word 97: streams begin at sectors, and this mark begins the main one. */
+function mainStreamOf(file: Buffer): number {
+  for (let offset = 512; ; offset += 512) if (file.readUInt16LE(offset) === 0xa5ec) return offset;
+}
+
+/** A file of Word 97 whose header says that its text is encrypted. */
+function lockedDoc(file: Buffer): Buffer {
+  const locked = Buffer.from(file);
+  const flags = mainStreamOf(file) + 10;
+  locked.writeUInt16LE(locked.readUInt16LE(flags) | 0x100, flags);
+  return locked;
+}

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import iconv from 'iconv-lite';
 import { parseExcel } from '#src/adapters/converter/formats/workbook.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { lockedXls } from '#test/support/poison/office-files.ts';
+import { compoundFile } from '#test/support/compound-file.ts';
 
 type Cells = (string | number | boolean | Date | null)[][];
 
@@ -67,4 +67,13 @@ function fileOf(sheets: Record<string, WorkSheet>, bookType: BookType) {
   book.Props = { Title: 'Price list' };
   const bytes: Buffer = write(book, { type: 'buffer', bookType });
   return { bytes, fileName: `a.${bookType}` };
+}
+
+/** A workbook of Excel 97 whose first record says that the others are encrypted, by a method of that time. */
+function lockedXls(): Buffer {
+  const record = (type: number, content: number[]) =>
+    Buffer.from([type & 255, type >> 8, content.length, 0, ...content]);
+  const start = record(0x809, [0, 6, 5, 0, 0, 0, 0xcc, 7, 0, 0, 0, 0, 6, 0, 0, 0]);
+  const method = record(0x2f, [1, 0, 1, 0, 1, 0, ...Array<number>(48).fill(7)]);
+  return compoundFile({ Workbook: Buffer.concat([start, method, Buffer.alloc(8_000)]) });
 }

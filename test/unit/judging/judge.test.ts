@@ -3,17 +3,9 @@ import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import type { JudgeCallInput } from '#src/domain/judging/judgement.ts';
 import { appError } from '#src/errors.ts';
 import { createEvaluationJudge } from '#src/modules/evaluations/judge.ts';
-import type { ModelRequest } from '#src/ports/models.ts';
+import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import {
-  anchoredTask,
-  fakeJudgeModel,
-  pairTask,
-  promptTask,
-  replyTask,
-  type SaidByJudge,
-  verdictFor,
-} from '#test/support/judge-tasks.ts';
+import { anchoredTask, pairTask, promptTask, replyTask, verdictFor } from '#test/support/judge-tasks.ts';
 
 const counter = createTokenCounter();
 const wellFormed: SaidByJudge = (request) => verdictFor(request);
@@ -120,3 +112,18 @@ describe('the judge', () => {
     }
   });
 });
+
+type SaidByJudge = (request: ModelRequest, call: number) => string;
+
+/** A judge with scripted answers; `requests` are the requests that it received, oldest first. */
+function fakeJudgeModel(say: SaidByJudge): Pick<ChatModel, 'complete'> & { requests: ModelRequest[] } {
+  const requests: ModelRequest[] = [];
+  return {
+    requests,
+    complete: async (request) => {
+      requests.push(request);
+      const usage = { inputTokens: 100, cachedInputTokens: 10, completionTokens: 20 };
+      return { text: say(request, requests.length), model: request.model, usage };
+    },
+  };
+}
