@@ -153,13 +153,13 @@ const CANARIES: Canary[] = [
     defect: 'connectors: a user who did not begin a consent finishes it',
     file: 'src/modules/consents/consents.service.ts',
     plant: replacing('consent.userId !== actor.userId', 'consent.userId === undefined'),
-    foundBy: { test: 'test/api/connectors/consent-fixation.test.ts' },
+    foundBy: { test: 'test/api/connectors/consents.test.ts' },
   },
   {
     defect: 'imports: a mass deletion needs no confirmation',
     file: 'src/modules/imports/import-steps.service.ts',
     plant: replacing('if (run.acceptsDeletions || run.deleted > 0) return;', 'return;'),
-    foundBy: { test: 'test/api/connectors/sync-deletions.test.ts' },
+    foundBy: { test: 'test/api/connectors/sync.test.ts' },
   },
   {
     defect: 'jobs: the late end of an earlier attempt ends the present one',

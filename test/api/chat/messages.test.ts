@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { aColleague, anIngestedDocument, aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
@@ -107,19 +106,6 @@ describe('a message to an agent', () => {
       expect(next.postprocess_job_id).match(/\.4$/);
       expect(next.echo.round).equal(4);
     });
-
-    it('is answered although the agent is deleted meanwhile', async () => {
-      const agent_id = await aPublishedAgent(ada);
-      const finish = Promise.withResolvers<void>();
-      stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
-      const events = await openChatStream(ada, { agent_id, message: 'How is a loan repaid?' });
-      await events.next();
-      await stack.container.db('agents').where({ id: agent_id }).update({ deletedAt: new Date() });
-      finish.resolve();
-      const { chat_id, reply } = chatMessageSchema.parse((await collect(events)).at(-1)?.data);
-      expect(reply).equal('Month by month.');
-      for (const path of paths) await ada.post(path, { chat_id, message: 'Are you there?' }, 409);
-    });
   });
 
   describe('is refused by POST /chat and POST /chat/stream with', () => {
@@ -197,15 +183,6 @@ describe('a message to an agent', () => {
       key = { 'idempotency-key': uuidv7() };
     });
     const forgetResponse = () => stack.container.db('idempotencyKeys').where({ key: key['idempotency-key'] }).delete();
-
-    it('409 for at most one of two concurrent requests to POST /chat and POST /chat/stream', async () => {
-      const body = JSON.stringify({ agent_id: agentId, message });
-      const init = { method: 'POST', body, headers: { 'content-type': 'application/json', ...key } };
-      const replies = await Promise.all(paths.map((path) => ada.raw(path, init)));
-      await Promise.all(replies.map((reply) => reply.text()));
-      const refused = replies.map(({ status }) => status).filter((status) => status >= 400);
-      expect(refused).satisfy(() => refused.length === 0 || (refused.length === 1 && refused[0] === 409));
-    });
 
     it('repeats the answer of the round after the stored response is gone, and starts a chat for another', async () => {
       const body = { agent_id: agentId, message };

@@ -183,16 +183,6 @@ describe('prompt injection', () => {
     });
   });
 
-  it('does not keep a reply from quoting the addresses in documents', async () => {
-    const address = 'https://bank.example/rates?year=2026';
-    const id = await anIngestedDocument(grace, 'Rates', `The rates of the loan are at ${address}.`);
-    const text = `They are at ${address} [1], and [here](${address}), not at ${address}&d=${secret}.`;
-    stack.model.behave(() => ({ kind: 'answer', text }));
-    const body = { agent_id, message: 'Where are the rates of the loan?', include_document_ids: [id] };
-    const { reply } = await ask(grace, body, 201);
-    expect(reply).equal(`They are at ${address} [1], and [here](${address}), not at (link removed).`);
-  });
-
   it('causes no request and no change with texts of a document or its name', async () => {
     const { origin } = new URL(stack.site.page(answerWith('paid')));
     const [byName, byText] = [`${origin}/pay?to=eve`, `${origin}/transfers?to=mallory`];

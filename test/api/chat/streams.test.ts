@@ -183,6 +183,10 @@ describe('the stream of an answer', () => {
     expect((await replay(chatId, '2:10000000')).status).equal(204);
     const ahead = await replayed(chatId, '2:7');
     expect(ahead, 'for a reader that got more events than were stored').deep.equal(events.slice(-1));
+    // The process is alive after all, and cannot complete what was ended.
+    finish.resolve();
+    expect((await collect(sent)).at(-1)).include({ event: 'error' });
+    expect(await roundOf(chatId, 2)).include({ status: 'error', assistantReply: null });
   });
 
   it('400 for the Last-Event-ID of no event', async () => {

@@ -126,20 +126,15 @@ describe('tools in a chat', () => {
     expect(JSON.stringify([stack.model.requests, answer])).not.match(/noon|one percent/);
   });
 
-  it('are offered only if agent and chat use them', async () => {
-    stack.model.behave(calling([]));
-    await send('Hello?', withoutDocuments);
-    const names = lastRequest().tools?.map((tool) => tool.function.name);
-    expect(names).deep.equal(['web_fetch', 'http_request', 'time_now', 'math_evaluate']);
-    await send('Hello?', { agent_id: await aPublishedAgent(ada) });
-    expect(lastRequest()).not.property('tools');
-  });
-
-  it('are only those that the organization can use now', async () => {
+  it('are only those that agent and chat use, and that the organization can use now', async () => {
     const search = call('web_search', { query: 'loans' });
     stack.model.behave(calling([search]));
     const unconnected = await send('Look for loans!', withoutDocuments);
     expect(outcomes(unconnected)).deep.equal([['web_search', 'refused', 'unknown_tool']]);
+    const offered = stack.model.requests[0]?.tools?.map((tool) => tool.function.name);
+    expect(offered, 'without documents').deep.equal(['web_fetch', 'http_request', 'time_now', 'math_evaluate']);
+    await send('Hello?', { agent_id: await aPublishedAgent(ada) });
+    expect(lastRequest(), 'of an agent without tools').not.property('tools');
     await ada.post('/agents/tools/brave_search/connection', { api_key: stack.brave.newKey() }, 204);
     const url = stack.site.page(answerWith('A page about loans.', { 'content-type': 'text/plain' }));
     stack.brave.find([{ title: 'Loans', url, description: `See also ${url}/elsewhere` }]);

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { appErrorCode } from '#test/support/app-error-code.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { aColleague, aStoredConnection } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
@@ -6,6 +7,8 @@ import {
   connectionPath as at,
   browse,
   browsesPages,
+  listRoot,
+  renewsTokenOnceForConcurrentCallers,
   reportsRevokedGrantOnRefresh,
   revokesGrantOnDelete,
 } from '#test/support/connector-provider-cases.ts';
@@ -40,18 +43,6 @@ describe('connections to file providers', () => {
     await row(one.id).update({ status: 'error', lastError: 'provider_rejected: it says no' });
     const { body } = await bob.get(at(one.id), 200);
     expect(body).include({ status: 'error', last_error: 'provider_rejected: it says no' });
-  });
-
-  it('404: do not exist for other users, not even for an admin', async () => {
-    const id = await newId();
-    const refusals = [
-      await grace.get(at(id), 404),
-      await grace.patch(at(id), { display_name: 'x' }, 404),
-      await grace.patch(at(id, '/refresh'), undefined, 404),
-      await grace.post(at(id, '/browse'), {}, 404),
-      await grace.delete(at(id), 404),
-    ];
-    for (const { body } of refusals) expect(body).include({ code: 'connection_not_found' });
   });
 
   it('200: can be renamed, which changes nothing else and is in the audit log once', async () => {
@@ -131,6 +122,35 @@ describe('connections to file providers', () => {
     expect((await grace.patch(at(hers.id, '/refresh'), undefined, 200)).body).include({ status: 'active' });
   });
 
+  it('have credentials that are renewed once for concurrent callers', () =>
+    renewsTokenOnceForConcurrentCallers(drive()));
+
+  it('keep their ETag when their credentials are refreshed', async () => {
+    const { id } = await connect(api, ada, 'acme_drive');
+    const { headers } = await ada.get(at(id), 200);
+    const [before] = await row(id);
+    await row(id).update({ expiresAt: new Date(0) });
+    await listRoot(api, ada.orgId, id);
+    expect((await row(id))[0].generation).above(before.generation);
+    await ada.patch(at(id), { display_name: 'Mine' }, 200, { 'if-match': headers.get('etag') ?? '' });
+  });
+
+  it('204: have their new credentials revoked if these arrive after the deletion', async () => {
+    const id = await newId();
+    const { liveGrants, holdNext, failNext } = api.fakes.acme_drive;
+    const before = liveGrants();
+    await row(id).update({ expiresAt: new Date(0) });
+    const held = holdNext();
+    const listed = appErrorCode(listRoot(api, ada.orgId, id));
+    await held.arrived;
+    // The revocation of the old credentials fails.
+    failNext(1, { status: 503 });
+    await ada.delete(at(id), 204);
+    held.release();
+    expect(await listed).equal('connection_not_found');
+    expect(liveGrants()).equal(before - 1);
+  });
+
   describe('that are browsed', () => {
     it('200: list folders and files page by page', () => browsesPages(drive()));
 
@@ -146,22 +166,6 @@ describe('connections to file providers', () => {
       api.fakes.acme_drive.pageSize(1_000);
       expect([some.files.length, rest.files.length, rest.next_page]).deep.equal([3, 2, null]);
       expect(new Set([...some.files, ...rest.files].map(({ name }) => name)).size).equal(5);
-    });
-
-    it('200: answer another organization while two requests of one wait and a third is queued', async () => {
-      const bob = await api.signUp();
-      const [id, ofBob] = [await newId(), await connect(api, bob, 'acme_drive')];
-      const { calls, holdNext } = api.fakes.acme_drive;
-      const before = calls.length;
-      const held = Array.from({ length: 2 }, holdNext);
-      const browsing = Array.from({ length: 3 }, () => browse(ada, id));
-      await Promise.all(held.map(({ arrived }) => arrived));
-      const ofAda = calls[before]?.headers.authorization;
-      await browse(bob, ofBob.id);
-      const sent = calls.slice(before).filter(({ headers }) => headers.authorization === ofAda);
-      for (const { release } of held) release();
-      expect(sent).length(2);
-      await Promise.all(browsing);
     });
 
     it('400: refuse the page token of another folder and an invalid one', async () => {

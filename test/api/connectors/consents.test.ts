@@ -10,6 +10,7 @@ import {
   connectorStack,
   consentTo,
   frontendUrl,
+  startConnectorStack,
 } from '#test/support/connector-stack.ts';
 import type { Choice, FakeGrants } from '#test/support/fake-oauth.ts';
 import { finishConsent } from '#test/support/finish-consent.ts';
@@ -272,5 +273,40 @@ describe('a connection by consent', () => {
     const before = api.fakes.acme_drive.liveGrants();
     expect((await finish(path, 409, bob)).body).include({ code: 'connection_limit_reached' });
     expect(api.fakes.acme_drive.liveGrants()).equal(before);
+  });
+
+  // RFC 9700 §4.7: Mallory begins a consent and sends the address to Bob, who consents at the provider.
+  it('400: makes no connection for another user than the one who began, who cannot finish it later either', async () => {
+    const [mallory, bob] = [await api.signUp(), await api.signUp()];
+    const path = await consentTo(api, mallory, 'acme_drive', { query: { return_to: '/files' } });
+    const back = await api.anonymous.raw(path, { redirect: 'manual' });
+    const hasNothing = async () => {
+      for (const user of [mallory, bob]) {
+        expect((await user.get('/connectors/connections', 200)).body).deep.equal({ items: [] });
+      }
+    };
+    await hasNothing();
+    const page = new URL(back.headers.get('location') ?? '');
+    expect(page.href).match(new RegExp(`^${frontendUrl}/files`));
+    // The frontend in Bob's browser finishes the consent, as after every callback.
+    const finish = { consent_code: page.searchParams.get('consent_code') };
+    const { body } = await bob.post('/connectors/oauth/acme_drive/finish', finish, 400);
+    expect(body).include({ code: 'consent_invalid' });
+    // The state is used up: Mallory cannot finish with the code either.
+    await mallory.post('/connectors/oauth/acme_drive/finish', finish, 400);
+    await hasNothing();
+  });
+
+  it('303: comes back to a path of the callback, and to no other origin, without FRONTEND_URL and PUBLIC_URL', async () => {
+    const own = await startConnectorStack({ FRONTEND_URL: '' });
+    try {
+      const eve = await own.signUp();
+      await eve.get('/connectors/oauth/acme_drive/authorize?return_to=https%3A%2F%2Fevil.example%2Ffiles', 422);
+      const path = await consentTo(own, eve, 'acme_drive', { query: { return_to: '/files?tab=1' } });
+      const { headers } = await own.anonymous.raw(path, { redirect: 'manual' });
+      expect(headers.get('location')).match(/^\/files\?tab=1&consent_code=/);
+    } finally {
+      await own.close();
+    }
   });
 });

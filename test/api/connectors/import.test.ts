@@ -39,18 +39,6 @@ describe('an import from a connection', () => {
     expect(await shelf(member)).length(2);
   });
 
-  it('200: has a result for every item that names the same file', async () => {
-    for (const name of ['a.txt', 'b.txt']) api.fakes.acme_drive.tree.add(`twice/${name}`);
-    const results = await importAll([
-      { path: 'twice/a.txt' },
-      { name: 'a.txt', folder: 'twice' },
-      { path: 'twice/b.txt' },
-    ]);
-    expect(results.map(({ status }) => status)).deep.equal(['queued', 'queued', 'queued']);
-    const [first, second, third] = results.map(({ document_id }) => document_id);
-    expect(first).a('string').equal(second).not.equal(third);
-  });
-
   it('200: answers at once without Prefer: wait, and its job counts the files', async () => {
     const { tree, holdNext } = api.fakes.acme_drive;
     tree.add('slow/file.txt', 'Slow.');

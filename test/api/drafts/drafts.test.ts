@@ -1,5 +1,7 @@
 import { expect } from 'chai';
-import { draftListSchema } from '#src/modules/drafts/drafts.schema.ts';
+import fc from 'fast-check';
+import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
+import { type DraftDto, draftListSchema } from '#src/modules/drafts/drafts.schema.ts';
 import {
   aColleague,
   aDraft,
@@ -13,6 +15,7 @@ import {
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 
 const fields = {
@@ -63,26 +66,30 @@ describe('drafts of agents', () => {
     expect(fork.versions[0]).deep.include({ ...fields, golden_cases: [] });
   });
 
-  it('have no source that the caller may not read, and no team of others: 404', async () => {
-    const { head_version_id } = await aDraft(ada, {});
-    for (const [sent, code] of [
-      [{ source_agent_id: crypto.randomUUID() }, 'agent_not_found'],
-      [{ source_version_id: head_version_id }, 'version_not_found'],
-      [{ visibility: 'team_level', team_ids: [await aTeam(ada)] }, 'team_not_found'],
+  it('have no source, team or model that their owner cannot use, and no visibility that does not fit its teams', async () => {
+    const [{ head_version_id: foreign }, { id, head_version_id }] = [await aDraft(ada, {}), await aDraft(grace)];
+    const unknown = crypto.randomUUID();
+    const forOthers = { visibility: 'team_level', team_ids: [await aTeam(ada)] };
+    const create = (sent: object, status: number) => grace.post('/agent-drafts', sent, status);
+    const change = (sent: object, status: number) => grace.patch(`/agent-drafts/${id}/scope`, sent, status);
+    const commit = (sent: object, status: number) =>
+      grace.post(`/agent-drafts/${id}/versions`, { parent_version_id: head_version_id, ...sent }, status);
+    for (const [ask, sent, status, expected] of [
+      [create, { source_agent_id: unknown }, 404, { code: 'agent_not_found' }],
+      [create, { source_version_id: foreign }, 404, { code: 'version_not_found' }],
+      [create, forOthers, 404, { code: 'team_not_found' }],
+      [change, forOthers, 404, { code: 'team_not_found' }],
+      [create, { source_agent_id: unknown, source_version_id: unknown }, 422, { code: 'validation_failed' }],
+      [create, { visibility: 'team_level' }, 422, { code: 'validation_failed' }],
+      [create, { chat_model: 'unheard-of' }, 422, { code: 'unknown_model' }],
+      [commit, { chat_model: 'unheard-of' }, 422, { code: 'unknown_model' }],
+      [change, {}, 422, { 'errors[0].path': 'visibility' }],
+      [change, { visibility: 'team_level' }, 422, { 'errors[0].path': 'team_ids' }],
+      [change, { ...forOthers, visibility: 'org_level' }, 422, { 'errors[0].path': 'team_ids' }],
     ] as const) {
-      expect((await grace.post('/agent-drafts', sent, 404)).body).include({ code });
+      expect((await ask(sent, status)).body).nested.include(expected);
     }
-  });
-
-  it('have no two sources, no team visibility without teams, and no model that is not offered: 422', async () => {
-    const id = crypto.randomUUID();
-    for (const [sent, code] of [
-      [{ source_agent_id: id, source_version_id: id }, 'validation_failed'],
-      [{ visibility: 'team_level' }, 'validation_failed'],
-      [{ chat_model: 'unheard-of' }, 'unknown_model'],
-    ] as const) {
-      expect((await ada.post('/agent-drafts', sent, 422)).body).include({ code });
-    }
+    expect(await readDraft(grace, id)).include({ visibility: 'personal', head_version_id });
   });
 
   itHoldsTheLimit('draft_limit_reached', async (member) => () => post(member, '/agent-drafts', {}));
@@ -114,22 +121,6 @@ describe('drafts of agents', () => {
     expect(personal).deep.include({ visibility: 'personal', team_ids: [] });
     await grace.get(path, 404);
     expect((await ada.get(`/agents/${agent.id}`, 200)).body).deep.equal(agent);
-  });
-
-  it('change to no team of others: 404, and to no visibility that does not go with its teams: 422', async () => {
-    const { id } = await aDraft(grace);
-    const teamIds = [await aTeam(ada)];
-    const change = (body: object, status: number) => grace.patch(`/agent-drafts/${id}/scope`, body, status);
-    const others = await change({ visibility: 'team_level', team_ids: teamIds }, 404);
-    expect(others.body).include({ code: 'team_not_found' });
-    for (const [wrong, path] of [
-      [{}, 'visibility'],
-      [{ visibility: 'team_level' }, 'team_ids'],
-      [{ visibility: 'org_level', team_ids: teamIds }, 'team_ids'],
-    ] as const) {
-      expect((await change(wrong, 422)).body).nested.include({ 'errors[0].path': path });
-    }
-    expect(await readDraft(grace, id)).include({ visibility: 'personal' });
   });
 
   it('are hidden from the list of one user, as often as they ask, until they show them again', async () => {
@@ -174,7 +165,7 @@ describe('versions of drafts', () => {
   });
 
   const versionsOf = (draftId: string) => `/agent-drafts/${draftId}/versions`;
-  const titlesOf = async (draftId: string) => (await readDraft(ada, draftId)).versions.map(({ title }) => title);
+  const _titlesOf = async (draftId: string) => (await readDraft(ada, draftId)).versions.map(({ title }) => title);
 
   it('of another or an unknown draft are answered with 404, whatever is asked of them', async () => {
     const [one, two] = [await aDraftWithVersions(ada, 2), await aDraft(ada)];
@@ -192,47 +183,23 @@ describe('versions of drafts', () => {
     }
   });
 
-  const parent = { ...clerk, tags: ['tax'], color: '#00aaff', golden_cases: [{ id: 'a', prompt: 'x' }] };
-  const scores = { clarity: { score: 4 } };
-  const empty = {
-    ...{ agent_prompt: '', tags: [], color: null, icon_name: null, chat_model: null, anchor_words: {} },
-    ...{ enabled_tools: [], golden_cases: [], temperature: 0 },
-  };
-  for (const [what, sent, stored] of [
-    [
-      'inherits what is not sent',
-      { agent_name: '' },
-      { tags: ['tax'], agent_name: '', title: 'v2', eval_scores: null },
-    ],
-    [
-      'trims a title and keeps scores',
-      { title: ' Calm ', eval_scores: scores },
-      { title: 'Calm', eval_scores: scores },
-    ],
-    [
-      'stores what is sent empty',
-      { ...empty, icon_name: '', title: '  ' },
-      { ...empty, title: 'v2', agent_name: 'Clerk' },
-    ],
-  ] as const) {
-    it(`are committed: one ${what}`, async () => {
-      const { id, head_version_id } = await aDraft(ada, parent);
-      const version = await commitVersion(ada, id, { parent_version_id: head_version_id, ...sent });
-      expect(version).deep.include({ ...stored, parent_version_id: head_version_id });
-      const name = 'agent_name' in sent ? 'Untitled Draft' : 'Clerk';
-      expect(await readDraft(ada, id)).include({ head_version_id: version.id, next_version_number: 3, name });
-    });
-  }
-
-  it('are not committed to a parent with descendants: 409; by force they replace these', async () => {
-    const draft = await aDraftWithVersions(ada, 3);
-    const sent = { parent_version_id: draft.versions[0]?.id };
-    const refused = await ada.post(versionsOf(draft.id), sent, 409);
-    expect(refused.body).include({ code: 'version_has_descendants' });
-    expect(await titlesOf(draft.id)).deep.equal(['v1', 'v2', 'v3']);
-    const forced = await commitVersion(ada, draft.id, { ...sent, force: true });
-    expect(await titlesOf(draft.id)).deep.equal(['v1', 'v4']);
-    expect(await readDraft(ada, draft.id)).include({ head_version_id: forced.id, next_version_number: 5 });
+  it('are committed with what is sent, also if it is empty, and inherit the rest', async () => {
+    const inherited = {
+      tags: ['tax'],
+      color: '#00aaff',
+      golden_cases: [{ id: 'a', prompt: 'x', reference_answer: '' }],
+    };
+    const { id, head_version_id: parent_version_id } = await aDraft(ada, { ...clerk, ...inherited });
+    const scored = { eval_scores: { clarity: { score: 4 } }, agent_name: '' };
+    const second = await commitVersion(ada, id, { parent_version_id, ...scored, title: ' Calm ' });
+    expect(second).deep.include({ ...inherited, ...scored, title: 'Calm', parent_version_id });
+    expect(await readDraft(ada, id)).include({ head_version_id: second.id, name: 'Untitled Draft' });
+    const empty = {
+      ...{ agent_prompt: '', tags: [], color: null, chat_model: null, anchor_words: {} },
+      ...{ enabled_tools: [], golden_cases: [], temperature: 0 },
+    };
+    const third = await commitVersion(ada, id, { parent_version_id: second.id, ...empty, icon_name: '', title: '  ' });
+    expect(third).deep.include({ ...empty, icon_name: null, title: 'v3', agent_name: '', eval_scores: null });
   });
 
   it('are not committed above the limit: 409, unless they replace others', async () => {
@@ -246,22 +213,6 @@ describe('versions of drafts', () => {
     } finally {
       await limited.close();
     }
-  });
-
-  it('are not committed with a model that is not offered: 422', async () => {
-    const { id, head_version_id } = await aDraft(ada);
-    const sent = { parent_version_id: head_version_id, chat_model: 'unheard-of' };
-    expect((await ada.post(versionsOf(id), sent, 422)).body).include({ code: 'unknown_model' });
-  });
-
-  it('are deleted but for the last one: 409, also of two concurrent deletions', async () => {
-    const { id, versions } = await aDraftWithVersions(ada, 2);
-    const paths = versions.map((version) => `${versionsOf(id)}/${version.id}`);
-    const answers = await Promise.all(paths.map((path) => ada.raw(path, { method: 'DELETE' })));
-    expect(answers.map(({ status }) => status).sort()).deep.equal([204, 409]);
-    const { head_version_id } = await readDraft(ada, id);
-    const refused = await ada.delete(`${versionsOf(id)}/${head_version_id}`, 409);
-    expect(refused.body).include({ code: 'last_version' });
   });
 
   it('are published, as another agent each time, with the defaults of the deployment', async () => {
@@ -289,19 +240,6 @@ describe('versions of drafts', () => {
     expect(forAll).deep.include({ visibility: 'org_level', team_ids: [] });
   });
 
-  it('are published during concurrent commits to the same draft', async () => {
-    const barbara = await shared.signUp('Barbara');
-    const draft = await aDraft(barbara);
-    const commit = { parent_version_id: draft.head_version_id, force: true };
-    const replies = await Promise.all(
-      Array.from({ length: 5 }, () => [
-        post(barbara, versionsOf(draft.id), commit),
-        post(barbara, `/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }),
-      ]).flat(),
-    );
-    expect(replies.map(({ status }) => status)).deep.equal(Array(10).fill(201));
-  });
-
   itHoldsTheLimit('agent_limit_reached', async (member) => {
     const { id, head_version_id } = await aDraft(member);
     return () => post(member, `/agent-drafts/${id}/publish`, { version_id: head_version_id });
@@ -319,6 +257,102 @@ describe('versions of drafts', () => {
     expect(await publish({ visibility: 'team_level', team_ids }, 404)).include({ code: 'team_not_found' });
     for (const scope of [{ visibility: 'team_level' }, { visibility: 'personal', team_ids }]) {
       expect(await publish(scope, 422)).nested.include({ 'errors[0].path': 'team_ids' });
+    }
+  });
+});
+
+const kinds = ['commit', 'commit', 'force', 'delete', 'delete', 'rename', 'fork', 'publish', 'deleteDraft'] as const;
+/** A random change of a draft or version, which are chosen by position among the existing ones; most often the head. */
+const anyStep = fc.record({
+  kind: fc.constantFrom(...kinds),
+  draft: fc.nat(3),
+  version: fc.oneof(fc.nat(7), fc.constant(-1)),
+  name: fc.constantFrom('', 'Clerk', 'Notary', ' '),
+});
+type Step = { kind: (typeof kinds)[number]; draft: number; version: number; name: string };
+
+/** Expected state of a draft, computed from the changes alone. */
+type Expected = { id: string; next: number; versions: { id: string; title: string; name: string }[] };
+
+const stateOf = ({ id, next_version_number, versions }: DraftDto): Expected => {
+  const each = versions.map((version) => ({ id: version.id, title: version.title, name: version.agent_name }));
+  return { id, next: next_version_number, versions: each };
+};
+
+describe('a draft under random sequences of changes', () => {
+  let shared: Stack;
+  let ada: Member;
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+    await shared.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
+  });
+
+  async function take({ kind, name, ...step }: Step, drafts: Expected[], agents: AgentDto[]): Promise<void> {
+    const draft = drafts[step.draft % drafts.length];
+    const count = draft?.versions.length ?? 0;
+    const index = step.version < 0 ? count - 1 : step.version % count;
+    const version = draft?.versions[index];
+    if (draft === undefined || version === undefined) throw new Error('a draft without versions');
+    const path = `/agent-drafts/${draft.id}/versions`;
+    if (kind === 'commit' || kind === 'force') {
+      const sent = { parent_version_id: version.id, agent_name: name, force: kind === 'force' };
+      if (kind === 'commit' && index < count - 1) {
+        await ada.post(path, sent, 409);
+        return;
+      }
+      const { id, title } = await commitVersion(ada, draft.id, sent);
+      expect(title).equal(`v${draft.next}`);
+      draft.versions.splice(index + 1, Number.POSITIVE_INFINITY, { id, title, name });
+      draft.next += 1;
+    } else if (kind === 'delete') {
+      await ada.delete(`${path}/${version.id}`, count === 1 ? 409 : 204);
+      if (count > 1) draft.versions.splice(index, 1);
+    } else if (kind === 'rename') {
+      version.title = `Renamed ${draft.next}`;
+      const { body } = await ada.patch(`${path}/${version.id}`, { title: ` ${version.title} ` }, 200);
+      expect(body).include({ id: version.id, title: version.title });
+    } else if (kind === 'fork') {
+      const fork = stateOf(await aDraft(ada, { source_version_id: version.id }));
+      const root = { id: fork.versions[0]?.id, title: 'v1', name: version.name };
+      expect(fork).deep.include({ next: 2, versions: [root] });
+      drafts.push(fork);
+    } else if (kind === 'publish') {
+      const agent = await anAgentOfDraft(ada, { id: draft.id, head_version_id: version.id });
+      expect(agent).include({ agent_name: version.name, source_draft_id: draft.id });
+      agents.push(agent);
+    } else if (drafts.length > 1) {
+      await ada.delete(`/agent-drafts/${draft.id}`, 204);
+      drafts.splice(drafts.indexOf(draft), 1);
+    }
+  }
+
+  async function expectAsExpected(draft: Expected): Promise<void> {
+    const found = await readDraft(ada, draft.id);
+    expect(stateOf(found)).deep.equal(draft);
+    const ids = draft.versions.map(({ id }) => id);
+    expect(found.versions.map(({ parent_version_id }) => parent_version_id)).deep.equal([null, ...ids.slice(0, -1)]);
+    const name = draft.versions.at(-1)?.name.trim() || 'Untitled Draft';
+    expect(found).include({ head_version_id: ids.at(-1), name });
+  }
+
+  it('keeps a linear chain up to its head, reuses no number and loses no version', async () => {
+    const agents: AgentDto[] = [];
+    const property = fc.asyncProperty(fc.array(anyStep, { minLength: 20, maxLength: 40 }), async (steps) => {
+      const started = { agent_name: 'Clerk', agent_prompt: 'Be brief.', anchor_words: { tax: 5 } };
+      const drafts = [stateOf(await aDraft(ada, started))];
+      for (const step of steps) {
+        const changed = drafts[step.draft % drafts.length];
+        await take(step, drafts, agents);
+        if (changed !== undefined && drafts.includes(changed)) await expectAsExpected(changed);
+      }
+      // Drafts that the last change did not affect are compared too.
+      for (const draft of drafts) await expectAsExpected(draft);
+    });
+    await fc.assert(property, { numRuns: propertyRuns(40), endOnFailure: true });
+    for (const agent of agents) {
+      const found = agentSchema.parse((await ada.get(`/agents/${agent.id}`, 200)).body);
+      expect({ ...found, anchor_word_candidates: [] }).deep.equal(agent);
     }
   });
 });

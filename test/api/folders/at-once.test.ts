@@ -6,7 +6,6 @@ import type { FolderTreeNodeDto } from '#src/modules/folders/folders.schema.ts';
 import { aColleague, aFolder, aTeam, rootOf, treesOf } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { until } from '#test/support/until.ts';
 
 const ROUNDS = 8;
 
@@ -78,25 +77,6 @@ describe('changes of folders and links', () => {
       for (const { status } of answers) expect(status).oneOf([200, 201, 204, 404, 409]);
       await expectRightKeys();
     }
-  });
-
-  it('gives a document that waits for the lock of a moving folder the readers of the new root', async () => {
-    const { id: folderId } = await aFolder(ada, shared);
-    const { id: firstId } = Object(await (await paste(folderId)).json());
-    const waiting = (count: number) =>
-      until(`${count} transactions wait for a lock`, async () => {
-        const waits = db('pg_stat_activity').where({ waitEventType: 'Lock' }).whereRaw('datname = current_database()');
-        return (await waits).length === count;
-      });
-    // The move has updated the folder when it waits for the lock of the document.
-    const holder = await db.transaction();
-    await holder('documents').where({ id: firstId }).forNoKeyUpdate().first('id');
-    const moved = move(folderId, personal);
-    await waiting(1);
-    const pasted = paste(folderId);
-    await waiting(2);
-    await holder.commit();
-    expect(sorted([await moved, await pasted])).deep.equal([200, 201]);
   });
 
   it('rejects a document that is added to a folder during its deletion, or deletes it with the folder', async () => {

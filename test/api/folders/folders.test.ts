@@ -39,17 +39,6 @@ describe('folders', () => {
   const documentOf = (id: string) => db('documents').where({ id }).first();
 
   describe('reading', () => {
-    it('shows each member the root of the organization and their own', async () => {
-      const [organization, own_] = await treesOf(ada);
-      expect(organization).include({ name: "Ada's organization", kind: 'system', visibility: 'org_level' });
-      expect(own_).include({ system_role: 'personal_root', kind: 'system', visibility: 'personal', can_write: true });
-      const seen = (await treesOf(await aColleague(own, ada))).map((folder) => [folder.system_role, folder.can_write]);
-      expect(seen).have.deep.members([
-        ['org_root', false],
-        ['personal_root', true],
-      ]);
-    });
-
     it('shows the tree with or without documents, the children of a folder, and a folder alone', async () => {
       const laws = await aFolder(ada, personal, '  Laws ');
       expect(laws).include({ name: 'Laws', kind: 'user', system_role: null, visibility: 'personal', can_write: true });

@@ -134,12 +134,9 @@ describe('If-Match', () => {
     const path = await pasteDocument();
     const etag = await etagOf(ada, path);
     expect(etag).match(/^"\d+\.[\w-]{22}"$/);
-    const change = async (tag: string, status: number) =>
-      ada.patch(path, { name: 'wolf' }, status, { 'If-Match': tag });
-    await change(`"other", ${etag}`, 200);
-    await change(`W/${await etagOf(ada, path)}`, 200);
-    await change('*', 200);
-    for (const tag of ['"other", W/"1"', 'nonsense', etag]) await change(tag, 412);
+    const change = (tag: string, status: number) => ada.patch(path, { name: 'wolf' }, status, { 'If-Match': tag });
+    await change(`"other", W/${etag}`, 200);
+    for (const tag of ['nonsense', etag]) await change(tag, 412);
     // A resource without an ETag.
     for (const [tag, status] of Object.entries({ '"x"': 412, '"1.x"': 412, '*': 200 })) {
       await ada.patch('/entity/org', { name: 'Acme' }, status, { 'If-Match': tag });

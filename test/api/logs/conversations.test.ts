@@ -13,6 +13,7 @@ type Page = {
   total: number | null;
 };
 type Query = Record<string, string>;
+const scoredAt = new Date('2026-03-02T10:00:00Z');
 
 // Which chats each user reads, by agent, state and period, is tested in test/activities/logs/statistics.test.ts.
 describe('GET /logs/conversations', () => {
@@ -141,23 +142,7 @@ describe('GET /logs/conversations', () => {
     expect((await list({ q: 'bird', include_total: 'true', limit: '1' })).total).equal(210);
   });
 
-  it('200: lists the own conversations of users, those of all, and to admins those of every team', async () => {
-    const bob = await aColleague(api, ada, 'Bob');
-    const teamIds = [await aTeam(ada)];
-    const bobs = { createdBy: bob.userId };
-    await add('Personal', '2026-03-01T10:00:00Z');
-    await add('Shared', '2026-03-02T10:00:00Z', { visibility: 'org_level' });
-    await add('Team', '2026-03-03', { ...bobs, visibility: 'team_level', teamIds });
-    await add('Of Bob', '2026-03-04', bobs);
-    await db('agents').where({ id: by.agentId }).update({ deletedAt: new Date() });
-    // Bob, who is not in the team any more, reads what he asked there.
-    expect(await titles({}, bob)).deep.equal(['Of Bob', 'Team', 'Shared']);
-    expect(await titles({}, ada)).deep.equal(['Team', 'Shared', 'Personal']);
-    expect(await titles({}, await api.signUp('Eve'))).deep.equal([]);
-    expect((await list({ include_total: 'true' }, bob)).total).equal(3);
-  });
-
-  it('400: rejects a damaged cursor, and one of other filters', async () => {
+  it('400 and 422: rejects a damaged cursor, one of other filters, too long words and too large pages', async () => {
     await add('One', '2026-03-01T10:00:00Z');
     await add('Two', '2026-03-02T10:00:00Z');
     const { next_cursor: cursor } = await list({ limit: '1' });
@@ -166,24 +151,12 @@ describe('GET /logs/conversations', () => {
       expect(body).include({ code: 'invalid_cursor' });
     }
     expect(await titles({ limit: '5', cursor: cursor ?? '' })).deep.equal(['One']);
-  });
-
-  it('422: rejects words that are too long, and pages that are too large', async () => {
-    for (const [path, field] of [
-      [`conversations?q=${'a'.repeat(201)}`, 'q'],
-      ['conversations?limit=101', 'limit'],
-      [`conversations/${uuidv7()}?limit=501`, 'limit'],
-      ['recent?limit=32', 'limit'],
-      ['export?limit=1', 'limit'],
-      ['stats?state=stable', 'state'],
-    ]) {
-      expect((await ada.get(`/logs/${path}`, 422)).body, path).nested.include({ 'errors[0].path': field });
-    }
+    const tooLarge = [`conversations?q=${'a'.repeat(201)}`, 'conversations?limit=101', 'recent?limit=32'];
+    for (const query of [...tooLarge, `conversations/${uuidv7()}?limit=501`]) await ada.get(`/logs/${query}`, 422);
   });
 });
 
 describe('logs of all conversations', () => {
-  const scoredAt = new Date('2026-03-02T10:00:00Z');
   let api: Stack;
   let ada: Member;
   let bob: Member;
@@ -226,11 +199,6 @@ describe('logs of all conversations', () => {
       ...{ total_input_tokens: 0, total_completion_tokens: 0, total_tokens: 0 },
       ...{ drift_rounds: 0, stable_rounds: 0, refusal_rounds: 0, drift_rate: null },
     };
-    const ofOwn = {
-      ...{ total_chats: 1, total_rounds: 2, avg_ewma: 65, total_cost_usd: 0.75, avg_latency_ms: 200 },
-      ...{ total_input_tokens: 300, total_completion_tokens: 10, total_tokens: 310 },
-      ...{ drift_rounds: 1, stable_rounds: 1, refusal_rounds: 0, drift_rate: 0.5 },
-    };
     const ofAll = {
       ...{ total_chats: 2, total_rounds: 4, avg_ewma: 60, total_cost_usd: 0.75, avg_latency_ms: 300 },
       ...{ total_input_tokens: 1_300, total_completion_tokens: 15, total_tokens: 1_315 },
@@ -238,15 +206,13 @@ describe('logs of all conversations', () => {
     };
     for (const [query, totals] of [
       ['', ofAll],
-      [`agent_id=${by.agentId}`, ofOwn],
-      ['date_to=2026-03-01', ofOwn],
-      ['date_from=2026-02-01&date_to=2026-03-01T10:00:00Z', ofOwn],
       ['date_from=2026-03-01&date_to=2026-03-02', ofAll],
       ['date_from=2026-03-01T10:00:00.001Z&date_to=2026-03-02T09:00:00Z', none],
       [`agent_id=${mortgages}&date_to=2026-03-01`, none],
     ] as const) {
       expect(await read(`stats?${query}`), query).deep.equal(totals);
     }
+    expect(await read(`stats?agent_id=${by.agentId}`)).include({ total_chats: 1, avg_ewma: 65, drift_rate: 0.5 });
     const ofBob = { total_chats: 1, total_rounds: 2, refusal_rounds: 1, avg_ewma: 50 };
     expect(await read('stats', bob)).deep.include(ofBob);
     expect(await read('stats', eve)).deep.equal(none);
@@ -271,5 +237,150 @@ describe('logs of all conversations', () => {
     expect(await read('agents')).deep.equal([{ id: by.agentId, name: 'Loans' }, deleted]);
     expect(await read('agents', bob)).deep.equal([deleted]);
     expect(await read('agents', eve)).deep.equal([]);
+  });
+});
+
+type Session = { round_summaries: { round: number }[]; next_cursor: string | null };
+
+const event = (type: string, round: number) => ({ type, round, at: '2026-03-02T10:00:00.000Z', data: {} });
+
+describe('a logged conversation', () => {
+  let api: Stack;
+  let ada: Member;
+  let by: { orgId: string; createdBy: string; agentId: string };
+  let chatId: string;
+
+  before(async () => {
+    api = await stack();
+    ada = await api.signUp('Ada');
+    const { db } = api.container;
+    by = { orgId: ada.orgId, createdBy: ada.userId, agentId: uuidv7() };
+    await addAgent(db, by);
+    chatId = await addChat(db, by, { title: 'A <b>loan</b> & "more"', startedAt: new Date('2026-03-01T10:00:00Z') });
+    const used = { inputTokens: 100, completionTokens: 20, costUsd: 0.001 };
+    const [onTopic, offTopic] = [
+      { userLabel: 'on', offStreak: 0, onStreak: 1 },
+      { userLabel: 'off', offStreak: 3, onStreak: 0 },
+    ];
+    const scores = [
+      { echoState: 'stable', ewma: 90, alignmentScore: 0.9, scoredAt, foldState: onTopic },
+      { echoState: 'drift_user', ewma: 40.5, alignmentScore: 0.1, scoredAt, latencyMs: 200, foldState: offTopic },
+      { echoState: 'refusal', ewma: 42, alignmentScore: 0.2, scoredAt, latencyMs: 300, foldState: offTopic },
+    ];
+    const events = {
+      answerEvents: JSON.stringify([event('retrieval_degraded', 2)]),
+      events: JSON.stringify([event('drift_started', 2)]),
+    };
+    const unused = { inputTokens: 0, completionTokens: 0, costUsd: 0, assistantReply: null, latencyMs: null };
+    const rounds = [
+      { ...used, ...scores[0], userContent: 'How is a\nloan repaid?' },
+      { ...used, ...scores[1], ...events },
+      { ...used, ...scores[2] },
+      { ...unused, status: 'error', errorCode: 'model_unavailable' },
+      { ...used, model: 'newer', latencyMs: 400 },
+    ];
+    for (const [index, columns] of rounds.entries()) {
+      await addRound(db, { orgId: ada.orgId, chatId, round: index + 1 }, columns);
+    }
+  });
+
+  describe('GET /logs/conversations/{chat_id}', () => {
+    const read = async (query = '', id = chatId) =>
+      (await ada.get(`/logs/conversations/${id}${query}`, 200)).body as Session;
+    /** The numbers of the rounds of each page. */
+    async function pages(limit: number, id = chatId): Promise<number[][]> {
+      const numbers: number[][] = [];
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const page: Session = await read(`?limit=${limit}${cursor === '' ? '' : `&cursor=${cursor}`}`, id);
+        numbers.push(page.round_summaries.map(({ round }) => round));
+        cursor = page.next_cursor;
+      }
+      return numbers;
+    }
+
+    it('200: returns the result of each round and a summary', async () => {
+      const body = await read();
+      expect(body).deep.include({
+        session: {
+          ...{ run_id: `alignment-${chatId}`, agent: 'Loans', model: 'newer', started_at: '2026-03-01T10:00:00.000Z' },
+          summary: { total_rounds: 5, avg_ewma: 57.5, stable_rounds: 1, drift_rounds: 1, refusal_rounds: 1 },
+        },
+        ...{ next_cursor: null, avg_latency_ms: 250 },
+        ...{ chat_title: 'A <b>loan</b> & "more"', chat_description: 'How is a loan repaid?' },
+      });
+      const texts = { user_content: 'How is a loan repaid?', assistant_reply: 'Month by month.' };
+      const exchange = { ...texts, type: 'exchange', scoring_pending: false };
+      const unscored = { state: null, ewma: null };
+      expect(body.round_summaries).deep.equal([
+        {
+          ...{ ...exchange, user_content: 'How is a\nloan repaid?' },
+          ...{ round: 1, state: 'stable', ewma: 90, latency_ms: 100 },
+        },
+        { ...exchange, round: 2, state: 'drift_user', ewma: 40.5, latency_ms: 200 },
+        { ...exchange, round: 3, type: 'refusal', state: 'refusal', ewma: 42, latency_ms: 300 },
+        { ...exchange, round: 4, type: 'error', ...unscored, assistant_reply: null, latency_ms: null },
+        { ...exchange, round: 5, ...unscored, scoring_pending: true, latency_ms: 400 },
+      ]);
+    });
+
+    it('200: returns pages, of fewer rounds if their texts are long', async () => {
+      expect(await pages(2)).deep.equal([[1, 2], [3, 4], [5]]);
+      const long = await addChat(api.container.db, by);
+      for (const [index, size] of [2.1, 2.1, 5, 2.1].entries()) {
+        const assistantReply = 'x'.repeat(size * 1_000_000);
+        await addRound(api.container.db, { orgId: ada.orgId, chatId: long, round: index + 1 }, { assistantReply });
+      }
+      expect(await pages(500, long)).deep.equal([[1, 2], [3], [4]]);
+    });
+
+    it('400: rejects a cursor of another conversation', async () => {
+      const { next_cursor: cursor } = await read('?limit=2');
+      const other = await addChat(api.container.db, by);
+      await ada.get(`/logs/conversations/${other}?cursor=${cursor}`, 400);
+      await ada.get(`/logs/conversations/${chatId}?cursor=x`, 400);
+    });
+  });
+
+  const readRound = async (round: number | string, status = 200) =>
+    Object((await ada.get(`/logs/conversations/${chatId}/rounds/${round}`, status)).body);
+
+  it('has rounds with their scores and events, or none before they are scored', async () => {
+    const body = await readRound(2);
+    expect(body).deep.include({ chat_id: chatId, round_index: 2, scoring_pending: false });
+    expect(body.round).deep.equal({
+      ...{ round: 2, state: 'drift_user', ewma: 40.5, alignment_score: 0.1, user_on_or_off_topic_streak: 3 },
+      ...{ input_tokens: 100, completion_tokens: 20, latency_ms: 200 },
+      events: [event('retrieval_degraded', 2), event('drift_started', 2)],
+    });
+    expect(body.session.summary.total_rounds).equal(5);
+    expect((await readRound(1)).round.user_on_or_off_topic_streak).equal(1);
+
+    const unscored = await readRound(5);
+    expect(unscored.scoring_pending).equal(true);
+    expect(unscored.round).deep.include({ state: null, ewma: null, alignment_score: null, events: [] });
+    expect(unscored.round.user_on_or_off_topic_streak).equal(null);
+  });
+
+  it('has no other rounds: 404', async () => {
+    for (const round of [6, 0, -1, '1.5', 'first', '9999999999']) {
+      expect(await readRound(round, 404)).include({ code: 'round_not_found' });
+    }
+  });
+
+  it('has a trend, drawn with a text description, of which ranges can be read', async () => {
+    const path = `/logs/conversations/${chatId}/trend.svg`;
+    const { body, headers } = await ada.get(path, 200);
+    expect(headers.get('content-type')).equal('image/svg+xml; charset=utf-8');
+    const svg = String(body);
+    expect(svg).include('<title id="title">Trend of A &lt;b&gt;loan&lt;/b&gt; &amp; &quot;more&quot;</title>');
+    expect(svg).include(
+      'Rounds 1 to 3: the trend is 42 of 100 and refusal in the last one, lowest with 40.5 in round 2.',
+    );
+    expect(svg.match(/<rect class="\w+" x="[\d.]+" y="36"/g)).length(3);
+    expect(svg.match(/class="refused"/g)).length(1);
+    expect(svg).include('prefers-color-scheme: dark').not.include('<b>');
+    expect((await ada.get(path, 206, { range: 'bytes=0-3' })).body).equal('<svg');
+    const outside = await ada.get(path, 416, { range: 'bytes=9999999-' });
+    expect(outside.body).include({ code: 'range_not_satisfiable' });
   });
 });

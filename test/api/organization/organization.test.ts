@@ -9,13 +9,11 @@ import {
   aPublishedAgent,
   aStoredConnection,
   ask,
-  freshEmail,
   treesOf,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { downloaded, exportOf, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
 import { sendJson, statusesOf } from '#test/support/json-request.ts';
-import { oneAfterTheOther } from '#test/support/one-after-the-other.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
@@ -39,11 +37,6 @@ describe('an organization and its exports', () => {
     expect(entry).include({ actorId: ada.userId, action: 'organization.renamed' });
   });
 
-  it('403: rejects a member before it looks at the body', async () => {
-    const grace = await aColleague(shared, ada);
-    expect((await grace.patch('/entity/org', {}, 403)).body).include({ code: 'forbidden' });
-  });
-
   it('DELETE /entity/org ends the accounts and sessions of all members, disabled ones too, and frees their emails', async () => {
     const [grace, away, eve] = [await aColleague(shared, ada), await aColleague(shared, ada), await shared.signUp()];
     await ada.post(`/entity/users/${away.userId}/disable`, {}, 204);
@@ -58,16 +51,6 @@ describe('an organization and its exports', () => {
     const entry = { actorId: ada.userId, action: 'organization.deleted', detail: { members: 3 } };
     expect((await auditEntries(shared, ada.orgId)).at(-1)).deep.include(entry);
     await eve.get('/folders', 200);
-  });
-
-  it('DELETE /entity/org rejects a member who is being created concurrently', async () => {
-    const account = { email: freshEmail(), password: ada.password };
-    const statuses = await oneAfterTheOther(shared, ada.orgId, [
-      () => sendJson(ada, 'DELETE', '/entity/org'),
-      () => sendJson(ada, 'POST', '/entity/members', account),
-    ]);
-    expect(statuses).deep.equal([204, 401]);
-    await shared.anonymous.post('/auth/register', account, 201);
   });
 
   type Export = Awaited<ReturnType<typeof exportOf>>;

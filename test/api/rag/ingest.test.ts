@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { ingestRequestResultSchema } from '#src/modules/rag/rag.schema.ts';
-import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { anUpload, readDocument } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
@@ -114,7 +113,6 @@ describe('POST /rag/ingest/{document_id}', () => {
         },
         2,
       ],
-      'that was cancelled in Temporal before a worker stopped it': [cancelInTemporal, 2],
     };
     for (const [what, [prepare, generation]] of Object.entries(ingestions)) {
       it(`restarts an ingestion ${what}`, async () => {
@@ -125,19 +123,6 @@ describe('POST /rag/ingest/{document_id}', () => {
         expect(job.status).equal('queued');
         if (generation === 1) expect(job.dispatchedAt).equal(null);
       });
-    }
-
-    async function cancelInTemporal(id: string): Promise<void> {
-      const { temporal, jobs: sweeper } = own.container;
-      await registerSearchAttributes(temporal);
-      const jobId = ingestWorkflowId(id, 1);
-      await until('it is started', async () => {
-        await sweeper.dispatch(jobId);
-        return (await jobs(id).first()).dispatchedAt !== null;
-      });
-      await temporal.client.workflow.getHandle(jobId).cancel();
-      await jobs(id).update({ checkedAt: new Date(0) });
-      await sweeper.reconcileOpen();
     }
   });
 });

@@ -101,13 +101,9 @@ describe('previews of chunks', () => {
 
   it('422: name what is out of range, unknown or inconsistent in a configuration', async () => {
     const wrong: [path: string, config: object][] = [
-      ['config.unit', { unit: 'word' }],
       ['config.chunking.unit', { chunking: { unit: 'word' } }],
       ['config.chunking', { method: 'token', chunking: {} }],
-      ['config.method', { method: 'page' }],
-      ['config.chunking.target_tokens', { chunking: { target_tokens: 0 } }],
       ['config.chunking.overlap_tokens', { chunking: { overlap_tokens: 400 } }],
-      ['config.retrieval.rrf_k', { retrieval: { rrf_k: 0 } }],
     ];
     const pathsOf = async (body: object) =>
       Object((await ada.post('/rag/chunks/preview', body, 422)).body).errors.map(({ path }: { path: string }) => path);

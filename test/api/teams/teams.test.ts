@@ -117,19 +117,6 @@ describe('teams', () => {
       const requests = Array.from({ length: 16 }, () => sendJson(ada, 'PUT', memberOf(team, ada)));
       expect(await statusesOf(requests)).deep.equal(Array(16).fill(200));
     });
-
-    it('200: immediately gives access to content shared with the team', async () => {
-      await grace.get('/folders', 200);
-      const root = await rootOf(ada, 'team_root');
-      const id = await aDocumentIn(ada, root);
-      await grace.get(`/documents/${id}`, 404);
-      await put();
-      await grace.get(`/documents/${id}`, 200);
-      const fields = { target_folder_id: root, ingest: 'false' };
-      await grace.upload('/documents', { name: 'mine.txt', content: 'x' }, 403, { fields });
-      await put({ is_team_admin: true });
-      await grace.upload('/documents', { name: 'mine.txt', content: 'x' }, 201, { fields });
-    });
   });
 
   it('GET /entity/teams/{team_id}/members lists the members, disabled ones too, to members and org admins', async () => {
@@ -215,12 +202,6 @@ describe('teams', () => {
       expect(await (await sendJson(by, method, path, body)).json(), `${method} ${path}`).include({ code });
     }
   };
-
-  it('403: for members of the team who change it, and for admins of another team', async () => {
-    await ada.put(memberOf(team, grace), {}, 200);
-    await expectRefusals(grace, 'forbidden', requests(team, grace).slice(1));
-    await expectRefusals(await aTeamAdmin(await aTeam(ada)), 'forbidden', requests(team, grace));
-  });
 
   it('404: for a disabled team, and for a user who is not in the team or not in the organization', async () => {
     const disabled = await aTeam(ada, [grace]);

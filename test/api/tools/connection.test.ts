@@ -1,8 +1,26 @@
+import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
+import type { Container } from '#src/container.ts';
+import { allTools } from '#src/domain/agents/tools.ts';
+import { toolListSchema } from '#src/modules/tools/tools.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
-import { aColleague } from '#test/support/builders.ts';
+import { aColleague, aPublishedAgent } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { connectCalendar, connectionOf, connectSearch, type ToolStack, toolStack } from '#test/support/tool-stack.ts';
+import { finishConsent } from '#test/support/finish-consent.ts';
+import { stack } from '#test/support/stack.ts';
+import {
+  anotherProcess,
+  beginConsent,
+  callProviderTool,
+  connectCalendar,
+  connectionOf,
+  connectSearch,
+  consentTo,
+  readScope,
+  type ToolStack,
+  toolStack,
+  writeScope,
+} from '#test/support/tool-stack.ts';
 
 const search = '/agents/tools/brave_search/connection';
 const calendar = '/agents/tools/google_calendar/connection';
@@ -28,13 +46,6 @@ describe('the connection of a tool', () => {
     await connectSearch(api, ada);
     expect(await connectionOf(ada, 'brave_search')).include({ id });
     expect(await actionsOf(id)).deep.equal(['tool.connected', 'tool.reconnected']);
-  });
-
-  it('204: is one, also when two admins make it at once', async () => {
-    const bob = await api.signUp();
-    const grace = await aColleague(api, bob, 'Grace', { is_admin: true });
-    await Promise.all([connectSearch(api, bob), connectSearch(api, grace), connectSearch(api, bob)]);
-    expect(await stored(bob)).length(1);
   });
 
   it('422: stays as it was when the provider refuses a new key, which no answer repeats', async () => {
@@ -83,5 +94,194 @@ describe('the connection of a tool', () => {
     expect(await connectionOf(ada, 'brave_search'), 'of another organization and provider').include({
       status: 'active',
     });
+  });
+});
+
+// What consents to tools and to connections have in common: test/api/connectors/consents.test.ts.
+describe('the consent to a tool', () => {
+  let api: ToolStack;
+  let ada: Member;
+  before(async () => {
+    api = await toolStack();
+    ada = await api.signUp();
+  });
+
+  const finish = (path: string, status: number, member = ada) => finishConsent(api, member, path, status);
+  const demote = (admin: Member, { userId }: Member) =>
+    admin.patch(`/entity/members/${userId}/org-admin`, { is_org_admin: false }, 200);
+  /** An organization with two admins. */
+  const twoAdmins = async () => {
+    const bob = await api.signUp();
+    return [bob, await aColleague(api, bob, 'Grace', { is_admin: true })] as const;
+  };
+  /** Finishes with the rights of an admin, as if they were read before. @returns the code of the error */
+  const refusal = async ({ toolConnections }: Container, path: string, { userId, orgId } = ada) => {
+    const { consent_code: consentCode } = Object((await api.anonymous.get(path, 200)).body);
+    const rights = { isOrgAdmin: true, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+    const answer = { provider: 'google_calendar', consentCode };
+    const finished = toolConnections.finishConsent({ ...rights, userId, orgId, requestId: 'r' }, answer);
+    return Object(await finished.catch((error: unknown) => error)).code;
+  };
+  const refusedElsewhere = async (changes: Parameters<typeof anotherProcess>[1]) => {
+    const other = anotherProcess(api, changes);
+    const code = await refusal(other, await consentTo(api, ada));
+    await other.close();
+    return code;
+  };
+
+  it('200 and 422: begins with all scopes or those that are named, which must be known', async () => {
+    for (const [asked, scopes] of [
+      ['', [readScope, writeScope]],
+      [`?scopes=${encodeURIComponent(readScope)}`, [readScope]],
+      [`?scopes=${encodeURIComponent(writeScope)}&scopes=${encodeURIComponent(readScope)}`, [writeScope, readScope]],
+    ] as const) {
+      expect(new URL(await beginConsent(ada, asked)).searchParams.get('scope')?.split(' ')).deep.equal(scopes);
+    }
+    for (const query of ['scopes=openid', 'scopes=']) {
+      const { body } = await ada.get(`/agents/tools/google_calendar/authorize?${query}`, 422);
+      expect(Object(body).errors[0].path).equal('scopes');
+    }
+  });
+
+  it('200: connects the organization with the scopes that the user has left ticked', async () => {
+    const bob = await api.signUp();
+    const { body } = await finish(await consentTo(api, bob), 200, bob);
+    const { connection } = Object(body);
+    expect(connection).include({ provider: 'google_calendar', connected: true, status: 'active' });
+    const granted = ({ actions }: { actions: { granted: boolean }[] }) => actions.map((action) => action.granted);
+    expect(granted(connection)).deep.equal([true, true]);
+    for (const secret of api.google.secrets) expect(JSON.stringify(body)).not.contain(secret);
+    await finish(await consentTo(api, bob, { scopes: [writeScope] }), 200, bob);
+    expect(granted(await connectionOf(bob, 'google_calendar'))).deep.equal([false, true]);
+    const [made, again] = await auditEntries(api, connection.id);
+    expect(made).deep.include({ actorId: bob.userId, action: 'tool.connected' });
+    expect(made?.detail).include({ provider: 'google_calendar' });
+    expect(again).include({ action: 'tool.reconnected' });
+  });
+
+  it('200: leaves one connection when two admins consent at once', async () => {
+    const [bob, grace] = await twoAdmins();
+    const [one, two] = [await consentTo(api, bob), await consentTo(api, grace)];
+    await Promise.all([finish(one, 200, bob), finish(two, 200, grace)]);
+    expect(await api.container.db('tool_connections').where({ orgId: bob.orgId })).length(1);
+    expect(await connectionOf(bob, 'google_calendar')).include({ status: 'active' });
+  });
+
+  it('400 and 501: is not finished by another admin, or once its encryption key or the OAuth client is gone', async () => {
+    const grace = await aColleague(api, ada, 'Grace', { is_admin: true });
+    const { body } = await finish(await consentTo(api, ada), 400, grace);
+    expect(body).include({ code: 'consent_invalid', detail: 'Another user began this consent. Begin one yourself.' });
+    const encryptionKeys = [{ id: 'other', key: randomBytes(32) }];
+    expect(await refusedElsewhere({ encryptionKeys })).equal('consent_invalid');
+    const providers = { ...api.config.providers, googleCalendar: { baseUrl: null, client: null } };
+    expect(await refusedElsewhere({ providers })).equal('provider_not_configured');
+  });
+
+  it('403: is refused to a user who is no admin any more, at its end or during the exchange, and revoked', async () => {
+    const [bob, grace] = await twoAdmins();
+    const account = { account: 'calendar@bank.example' };
+    await finish(await consentTo(api, bob, account), 200, bob);
+    const path = await consentTo(api, grace, account);
+    await demote(bob, grace);
+    const before = api.google.liveGrants();
+    expect((await finish(path, 403, grace)).body).include({ code: 'forbidden' });
+    expect(api.google.liveGrants()).equal(before);
+    api.google.expireTokens();
+    await callProviderTool(api.container, bob, 'calendar.list_events');
+    const [carl, dora] = await twoAdmins();
+    const exchanged = await consentTo(api, dora);
+    await demote(carl, dora);
+    expect(await refusal(api.container, exchanged, dora)).equal('forbidden');
+    expect(api.google.liveGrants()).equal(before);
+  });
+});
+
+describe('the tools of an organization', () => {
+  let api: ToolStack;
+  let ada: Member;
+  before(async () => {
+    api = await toolStack();
+    ada = await api.signUp();
+  });
+
+  const toolsOf = async (member: Member) => toolListSchema.parse((await member.get('/agents/tools', 200)).body).items;
+  const toolOf = async (member: Member, id: string) => (await toolsOf(member)).find((item) => item.id === id);
+  const connectionsOf = async (member: Member) => {
+    const { items, ...others } = Object((await member.get('/agents/tools/connections', 200)).body);
+    return { ...others, brave: items[0], google: items[1], all: items };
+  };
+
+  it('are all listed with their requirements, beside the routes of agents', async () => {
+    expect((await toolsOf(ada)).map(({ id }) => id)).deep.equal(allTools.map(({ id }) => id));
+    const search = await toolOf(ada, 'web.search');
+    expect(search).include({ group: 'web', requires_credentials: true, auth_kind: 'api_key' });
+    expect(search).include({ available: true, connected: false }).nested.property('credential_fields[0].id', 'api_key');
+    const create = await toolOf(ada, 'calendar.create_event');
+    expect(create).deep.include({ auth_kind: 'oauth', credential_fields: [] });
+    expect(create).nested.include({ 'actions[0].crudl': 'create', 'actions[0].granted': false });
+    for (const { id } of allTools.filter(({ provider }) => provider === null)) {
+      const builtIn = await toolOf(ada, id);
+      expect(builtIn, id).include({ requires_credentials: false, auth_kind: 'none', connected: true });
+      expect(builtIn?.actions.every(({ granted }) => granted)).equal(true);
+    }
+    expect((await ada.get('/agents/toolz', 404)).body).include({ code: 'agent_not_found' });
+    expect((await ada.get('/agents/hidden', 200)).body).deep.equal({ ids: [] });
+  });
+
+  it('are unavailable in a deployment without an OAuth client for their provider', async () => {
+    const eve = await (await stack()).signUp();
+    expect(await toolOf(eve, 'calendar.list_events')).include({ available: false });
+    expect(await toolOf(eve, 'web.search')).include({ available: true });
+  });
+
+  it('can be connected by an admin, to whom their providers are listed with the actions', async () => {
+    const { brave, google, is_org_admin } = await connectionsOf(ada);
+    expect(is_org_admin).equal(true);
+    expect(brave).deep.include({
+      ...{ id: null, provider: 'brave_search', name: 'Brave Search', connected: false, status: 'not_connected' },
+      ...{ configured: true, auth_mode: 'api_key', category: 'integration', scope_options: [] },
+      ...{ tools: ['web.search'], auth_actions: ['connect'] },
+    });
+    expect(google).deep.include({ provider: 'google_calendar', auth_mode: 'oauth', credential_fields: [] });
+    expect(google.scope_options).length(2);
+    expect(google.actions.map(({ id }: { id: string }) => id)).deep.equal(google.tools);
+  });
+
+  it('are connected for every member of the organization alone, as far as was consented, without credentials', async () => {
+    const [grace, stranger] = [await aColleague(api, ada), await api.signUp()];
+    const key = await connectSearch(api, ada);
+    await connectCalendar(api, ada, { scopes: [readScope] });
+    for (const member of [ada, grace]) {
+      expect(await toolOf(member, 'web.search')).include({ connected: true });
+      const [list, create] = [
+        await toolOf(member, 'calendar.list_events'),
+        await toolOf(member, 'calendar.create_event'),
+      ];
+      expect(list).nested.include({ connected: true, 'actions[0].granted': true });
+      expect(create).nested.include({ connected: true, 'actions[0].granted': false });
+    }
+    expect(await toolOf(stranger, 'web.search')).nested.include({ connected: false, 'actions[0].granted': false });
+
+    const { brave, google, all } = await connectionsOf(ada);
+    expect(brave).deep.include({ connected: true, status: 'active', auth_actions: ['reconnect', 'disconnect'] });
+    expect(google.scope_options.map(({ granted }: { granted: boolean }) => granted)).deep.equal([true, false]);
+    for (const secret of [key, ...api.google.secrets]) expect(JSON.stringify(all)).not.contain(secret);
+    const seen = await connectionsOf(grace);
+    expect(seen).nested.include({ is_org_admin: false, 'brave.connected': true });
+    for (const { auth_actions } of seen.all) expect(auth_actions).deep.equal([]);
+  });
+
+  it('make an agent ready while the organization has the connections that they need', async () => {
+    const [bob, eve] = [await api.signUp(), await api.signUp('Eve')];
+    const id = await aPublishedAgent(bob, { enabled_tools: ['web.search', 'time.now'] });
+    const isReady = async () => Object((await bob.get(`/agents/${id}`, 200)).body).ready;
+    await connectSearch(api, eve);
+    expect(await isReady()).equal(false);
+    const key = await connectSearch(api, bob);
+    expect(await isReady()).equal(true);
+    expect(Object((await bob.get('/agents', 200)).body).items[0]).include({ id, ready: true });
+    api.brave.withdraw(key);
+    await bob.delete('/agents/tools/brave_search/connection', 204);
+    expect(await isReady()).equal(false);
   });
 });
