@@ -1,6 +1,6 @@
 import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
 
-export type FakeBrave = Awaited<ReturnType<typeof startFakeBrave>>;
+type FakeBrave = Awaited<ReturnType<typeof startFakeBrave>>;
 
 const error = (status: number, code: string, detail: string): ProviderReply => ({
   status,
