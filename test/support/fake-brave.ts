@@ -1,7 +1,5 @@
 import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
 
-type FakeBrave = Awaited<ReturnType<typeof startFakeBrave>>;
-
 const error = (status: number, code: string, detail: string): ProviderReply => ({
   status,
   json: { type: 'ErrorResponse', error: { id: 'e-1', status, code, detail }, time: 0 },
