@@ -10,22 +10,22 @@ describe('createTextPieces', () => {
     return { out, stopped };
   }
 
-  it('lets text without stop strings through as it comes', () => {
+  it('passes on text without stop strings at once', () => {
     expect(send([], ['a', 'b'])).to.deep.equal({ out: ['a', 'b'], stopped: false });
   });
 
-  it('ends before a stop string that comes in pieces', () => {
+  it('ends the text before a stop string that arrives in pieces', () => {
     const { out, stopped } = send(['END'], ['one E', 'N', 'D two']);
     expect(out.join('')).to.equal('one ');
     expect(stopped).to.equal(true);
   });
 
-  it('gives back what only looked like the beginning of a stop string', () => {
+  it('passes on text that only looked like the beginning of a stop string', () => {
     expect(send(['END'], ['one E', 'N', 'ough']).out).to.deep.equal(['one ', 'ENough']);
     expect(send(['END'], ['the E', 'N']).out.join('')).to.equal('the EN');
   });
 
-  it('ends at the first of several', () => {
+  it('ends the text at the first of several stop strings', () => {
     expect(send(['###', '\n\n'], ['a\n\nb###']).out.join('')).to.equal('a');
   });
 });

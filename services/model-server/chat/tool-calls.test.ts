@@ -13,32 +13,32 @@ describe('recognizeCall', () => {
     '{{"name":"get_weather"',
     '```json\n{"name": "get_weather"',
   ]) {
-    it(`sees a call in ${JSON.stringify(answer)}`, () => expect(kindOf(answer)).to.equal('call'));
+    it(`recognizes a tool call in ${JSON.stringify(answer)}`, () => expect(kindOf(answer)).to.equal('call'));
   }
 
   for (const answer of ['', '{', '``', '```json', '```json\n{"na', '{"name": "get_w']) {
-    it(`waits after ${JSON.stringify(answer)}`, () => expect(kindOf(answer)).to.equal('unclear'));
+    it(`waits for more text after ${JSON.stringify(answer)}`, () => expect(kindOf(answer)).to.equal('unclear'));
   }
 
-  it('sees text, and nonsense in the call of what is no tool', () => {
+  it('recognizes plain text, and rejects a call of an unknown tool as nonsense', () => {
     expect(kindOf('It rains.')).to.equal('text');
     expect(kindOf('{"city": "Oslo"}')).to.equal('text');
     expect(kindOf('{"name": "say_hi"')).to.equal('nonsense');
   });
 
-  it('keeps what was said before the call', () => {
+  it('keeps the text before a tool call', () => {
     expect(recognizeCall('I look.<tool_call>', tools)).to.deep.equal({ kind: 'call', text: 'I look.' });
   });
 });
 
-describe('the call of a tool', () => {
-  it('has a schema that names each tool', () => {
+describe('a tool call of a local model', () => {
+  it('has a JSON schema that names each tool', () => {
     expect(callSchema(tools)).to.deep.equal({
       oneOf: [{ type: 'object', properties: { name: { const: 'get_weather' }, arguments: tools[0]?.parameters } }],
     });
   });
 
-  it('is read, unless it was cut off', () => {
+  it('is parsed, unless it is truncated', () => {
     expect(readCall('{"name": "get_weather", "arguments": {"city": "Oslo"}}')).to.deep.equal({
       name: 'get_weather',
       arguments: '{"city":"Oslo"}',
@@ -46,7 +46,7 @@ describe('the call of a tool', () => {
     expect(readCall('{"name": "get_weather", "argum')).to.equal(null);
   });
 
-  it('is a repetition of one with the same arguments, whatever that left out', () => {
+  it('counts as repeated if an earlier call had the same arguments, even with some left out', () => {
     const made = {
       role: 'assistant' as const,
       content: '',
@@ -57,7 +57,7 @@ describe('the call of a tool', () => {
     expect(isRepeated({ name: 'get_time', arguments: '{"city":"Oslo"}' }, [made])).to.equal(false);
   });
 
-  it('may be of the tools that the choice allows', () => {
+  it('may call only the tools that tool_choice allows', () => {
     const names = (toolChoice: Parameters<typeof callableTools>[0]['toolChoice']) =>
       callableTools({ tools: [...tools, { name: 'other', parameters: {} }], toolChoice }).map(({ name }) => name);
     expect(names('auto')).to.deep.equal(['get_weather', 'other']);
@@ -67,7 +67,7 @@ describe('the call of a tool', () => {
 });
 
 describe('toGrammarSchema', () => {
-  it('says oneOf for anyOf at any depth', () => {
+  it('replaces anyOf by oneOf at any depth', () => {
     const schema = { type: 'object', properties: { score: { anyOf: [{ type: 'integer' }, { type: 'null' }] } } };
     expect(toGrammarSchema(schema)).to.deep.equal({
       type: 'object',

@@ -3,7 +3,7 @@ import { OpenAiError } from '../openai-error.ts';
 import type { Urgency } from './chat-request.ts';
 import { createTurnQueue } from './turn-queue.ts';
 
-describe('createTurnQueue', () => {
+describe('the request queue of the model server', () => {
   const never = new AbortController().signal;
 
   function occupied() {
@@ -18,7 +18,7 @@ describe('createTurnQueue', () => {
     return { queue, order, wait, release: () => gate.resolve(), first };
   }
 
-  it('takes chat before judge before batch, and each in the order of arrival', async () => {
+  it('runs chat requests first, then judge, then batch, each kind in the order of arrival', async () => {
     const { order, wait, release } = occupied();
     const all = [wait('b', 'batch'), wait('j1', 'judge'), wait('c1', 'chat'), wait('j2', 'judge'), wait('c2', 'chat')];
     release();
@@ -26,7 +26,7 @@ describe('createTurnQueue', () => {
     expect(order).to.deep.equal(['c1', 'c2', 'j1', 'j2', 'b']);
   });
 
-  it('lets a request leave whose client went away', async () => {
+  it('drops a waiting request when its client disconnects', async () => {
     const { order, wait, release } = occupied();
     const leaving = new AbortController();
     const left = wait('left', 'chat', leaving.signal).catch((error: unknown) => error);
@@ -40,7 +40,7 @@ describe('createTurnQueue', () => {
     expect(order).to.deep.equal(['stays']);
   });
 
-  it('goes on after work that failed', async () => {
+  it('continues after a request that fails', async () => {
     const queue = createTurnQueue();
     const failed = queue.run('chat', never, () => Promise.reject(new Error('broken'))).catch(() => 'failed');
     const next = queue.run('chat', never, async () => 'next');
@@ -48,7 +48,7 @@ describe('createTurnQueue', () => {
     await queue.idle();
   });
 
-  it('answers 429 with a time to wait when the line is too long', async () => {
+  it('rejects a request with 429 and Retry-After when too many wait', async () => {
     const { wait, release } = occupied();
     const line = Array.from({ length: 32 }, (_, index) => wait(`${index}`, 'judge'));
     const refused = await wait('late', 'chat').catch((error: unknown) => error);

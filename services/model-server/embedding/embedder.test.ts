@@ -7,8 +7,8 @@ import { bgeSmall } from '../model-manifest.ts';
 import { until } from '../test-server.ts';
 import { createEmbedder } from './embedder.ts';
 
-describe('an embedder whose file is damaged', () => {
-  it('says so once, whatever its number of threads, and fails every request', async () => {
+describe('an embedder with a damaged model file', () => {
+  it('reports the damage once for all its threads, and fails every request with 503', async () => {
     const modelDir = mkdtempSync(join(tmpdir(), 'embedder-'));
     for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), 'damaged');
     const failures: string[] = [];

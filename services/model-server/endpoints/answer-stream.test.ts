@@ -6,7 +6,7 @@ import OpenAI from 'openai';
 import { OpenAiError } from '../openai-error.ts';
 import { openAnswerStream } from './answer-stream.ts';
 
-describe('openAnswerStream', () => {
+describe('the event stream of a chat completion', () => {
   const options = { head: { id: 'chatcmpl-1', created: 1, model: 'slow' }, includeUsage: false, wordEveryMs: 5 };
   const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 2 };
 
@@ -44,7 +44,7 @@ describe('openAnswerStream', () => {
     return contents;
   }
 
-  it('says a word whenever it is silent for long, which clients leave out', async () => {
+  it('sends a comment during long silences, which clients ignore', async () => {
     const { stream, readUntil, rest } = await open();
     await readUntil(': waiting');
     stream.text('One');
@@ -55,7 +55,7 @@ describe('openAnswerStream', () => {
     expect(await read(await rest())).to.deep.equal(['', 'One', ' two', '']);
   });
 
-  it('tells in the stream what failed after its beginning', async () => {
+  it('reports an error that occurs after the stream began', async () => {
     const { stream, readUntil, rest } = await open();
     await readUntil(': waiting');
     stream.fail(new OpenAiError(400, 'Too long.', { code: 'context_length_exceeded' }));

@@ -32,28 +32,28 @@ describe('POST /v1/chat/completions', () => {
     return choices[0]?.message.content;
   };
 
-  it('answers from a field with its citation', async () => {
+  it('answers with a field of a document and its citation', async () => {
     expect(await ask('What is the invoice number?')).to.equal('Invoice number: INV-2041 [1]');
   });
 
-  it('answers from the row of a table, its columns named', async () => {
+  it('answers with the row of a table and the names of its columns', async () => {
     expect(await ask('What is the unit price of the Gadget?')).to.equal(
       'Product: Gadget; Unit price: $12.00; Stock: 8 [2]',
     );
   });
 
-  it('takes the question from the user message that also holds the passages', async () => {
+  it('finds the question in a user message that also holds the passages', async () => {
     const messages = [{ role: 'user' as const, content: `${context}\n\nWhen is the payment due?` }];
     expect(await ask('', { messages }))
       .to.include('[1]')
       .and.include('due');
   });
 
-  it('says plainly that nothing fits', async () => {
+  it('says that the documents do not contain the answer', async () => {
     expect(await ask('Who won the world cup in 1998?')).to.equal('I could not find this in the documents.');
   });
 
-  it('quotes nothing of a document that is not the one that the question names', async () => {
+  it('quotes only the document that the question names', async () => {
     const receipts = [
       block(1, 'REPAIR-2022.pdf', 'Sales Tax 10.20% 278.46\n\nTotal 3,008.46'),
       block(2, 'RECEIPT-TXN-98765.pdf', 'SUBTOTAL $863.91\n\nTOTAL $821.14'),
@@ -65,7 +65,7 @@ describe('POST /v1/chat/completions', () => {
     expect(await ask('', question('TXN-11111'))).to.equal('I could not find this in the documents.');
   });
 
-  it('quotes neither addresses nor what only has the name in common with the question', async () => {
+  it('quotes neither URLs nor passages that only share a name with the question', async () => {
     const club = block(
       1,
       'roberts.txt',
@@ -75,16 +75,16 @@ describe('POST /v1/chat/completions', () => {
     expect(await ask('', { messages })).to.equal('I could not find this in the documents.');
   });
 
-  it('says the same when there is nothing to quote from', async () => {
+  it('says that it found nothing when the request has no passages', async () => {
     const messages = [{ role: 'user' as const, content: 'Write a poem about the sea.' }];
     expect(await ask('', { messages })).to.equal('I could not find this in the documents.');
   });
 
-  it('greets back', async () => {
+  it('answers a greeting with a greeting', async () => {
     expect(await ask('Hello!')).to.match(/^Hello!/);
   });
 
-  it('names a conversation, also as JSON', async () => {
+  it('writes the title of a conversation, also as JSON', async () => {
     const messages = [
       { role: 'system' as const, content: 'Write a title for this conversation.' },
       { role: 'user' as const, content: 'how do I cancel my subscription before the end of the month?' },
@@ -100,7 +100,7 @@ describe('POST /v1/chat/completions', () => {
     });
   });
 
-  it('refuses to make up a score', async () => {
+  it('rejects a request for a JSON score with unsupported_response_format', async () => {
     const schema = { type: 'object', properties: { score: { type: 'integer' } } };
     const error = await errorOf(
       complete('Grade this.', { response_format: { type: 'json_schema', json_schema: { name: 's', schema } } }),
@@ -108,7 +108,7 @@ describe('POST /v1/chat/completions', () => {
     expect(error).to.include({ status: 400, code: 'unsupported_response_format' });
   });
 
-  it('obeys stop and max_tokens and counts tokens', async () => {
+  it('obeys stop and max_tokens, and counts tokens', async () => {
     expect(await ask('What is the invoice number?', { stop: [' INV'] })).to.equal('Invoice number:');
     const { choices, usage } = await complete('What is the invoice number?', { max_tokens: 3 });
     expect(choices[0]).to.deep.include({ finish_reason: 'length' });
@@ -117,12 +117,12 @@ describe('POST /v1/chat/completions', () => {
     expect(usage?.total_tokens).to.equal((usage?.prompt_tokens ?? 0) + 3);
   });
 
-  it('accepts tools and leaves them alone', async () => {
+  it('accepts tools without calling them', async () => {
     const tools = [{ type: 'function' as const, function: { name: 'search', parameters: {} } }];
     expect(await ask('What is the invoice number?', { tools })).to.include('INV-2041');
   });
 
-  it('streams the same answer, with usage at the end when it is asked for', async () => {
+  it('streams the answer that it also returns whole, with usage at the end on request', async () => {
     const request = { model, messages: messagesFor('How much stock of the Widget is there?'), stream: true as const };
     const whole = await ask('How much stock of the Widget is there?');
 
@@ -138,7 +138,7 @@ describe('POST /v1/chat/completions', () => {
     expect(chunks.at(-1)?.usage?.completion_tokens).to.be.greaterThan(0);
   });
 
-  it('stops working for a client that went away', async () => {
+  it('stops generating when the client disconnects', async () => {
     const leaving = new AbortController();
     const content = `${block(1, 'long.txt', 'A sentence. '.repeat(8_000))}Why?`;
     const request = server.client.chat.completions.create(
@@ -152,19 +152,19 @@ describe('POST /v1/chat/completions', () => {
     expect(await ask('What is the invoice number?')).to.include('INV-2041');
   });
 
-  it('answers 404 model_not_found for another model', async () => {
+  it('answers 404 model_not_found for an unknown model', async () => {
     const error = await errorOf(complete('x', { model: 'gpt-4o' }));
     expect(error).to.include({ status: 404, code: 'model_not_found' });
   });
 
-  it('answers 400 context_length_exceeded for more than it can read', async () => {
+  it('answers 400 context_length_exceeded for a prompt beyond the context window', async () => {
     expect(await errorOf(complete('word '.repeat(33_000)))).to.include({
       status: 400,
       code: 'context_length_exceeded',
     });
   });
 
-  it('answers 400 for no messages, a picture and more than one answer', async () => {
+  it('answers 400 for a request without messages, with an image, or for several answers', async () => {
     const image = { type: 'image_url' as const, image_url: { url: 'data:,' } };
     const errors = await Promise.all([
       errorOf(complete('x', { messages: [] })),

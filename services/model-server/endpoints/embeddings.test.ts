@@ -21,13 +21,13 @@ describe('POST /v1/embeddings', () => {
     return answer.data.map(({ embedding }) => embedding);
   };
 
-  it('answers the SDK, which asks for base64, with unit vectors of 384 numbers', async () => {
+  it('returns unit vectors of 384 numbers to the OpenAI SDK, which requests base64', async () => {
     const [vector = []] = await embed('The invoice is due in thirty days.');
     expect(vector).to.have.length(384);
     expect(cosine(vector, vector)).to.be.closeTo(1, 1e-5);
   });
 
-  it('gives the same vector as floats', async () => {
+  it('returns equal vectors in base64 and as floats', async () => {
     const [[asBase64 = []], [asFloat = []]] = await Promise.all([
       embed('Refund policy'),
       embed('Refund policy', 'float'),
@@ -35,7 +35,7 @@ describe('POST /v1/embeddings', () => {
     expect(asFloat).to.deep.equal([...asBase64]);
   });
 
-  it('knows which texts mean the same', async () => {
+  it('gives similar vectors to texts of similar meaning', async () => {
     const [question = [], answer = [], other = []] = await embed([
       'How can I get my money back?',
       'Refunds are granted within 30 days.',
@@ -44,14 +44,14 @@ describe('POST /v1/embeddings', () => {
     expect(cosine(question, answer)).to.be.greaterThan(cosine(question, other) + 0.2);
   });
 
-  it('keeps the order of a batch and gives each text the vector that it has alone', async () => {
+  it('keeps the order of a batch, and embeds each text as if it were alone', async () => {
     const texts = ['one', 'a much longer text than the others, with a comma', 'two', 'three words here'];
     const batch = await embed(texts);
     const alone = await Promise.all(texts.map((text) => embed(text)));
     expect(batch).to.deep.equal(alone.flat());
   });
 
-  it('embeds all of a text beyond the window of 256 tokens', async () => {
+  it('embeds the whole of a text longer than the window of 256 tokens', async () => {
     const start = 'The harbour was closed by ice during the winter. '.repeat(200);
     const [cut = [], whole = [], end = []] = await embed([
       start,
@@ -67,12 +67,12 @@ describe('POST /v1/embeddings', () => {
     expect(vectors[1]).not.to.deep.equal(vectors[2]);
   });
 
-  it('counts tokens', async () => {
+  it('counts the tokens of the input', async () => {
     const { usage } = await server.client.embeddings.create({ model, input: ['hello world', 'hello'] });
     expect(usage).to.deep.equal({ prompt_tokens: 7, total_tokens: 7 });
   });
 
-  it('answers 404 model_not_found for another model', async () => {
+  it('answers 404 model_not_found for an unknown model', async () => {
     const error = await errorOf(server.client.embeddings.create({ model: 'text-embedding-3-small', input: 'x' }));
     expect(error).to.include({ status: 404, code: 'model_not_found', param: 'model', type: 'invalid_request_error' });
   });
@@ -85,12 +85,12 @@ describe('POST /v1/embeddings', () => {
     });
   }
 
-  it('answers 400 for other dimensions than the model has', async () => {
+  it('answers 400 for dimensions that the model does not have', async () => {
     const error = await errorOf(server.client.embeddings.create({ model, input: 'x', dimensions: 128 }));
     expect(error).to.include({ status: 400, param: 'dimensions' });
   });
 
-  it('answers 400 for what is not JSON and 413 above 20 MB', async () => {
+  it('answers 400 to a body that is not JSON, and 413 to one above 20 MB', async () => {
     const post = (body: string) => fetch(`${server.url}/v1/embeddings`, { method: 'POST', body });
     const [broken, huge] = await Promise.all([post('{'), post(' '.repeat(21 * 1024 * 1024))]);
     expect(broken.status).to.equal(400);
@@ -98,7 +98,7 @@ describe('POST /v1/embeddings', () => {
     expect(await huge.json()).to.have.nested.property('error.message');
   });
 
-  it('drops the work of a client that went away and serves the next one', async () => {
+  it('drops the request of a client that disconnects, and serves the next client', async () => {
     const leaving = new AbortController();
     const request = server.client.embeddings.create(
       {
@@ -117,7 +117,7 @@ describe('POST /v1/embeddings', () => {
     );
   });
 
-  it('takes a question before longer texts that came earlier', async () => {
+  it('embeds a short question before longer texts that arrived earlier', async () => {
     const answered: string[] = [];
     const ask = async (name: string, text: string) => {
       await embed(text);
@@ -130,7 +130,7 @@ describe('POST /v1/embeddings', () => {
     expect(answered.indexOf('question')).to.be.lessThan(4);
   });
 
-  it('logs no texts', async () => {
+  it('logs no input texts', async () => {
     await embed('a very secret text');
     expect(server.logLines.join('')).to.include('POST /v1/embeddings').and.not.include('secret');
   });

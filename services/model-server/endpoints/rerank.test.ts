@@ -25,14 +25,14 @@ describe('POST /v1/rerank', () => {
   const post = (body: object) => fetch(`${server.url}/v1/rerank`, { method: 'POST', body: JSON.stringify(body) });
   const rank = async (body: object) => (await (await post({ model, query, documents, ...body })).json()) as Ranking;
 
-  it('puts the passage that answers first, and scores from 0 to 1', async () => {
+  it('ranks the passage that answers the query first, with scores from 0 to 1', async () => {
     const { results } = await rank({});
     expect(results.map(({ index }) => index)).to.deep.equal([1, 2, 0]);
     for (const { relevance_score } of results) expect(relevance_score).to.be.within(0, 1.000_001);
     expect(results[0]).not.to.have.property('document');
   });
 
-  it('gives the first n, with their texts when they are asked for', async () => {
+  it('returns the first top_n passages, with their texts on request', async () => {
     const { results } = await rank({
       top_n: 1,
       return_documents: true,
@@ -42,13 +42,13 @@ describe('POST /v1/rerank', () => {
     expect(results[0]?.document).to.deep.equal({ text: documents[1] });
   });
 
-  it('finds the answer in a passage beyond the window', async () => {
+  it('finds the answer in a passage longer than the window of the model', async () => {
     const long = `${'The harbour was closed by ice. '.repeat(300)}${documents[1]}`;
     const { results } = await rank({ documents: [documents[2], long] });
     expect(results[0]?.index).to.equal(1);
   });
 
-  it('answers 404 for another model, 400 for no documents, an empty text and no query', async () => {
+  it('answers 404 for an unknown model, and 400 without documents, text or query', async () => {
     const answers = await Promise.all([
       post({ model: 'rerank-v3.5', query, documents }),
       post({ model, query, documents: [] }),
@@ -60,7 +60,7 @@ describe('POST /v1/rerank', () => {
 });
 
 describe('GET /v1/models', () => {
-  it('says what a question begins with for a model that wants it', async () => {
+  it('returns the query prefix of a model that needs one', async () => {
     const modelDir = mkdtempSync(join(tmpdir(), 'models-'));
     // A model is listed if its files exist; their content is not read before its first use.
     for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), '');
@@ -75,7 +75,7 @@ describe('GET /v1/models', () => {
     }
   });
 
-  it('lists what is on this machine, each free and local', async () => {
+  it('lists the models on this machine as local and free of charge', async () => {
     const server = await startTestServer();
     try {
       const { data } = await server.client.models.list();

@@ -5,9 +5,9 @@ import { createTitle } from './title.ts';
 /** A quadratic algorithm takes minutes on any of these runs and fails the test by its timeout. */
 const runs = ['!', '[', '[a](', '[a](b', 'Mr. ', 'Mr. A. ', '**', '|', '<<aaaaaaaa 1 |', '- ', '\n', '# '];
 
-describe('texts that repeat one thing 200,000 times', () => {
+describe('the extractive model', () => {
   for (const run of runs) {
-    it(`are read: ${JSON.stringify(run)}`, () => {
+    it(`reads a text that repeats ${JSON.stringify(run)} 200,000 times without a timeout`, () => {
       const text = `${run.repeat(200_000)}x`;
       for (const read of [separateContext, splitIntoStatements, createTitle]) read(text);
     });

@@ -15,14 +15,14 @@ describe('splitIntoStatements', () => {
     ]);
   });
 
-  it('keeps citations of laws together', () => {
+  it('does not split the citation of a law', () => {
     expect(textsOf('They refer to 11 U.S.C. § 101. Others do not.')).to.deep.equal([
       'They refer to 11 U.S.C. § 101.',
       'Others do not.',
     ]);
   });
 
-  it('takes fields and items one by one, with their heading as context', () => {
+  it('makes each field and each list item a statement, with its heading as context', () => {
     expect(splitIntoStatements('## Return policy\n\n- Within 30 days\n2. Receipt required\n\nFee: none')).to.deep.equal(
       [
         { text: 'Within 30 days', context: 'Return policy. Within 30 days', isTopic: false },
@@ -32,7 +32,7 @@ describe('splitIntoStatements', () => {
     );
   });
 
-  it('sees titles in text without markup and may quote them', () => {
+  it('recognizes titles in text without markup, and allows quoting them', () => {
     expect(splitIntoStatements('RETURN POLICY\nReturns within 30 days')).to.deep.equal([
       { text: 'RETURN POLICY', context: 'RETURN POLICY', isTopic: true },
       { text: 'Returns within 30 days', context: 'RETURN POLICY. Returns within 30 days', isTopic: false },
@@ -44,7 +44,7 @@ describe('splitIntoStatements', () => {
     expect(textsOf(`${header}\nSKU-8847 Electronics $45.00`)).to.deep.equal([header, 'SKU-8847 Electronics $45.00']);
   });
 
-  it('names the columns in the rows of a table', () => {
+  it('adds the column names to each row of a table', () => {
     const table = '| Item | Price | Stock |\n|:---|---:|---|\n| Bolt \\| nut | 2 |  |\n| **Nail** | 3 | 9 |';
     expect(textsOf(table)).to.deep.equal(['Item: Bolt | nut; Price: 2', 'Item: Nail; Price: 3; Stock: 9']);
   });
@@ -64,13 +64,13 @@ describe('splitIntoStatements', () => {
     ]);
   });
 
-  it('keeps a range of numbers, spaced so that it is no citation', () => {
+  it('puts spaces into a range of numbers in brackets so that it does not look like a citation', () => {
     expect(textsOf('The temperature lies in the range of [0, 1].')).to.deep.equal([
       'The temperature lies in the range of [ 0, 1 ].',
     ]);
   });
 
-  it('cuts text without punctuation, and has nothing to say about an empty passage', () => {
+  it('cuts long text without punctuation, and returns no statement for an empty passage', () => {
     expect(textsOf('word '.repeat(400)).every((text) => text.length <= 500)).to.equal(true);
     expect(textsOf('\n---\n \n')).to.deep.equal([]);
     expect(textsOf('# Only a heading')).to.deep.equal(['Only a heading']);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createTitle } from './title.ts';
 
 describe('createTitle', () => {
-  it('drops the punctuation around a text, and keeps that within and a question mark', () => {
+  it('drops the punctuation around a title, but keeps punctuation inside and a final question mark', () => {
     expect(createTitle('  "what is U.S. law?!" ')).to.equal('What is U.S. law?');
     expect(createTitle('?!')).to.equal('Conversation');
     expect(createTitle('(a)')).to.equal('A');

@@ -19,7 +19,7 @@ function modelOf(matches: Record<string, { closeness: number; similarity: number
 const signal = new AbortController().signal;
 
 describe('reranking by late interaction', () => {
-  it('listens to tokens, whole texts and shared words alike', async () => {
+  it('scores by tokens, by whole texts and by shared words together', async () => {
     const rank = lateInteraction(
       modelOf({
         'ships at sea': { closeness: 0.5, similarity: 0.5 },
@@ -33,28 +33,28 @@ describe('reranking by late interaction', () => {
     expect(tokens).equal(30);
   });
 
-  it('tells nothing apart where nothing differs', async () => {
+  it('gives equal passages, and a single passage, the score 0.5', async () => {
     const rank = lateInteraction(modelOf({}));
     expect((await rank('tax', ['salt'], signal)).scores).deep.equal([0.5]);
     expect((await rank('tax', ['salt', 'salt'], signal)).scores).deep.equal([0.5, 0.5]);
   });
 });
 
-describe('the words that a question shares with passages', () => {
-  it('count more the fewer passages have them', () => {
+describe('the score of words that a question shares with passages', () => {
+  it('is higher for words that fewer passages contain', () => {
     const [rare = 0, common = 0, none = 0] = wordScores('salt tax', ['salt mine', 'tax office', 'the sea', 'tax year']);
     expect(rare).above(common);
     expect(common).above(none);
     expect(none).equal(0);
   });
 
-  it('count in every form, and less in a long passage', () => {
+  it('counts all forms of a word, and is lower for a long passage', () => {
     const [short = 0, long = 0] = wordScores('taxing', ['Taxes rise.', 'Taxes rise and ships sail to far harbours.']);
     expect(short).above(long);
     expect(long).above(0);
   });
 
-  it('are none in a question without content', () => {
+  it('is 0 for a question of stop words', () => {
     expect(wordScores('what is it', ['it is', ''])).deep.equal([0, 0]);
   });
 });
