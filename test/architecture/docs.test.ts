@@ -9,7 +9,7 @@ import { startSettingNames } from '../../scripts/settings.ts';
 const page = (name: string): Promise<string> => readFile(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
 
 describe('the docs', () => {
-  it('list the error codes of the catalogue (npm run docs makes the page)', async () => {
+  it('list every error code (`npm run docs` generates the page)', async () => {
     expect(await page('errors.md')).to.equal(errorsPage());
   });
 
@@ -21,7 +21,7 @@ describe('the docs', () => {
     expect(missing).to.deep.equal([]);
   });
 
-  it('name files that exist where they say what holds a promise of security', async () => {
+  it('name only existing source and test files as proof of security promises', async () => {
     const paths = [...(await page('security.md')).matchAll(/`((?:src|test)\/[\w./-]+)`/g)].map(([, path = '']) => path);
     expect(paths).include('src/domain/access/policy.ts');
     const missing = paths.filter((path) => !existsSync(new URL(`../../${path}`, import.meta.url)));

@@ -15,14 +15,14 @@ const CLOCKS = [
 ];
 
 describe('test files', () => {
-  it('have a level in their name', () => {
+  it('have the level of the test in their name', () => {
     const found = globSync('{test,services}/**/*test.ts', { exclude: ['**/node_modules/**'] }).filter(
       (file) => !/\.(test|system-test|faults-test|models-test)\.ts$/.test(file),
     );
     expect(found).deep.equal([]);
   });
 
-  it('that have a full size are rows of the full run of faults', () => {
+  it('are rows of the full fault run if they have a full size', () => {
     const rows = new Set(Object.values(FAULT_ROWS).map(({ file }) => file));
     const drills = globSync('test/faults/*test.ts')
       .filter((file) => file.endsWith('.faults-test.ts') || /\bisFullRun\b/.test(readFileSync(file, 'utf8')))
@@ -32,8 +32,8 @@ describe('test files', () => {
   });
 });
 
-describe('everyday tests', () => {
-  it('let no clock decide: no sleeps, no limits of their own, no compared times', () => {
+describe('tests of the API, activities and workflows', () => {
+  it('do not depend on the clock: no sleeps, no timeouts of their own, no compared times', () => {
     const found = globSync(['test/{api,activities,workflows}/**/*.test.ts', 'test/support/*stack.ts'])
       .sort()
       .flatMap((file) =>
@@ -46,7 +46,7 @@ describe('everyday tests', () => {
     expect(found).deep.equal([]);
   });
 
-  it('prepare only for tests of their own file: no root hooks, which run for all files of the process', () => {
+  it('define no root hooks, which would run for all test files of the process', () => {
     const found = globSync('{test,services}/**/*test.ts', { exclude: ['**/node_modules/**'] }).filter((file) =>
       /^(before|beforeEach|afterEach)\(/m.test(readFileSync(file, 'utf8')),
     );

@@ -24,14 +24,14 @@ describe('the npm workspaces', () => {
     manifests = [root, ...(await Promise.all(folders.map(manifest)))];
   });
 
-  it('are private ES modules of the version of the product', () => {
+  it('are private ES modules with the version of the product', () => {
     const [root, ...others] = manifests;
     for (const { version, private: isPrivate, type } of others) {
       expect({ version, isPrivate, type }).deep.equal({ version: root?.version, isPrivate: true, type: 'module' });
     }
   });
 
-  it('pin exact versions, and one version of each npm package', () => {
+  it('pin exact versions, and the same version of an npm package everywhere', () => {
     const pins = manifests.flatMap(({ dependencies, devDependencies, optionalDependencies }) =>
       Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies }),
     );
@@ -45,14 +45,14 @@ describe('the npm workspaces', () => {
     for (const folder of folders) expect((await text(`${folder}/README.md`)).trimEnd().split('\n').length).most(40);
   });
 
-  it('have their package.json copied into the image before npm ci where production needs their dependencies', async () => {
+  it('have their package.json in the image before `npm ci` if production needs their dependencies', async () => {
     const [packages = ''] = (await text('Dockerfile')).split('RUN npm ci');
     const needed = folders.filter((_, index) => Object.keys(manifests[index + 1]?.dependencies ?? {}).length > 0);
     expect(needed).include('services/model-server');
     for (const folder of needed) expect(packages).include(`\nCOPY ${folder}/package.json ${folder}/\n`);
   });
 
-  it('are locked without download addresses, which differ between registries', async () => {
+  it('have no download URLs in the lock file, since these differ between registries', async () => {
     expect(await text('package-lock.json')).not.match(/"resolved": "http/);
   });
 });

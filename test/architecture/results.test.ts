@@ -29,8 +29,8 @@ const patterns = {
   'a plucked column whose property has another name': /\.pluck\('\w*[A-Z_]/,
 };
 
-describe('results of the database', () => {
-  it('have types that models and shapes prove', () => {
+describe('types of database results', () => {
+  it('come from models and row shapes, not from type assertions', () => {
     const found = globSync(
       'src/{modules/**/*.{repository,model},modules/store-audit/**/*,adapters/{postgres,vectors}/**/*}.ts',
       { cwd: root },

@@ -17,13 +17,13 @@ const withoutTenant = [
   'knex_migrations_lock',
 ];
 
-describe('the tables of tenants', () => {
+describe('the tables with data of organizations', () => {
   let api: Stack;
   before(async () => {
     api = await stack();
   });
 
-  it('all have org_id', async () => {
+  it('all have an org_id column', async () => {
     const { rows } = await api.container.db.raw<{ rows: { name: string }[] }>(`
       select c.relname as name from pg_class c
       where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
@@ -31,7 +31,7 @@ describe('the tables of tenants', () => {
     expect(rows.map(({ name }) => name)).to.have.members(withoutTenant);
   });
 
-  it('point at each other by org_id too, so that nothing points across organizations', async () => {
+  it('include org_id in foreign keys, so that no row refers to another organization', async () => {
     const { rows } = await api.container.db.raw<{ rows: { name: string; definition: string }[] }>(
       `
       select k.conrelid::regclass::text as name, pg_get_constraintdef(k.oid) as definition

@@ -19,14 +19,14 @@ describe('docs/architecture.md', () => {
     const steps = readWalk(heading);
     const files = steps.map(({ file }) => file);
 
-    describe(heading.replace('## ', ''), () => {
-      it(`draws at most ${most} files, each once`, () => {
+    describe(`section "${heading.replace('## ', '')}"`, () => {
+      it(`shows at most ${most} files, each once`, () => {
         expect(files.some((file) => file.endsWith(first))).to.equal(true);
         expect(files.filter((file, index) => files.indexOf(file) !== index)).to.deep.equal([]);
         expect(files.length).at.most(most);
       });
 
-      it('draws each file below one that calls it, and none that imports a file above it', () => {
+      it('shows each file below a file that calls it, and no file that imports a file above it', () => {
         const wrong = steps.flatMap(({ file, above }) => {
           const isUncalled = above[0] !== undefined && !calls(above[0], file);
           const importsUp = above.filter((upper) => importsOf(file).includes(upper));
@@ -38,7 +38,7 @@ describe('docs/architecture.md', () => {
         expect(wrong).to.deep.equal([]);
       });
 
-      it("begins the worker's part with a workflow that the orchestrator starts", () => {
+      it('shows the workflow that the orchestrator starts as the first file of the worker', () => {
         const { file } = steps.find(({ file: name }) => name.startsWith('workflows/')) ?? { file: '' };
         const name = basename(file, '.ts').replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
         const starter = files[files.indexOf(file) - 1] ?? '';
@@ -46,7 +46,7 @@ describe('docs/architecture.md', () => {
         expect(readFileSync(join(root, starter), 'utf8')).to.include(name);
       });
 
-      it('leaves out no service that is called on the way', () => {
+      it('shows every service that is called between the shown files', () => {
         const missing = steps.flatMap(({ file }) =>
           importsOf(file)
             .filter((other) => dirname(other) === dirname(file) && file.startsWith('src/modules/'))

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { createAvatarsService } from '#src/modules/profile/profile.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
-describe('avatars that are being received', () => {
-  it('leave the last six places to organizations that send no other', async () => {
+describe('the limit of concurrent avatar uploads', () => {
+  it('keeps the last six slots for organizations without another upload', async () => {
     const avatars = createAvatarsService({ db: {} as never, makeAvatar: async (image) => image });
     const content = new PassThrough().setMaxListeners(0);
     let users = 0;

@@ -14,7 +14,7 @@ const step = (fault: Partial<InjectedFault>): InjectedFault => ({
   ...fault,
 });
 
-describe('injected faults', () => {
+describe('injected faults in activities', () => {
   let effects = 0;
   beforeEach(() => {
     effects = 0;
@@ -34,7 +34,7 @@ describe('injected faults', () => {
       (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
     );
 
-  it('occur before or after the effect of an activity', async () => {
+  it('occur before or after the activity does its work', async () => {
     const before = start([step({ position: 'before' })])();
     expect(await outcome(before.run(work))).equal('service_unavailable');
     expect(effects).equal(0);
@@ -43,7 +43,7 @@ describe('injected faults', () => {
     expect(effects).equal(1);
   });
 
-  it('occur in the given execution of the given activity, or in every one', async () => {
+  it('occur in the given execution of the given activity, or in every execution', async () => {
     for (const [fault, activityType, expected] of [
       [{ nth: 2 }, 'embedChunks', ['done', 'service_unavailable', 'done']],
       [{}, 'embedChunks', Array(3).fill('service_unavailable')],
@@ -59,7 +59,7 @@ describe('injected faults', () => {
     }
   });
 
-  it('hang until the activity is cancelled', async () => {
+  it('can block an activity until it is cancelled', async () => {
     const environment = start([step({ kind: 'hang' })])();
     const run = outcome(environment.run(work));
     environment.cancel();
@@ -67,7 +67,7 @@ describe('injected faults', () => {
     expect(effects).equal(0);
   });
 
-  it('delay the result', async () => {
+  it('can delay the result of an activity', async () => {
     // Timers of the same length fire in the order in which they were set.
     let effectsBefore: number | undefined;
     setTimeout(() => (effectsBefore = effects), 50);

@@ -3,7 +3,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import { recordRetriedErrors } from '#activities/interceptors/errors.ts';
 
-describe('errors of activities in their job', () => {
+describe('errors of activities', () => {
   async function noted(failure: unknown, attempt: number, maximumAttempts?: number): Promise<unknown[]> {
     const notes: unknown[] = [];
     const info = {
@@ -24,7 +24,7 @@ describe('errors of activities in their job', () => {
   const passing = ApplicationFailure.create({ type: 'model_unavailable', message: 'It is away.' });
   const note = ['ingest-1-1', { code: 'model_unavailable', message: 'It is away.' }];
 
-  it('are recorded if the activity is retried; otherwise the workflow records its end', async () => {
+  it('are recorded in the job if the activity is retried; otherwise the workflow records the failure', async () => {
     const damaged = ApplicationFailure.nonRetryable('Damaged.', 'corrupt_document');
     for (const [failure, attempt, maximumAttempts, expected] of [
       [passing, 1, 3, [note]],

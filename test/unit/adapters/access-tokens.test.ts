@@ -104,7 +104,7 @@ describe('an access token', () => {
     expect(() => over.verify(first)).throw(AppError, 'is not valid');
   });
 
-  it('is refused as expired only if this service signed it, also when it was cached before', () => {
+  it('is rejected as expired only if this service signed it, also from the cache', () => {
     const expired = { exp: seconds() - 1 };
     expect(() => service.verify(tokenOf({}, expired))).throw('The access token has expired.');
     expect(() => service.verify(tokenOf({}, expired, foreign.privateKey))).throw('is not valid');
@@ -140,19 +140,19 @@ describe('an access token', () => {
   for (const claim of ['iss', 'aud', 'sub', 'sid', 'jti', 'iat', 'exp']) {
     refusals[`no claim ${claim}`] = () => tokenOf({}, { [claim]: undefined });
   }
-  it('is refused by the service, as by jose, whatever is wrong with it', async () => {
+  it('is rejected by the service in every invalid form that the library jose rejects', async () => {
     for (const [what, make] of Object.entries(refusals)) {
       expect([isAccepted(make()), await joseAccepts(make())], what).deep.equal([false, false]);
     }
   });
 
-  it('is refused with a subject or a session that is no id, which jose would take', async () => {
+  it('is rejected if its subject or session is not an id, though the library jose accepts it', async () => {
     for (const token of [tokenOf({}, { sub: 'admin' }), tokenOf({}, { sid: '' })]) {
       expect([isAccepted(token), await joseAccepts(token)]).deep.equal([false, true]);
     }
   });
 
-  it('gets the same verdict as from jose for headers and claims of all kinds', async () => {
+  it('is accepted or rejected as by the library jose, for headers and claims of all kinds', async () => {
     const offset = fc.constantFrom(-1_000, -60, -2, 30, 900);
     const optional = <Value>(arbitrary: fc.Arbitrary<Value>) => fc.option(arbitrary, { nil: undefined, freq: 8 });
     const facts = fc.record({

@@ -2,10 +2,10 @@ import { hash } from '@node-rs/argon2';
 import { expect } from 'chai';
 import { createArgon2Hasher } from '#src/adapters/passwords/argon2-hasher.ts';
 
-describe('Argon2 hasher', () => {
+describe('the Argon2 password hasher', () => {
   const hasher = createArgon2Hasher({ memoryMiB: 19 });
 
-  it('accepts the right password and rejects others', async () => {
+  it('accepts the right password and rejects wrong ones', async () => {
     const stored = await hasher.hash('Correct-horse-1', 'any');
     expect(stored).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
     expect(await hasher.verify(stored, 'Correct-horse-1', 'any')).to.equal(true);
@@ -18,12 +18,12 @@ describe('Argon2 hasher', () => {
     expect(hasher.isOutdated('$2b$12$another-kind-of-hash')).to.equal(true);
   });
 
-  it('computes a hash even if there is no account', async () => {
+  it('computes a hash even if the account does not exist', async () => {
     expect(await hasher.verify(null, '', 'any')).to.equal(false);
     expect(await hasher.verify(null, 'Correct-horse-1', 'any')).to.equal(false);
   });
 
-  it('rejects an owner with too many waiting checks, and serves others', async () => {
+  it('rejects a caller with too many waiting checks, and serves other callers', async () => {
     const quick = createArgon2Hasher({ memoryMiB: 1 });
     const asked = Array.from({ length: 60 }, () => quick.hash('Correct-horse-1', 'busy'));
     const other = quick.hash('Correct-horse-1', 'other');

@@ -57,14 +57,14 @@ describe('a chat model', () => {
     const at = () => ({ at: openAi });
     const usage = { inputTokens: 120, cachedInputTokens: 20, completionTokens: 7 };
 
-    it('is asked with model, temperature and token limit, and returns its reply and usage, whole or in pieces', async () => {
+    it('receives model, temperature and token limit, and returns its reply and usage, whole or streamed', async () => {
       const reply = { text: 'One two three.', model: 'm', usage };
       expect(await stream(at())).deep.equal({ ...reply, pieces: ['One', ' two', ' three.'] });
       expect(await complete(at())).deep.equal(reply);
       for (const asked of openAi.requests) expect(asked).include({ model: 'm', temperature: 0.3, max_tokens: 50 });
     });
 
-    it('is not asked again after an error response, whose Retry-After is passed on', async () => {
+    it('is not called again after an error response, whose Retry-After is passed on', async () => {
       openAi.behave(() => ({ kind: 'status', status: 429, retryAfterSeconds: 9 }));
       expect(await codesOf(at())).deep.equal(['model_unavailable', 'model_unavailable']);
       expect(openAi.requests).length(2);
@@ -79,7 +79,7 @@ describe('a chat model', () => {
       expect(await appErrorCode(stream(at()))).oneOf(['model_unavailable', 'model_response_invalid']);
     });
 
-    it('has characters removed that Postgres cannot store, and split surrogate pairs joined', async () => {
+    it('returns text without characters that Postgres rejects, and joins split surrogate pairs', async () => {
       openAi.behave(() => ({ kind: 'answer', text: ['a\0b', ' \ud83d', '\ude00', '\0', ' \udc00', '.', '\ud83d'] }));
       const { text, pieces } = await stream(at());
       expect(text).equal('ab 😀 \ufffd.\ufffd');
@@ -87,7 +87,7 @@ describe('a chat model', () => {
       expect((await complete(at())).text).equal(text);
     });
 
-    it('is stopped by the signal, whose reason is the error', async () => {
+    it('stops when the signal aborts, and fails with the reason of the signal', async () => {
       const never = Promise.withResolvers<void>();
       openAi.behave(() => ({ kind: 'answer', text: 'One two three.', until: never.promise }));
       const stop = new AbortController();
@@ -99,7 +99,7 @@ describe('a chat model', () => {
   });
 
   describe('of a provider that deviates from OpenAI', () => {
-    it('is read without its reasoning, without events that have no content, and from the first choice alone', async () => {
+    it('returns only the first choice, without reasoning and without events that have no content', async () => {
       const parts = [
         { type: 'thinking', thinking: [{ type: 'text', text: 'One, then two.' }] },
         { type: 'text', text: 'One two' },
@@ -120,7 +120,7 @@ describe('a chat model', () => {
       }
     });
 
-    it('is not followed to another host, to which it would send the prompt', async () => {
+    it('gets no prompt through a redirect to another host', async () => {
       const elsewhere = await startScriptedServer();
       for (const status of [301, 302, 303, 307, 308]) {
         server.answer((response) => response.writeHead(status, { location: `${elsewhere.baseUrl}/steal` }).end());
@@ -130,7 +130,7 @@ describe('a chat model', () => {
       await elsewhere.close();
     });
 
-    it('fails with an answer of another shape, and with the finish_reason error', async () => {
+    it('fails if its response has the wrong shape or the finish_reason `error`', async () => {
       const failed = { message: { content: 'One' }, delta: { content: 'One' }, finish_reason: 'error' };
       const numbered = { message: { content: 7 }, delta: { content: 7 }, finish_reason: 'stop' };
       const choices = [[], [null], [numbered], [failed]];
@@ -140,7 +140,7 @@ describe('a chat model', () => {
       }
     });
 
-    it('has invalid token counts read as 0', async () => {
+    it('returns 0 for invalid token counts', async () => {
       const none = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
       const capped = { prompt_tokens: 5, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 9 } };
       for (const [usage, expected] of [
@@ -167,7 +167,7 @@ describe('a chat model', () => {
       });
     const responseSchema = { name: 'verdict', schema: { type: 'object', properties: {} } };
 
-    it('learns from errors which parameters it accepts, and keeps to them', async () => {
+    it('is only sent the parameters that it accepts, as learned from its errors', async () => {
       const refused = { type: 'invalid_request_error', code: 'unsupported_parameter' };
       const unsupported = "Unsupported value: 'temperature' does not support 0.3.";
       refuseFields({
@@ -201,7 +201,7 @@ describe('a chat model', () => {
       expect(types).deep.equal(['json_schema', 'json_schema', 'json_object', undefined, undefined]);
     });
 
-    it('is not asked again after errors that no other parameter would cure', async () => {
+    it('is not called again after errors that other parameters would not avoid', async () => {
       const tooLarge = { message: 'max_tokens is too large: 50', param: 'max_tokens', code: null };
       const noJson = { message: 'response_format is not supported', code: 'unsupported_response_format' };
       for (const error of [{ ...tooLarge, type: 'invalid_request_error' }, noJson]) {
@@ -214,7 +214,7 @@ describe('a chat model', () => {
     });
   });
 
-  it('is given up after the timeout of the caller, and streams a whole answer to a caller without one', async () => {
+  it('is aborted after the timeout of the caller, or streams its whole answer without a timeout', async () => {
     server.answer(() => undefined);
     expect(await appErrorCode(complete({ changes: { timeoutMs: 50 } }))).equal('model_unavailable');
     answer(piece('{"score"'), piece(':3}', 'stop'));
@@ -223,7 +223,7 @@ describe('a chat model', () => {
   });
 
   describe('with a slow stream', () => {
-    it('is waited for while it sends comments, and given up after a silence', async () => {
+    it('may send comments as long as it likes, and is aborted after a silence', async () => {
       const isHeard = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       let count = 0;
       const timeout = () => ({ ...createStreamTimeout(60_000, 60_000), heard: () => isHeard[count++]?.resolve() });
@@ -244,7 +244,7 @@ describe('a chat model', () => {
       }
     });
 
-    it('fails with the error that it ends with', async () => {
+    it('fails with the error at the end of its stream', async () => {
       for (const [type, code] of [
         ['server_error', 'model_unavailable'],
         ['invalid_request_error', 'model_rejected'],

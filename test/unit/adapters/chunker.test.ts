@@ -19,7 +19,7 @@ describe('the chunker, which works in a thread', () => {
   const chunker = createChunker(tools);
   const expected = [...chunkDocument(source(), [], tools)];
 
-  it('chunks by tokens as without a thread, and leaves the event loop free', async () => {
+  it('chunks by tokens like a call without a thread, and does not block the event loop', async () => {
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
@@ -31,7 +31,7 @@ describe('the chunker, which works in a thread', () => {
     expect(await chunker.windows(source(), by)).deep.equal([]);
   });
 
-  it('chunks semantically as without a thread', async () => {
+  it('chunks semantically like a call without a thread', async () => {
     const { body, chunking } = source({ method: 'semantic' });
     const windows = await chunker.windows({ body, chunking }, by);
     expect(windows).deep.equal(windowsForSemanticChunking(body, { ...chunking, method: 'semantic' }, tools));
@@ -47,7 +47,7 @@ describe('the chunker, which works in a thread', () => {
     expect(await chunks).property('message', 'told to');
   });
 
-  it('rejects a document that waits or takes too long or has too many chunks, and chunks those behind it', async () => {
+  it('rejects a document that waits or takes too long or has too many chunks, and chunks the next ones', async () => {
     const busy = createChunker({ ...tools, timeouts: { queueMs: 1, threadMs: 60_000 } });
     const [running, late] = [busy.chunk(source(), [], by), busy.chunk(source(), [], by)];
     expect(await appErrorCode(late)).equal('rate_limited');

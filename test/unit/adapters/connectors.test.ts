@@ -96,7 +96,7 @@ for (const provider of oauthConnectorProviders) {
       expect(JSON.stringify(error) + String(error)).not.include(accessToken);
     });
 
-    describe('listing changes', () => {
+    describe('listing the changes of a drive', () => {
       /** All changes since the cursor, and the cursor after them. */
       async function since(cursor: string) {
         const told: RemoteChange[] = [];

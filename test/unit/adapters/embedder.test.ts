@@ -13,7 +13,7 @@ import {
 } from '#test/support/scripted-server.ts';
 import { until } from '#test/support/until.ts';
 
-describe('an embedder', () => {
+describe('the client of an embedding model', () => {
   let server: ScriptedServer;
   before(async () => {
     server = await startScriptedServer();
@@ -47,7 +47,7 @@ describe('an embedder', () => {
     }
   });
 
-  it('requests the model and the dimensions of an embedding id, and rejects vectors of other dimensions', async () => {
+  it('requests the model and dimensions that an embedding id names, and rejects other dimensions', async () => {
     server.answer(embeddings(() => [1, 0, 0]));
     const embedders = createEmbedders(connection());
     const codes = await Promise.all(
@@ -88,7 +88,7 @@ describe('an embedder', () => {
     ['half a number', embeddings(() => Buffer.alloc(6, 1).toString('base64')), 'model_response_invalid'],
     ['several sizes', embeddings((text) => (text === 'a' ? [1, 0] : [1, 0, 0])), 'model_response_invalid'],
   ];
-  it('fails without a retry after an error, and with an answer of another shape', async () => {
+  it('fails without a retry after an error or a response of the wrong shape', async () => {
     for (const [what, answer, code] of faults) {
       server.answer(answer);
       expect(await appErrorCode(embed(['a', 'b'])), what).equal(code);
@@ -96,7 +96,7 @@ describe('an embedder', () => {
     }
   });
 
-  it('accepts the answer of a model with another spelling of its name, and of no other model', async () => {
+  it('accepts the response of a model whose name is spelled differently, and of no other model', async () => {
     for (const answered of ['model', 'publisher/Model', 'model:latest', 'model-v2', 'model-2024-05-01']) {
       server.answer(embeddings(() => [1, 0], answered));
       expect(await embed(['a']), answered).length(1);
@@ -107,7 +107,7 @@ describe('an embedder', () => {
     }
   });
 
-  it('refuses one answer of another vector size, and believes the second', async () => {
+  it('rejects the first response with another vector size, and adopts the size after the second', async () => {
     const own = embedder();
     const sizes = [];
     for (const vector of [[1], [1, 0], [1, 0]]) {
@@ -136,7 +136,7 @@ describe('an embedder', () => {
     }
   });
 
-  it('embeds a text beyond the context window in pieces that cover it, unless it is rejected at any length', async () => {
+  it('embeds a text beyond the context window in pieces, unless the service rejects it at any length', async () => {
     const text = Array.from({ length: 100 }, (_, index) => `word${index}`).join(' ');
     const pieces: string[] = [];
     server.answer((response, body: { input: string[] }) => {
@@ -153,7 +153,7 @@ describe('an embedder', () => {
     expect(server.calls.length).at.most(10);
   });
 
-  it('limits concurrent bulk calls to four, beside which a user is served, and aborts one that waits', async () => {
+  it('limits concurrent bulk calls to four, serves users meanwhile, and can abort a waiting bulk call', async () => {
     const released = Promise.withResolvers<void>();
     let [underWay, most] = [0, 0];
     server.answer(async (response, body: { input: string[] }) => {
@@ -180,7 +180,7 @@ describe('an embedder', () => {
     expect(most).equal(4);
   });
 
-  it('passes on Retry-After, at least a second', async () => {
+  it('passes on Retry-After, but at least one second', async () => {
     mock.timers.enable({ apis: ['Date'] });
     for (const [after, expected] of [
       ['7', 7],
@@ -194,7 +194,7 @@ describe('an embedder', () => {
     }
   });
 
-  it('pauses bulk work for Retry-After, then continues', async () => {
+  it('pauses bulk calls for the time of Retry-After, then continues', async () => {
     server.answer((response, body) => {
       const isFirst = server.calls.length === 1;
       const answer = isFirst ? answerError(429, 'slow down', { 'retry-after': '1' }) : embeddings(() => [1, 0]);
@@ -205,7 +205,7 @@ describe('an embedder', () => {
     expect((again?.atMs ?? 0) - (refused?.atMs ?? 0)).at.least(990);
   });
 
-  it('fails at once during a longer pause, for all models and for bulk work, too', async () => {
+  it('fails at once during a longer pause, for all models and also for bulk calls', async () => {
     mock.timers.enable({ apis: ['Date'] });
     server.answer(answerError(503, 'maintenance', { 'retry-after': '600' }));
     const embedders = createEmbedders(connection());
@@ -218,7 +218,7 @@ describe('an embedder', () => {
     expect(bulk).include({ code: 'model_unavailable', retryAfterSeconds: 600 });
   });
 
-  it('aborts with the reason of the signal, and aborts its other calls when one fails', async () => {
+  it('aborts with the reason of the signal, and aborts all calls of a batch when one call fails', async () => {
     const stop = new AbortController();
     server.answer(() => stop.abort(new Error('not needed any more')));
     expect(await faultOf(embed(['a'], { signal: stop.signal }))).property('message', 'not needed any more');

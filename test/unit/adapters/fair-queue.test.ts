@@ -24,7 +24,7 @@ function startQueue(...options: Parameters<typeof createFairWorkQueue>) {
 }
 
 describe('a fair queue', () => {
-  it('starts the task of another owner before the rest of an owner with many', async () => {
+  it('starts the task of another owner before the remaining tasks of an owner with many', async () => {
     const { begun, add, end } = startQueue(2);
     await add('a1', 'a2', 'a3', 'a4');
     expect(begun, 'one slot is left for others').deep.equal(['a1']);
@@ -46,7 +46,7 @@ describe('a fair queue', () => {
     for (const name of ['b1', 'b2']) await end(name);
   });
 
-  it('rejects tasks of an owner that has too many waiting, and accepts those of others', async () => {
+  it('rejects tasks of an owner with too many waiting tasks, and accepts tasks of other owners', async () => {
     const queue = createFairWorkQueue(1, { bound: { maxWaitingPerOwner: 1, refusal: () => new Error('full') } });
     const { promise, resolve } = Promise.withResolvers<void>();
     const done = [queue('a', () => promise), queue('a', async () => {})];

@@ -7,7 +7,7 @@ import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
 
-describe('Gotenberg', () => {
+describe('the client of Gotenberg', () => {
   let server: FakeGotenberg;
   let folder: string;
   before(async () => {
@@ -27,7 +27,7 @@ describe('Gotenberg', () => {
       ...{ path: join(folder, 'original'), format: 'docx', pdfPath: pdfPath(), signal },
     });
 
-  it('renders a file without being told its name', async () => {
+  it('renders a file without sending its name', async () => {
     await render({ url: `${server.url}/` });
     expect(await readFile(pdfPath(), 'latin1')).match(/^%PDF-1\.4.*One page\..*%%EOF/s);
     expect(server.files).deep.equal([{ name: 'document.docx', bytes: Buffer.from('the file') }]);
@@ -53,7 +53,7 @@ describe('Gotenberg', () => {
     }
   });
 
-  it('is aborted with the reason of the signal', async () => {
+  it('aborts with the reason of the signal', async () => {
     server.answer('hang');
     const stop = new AbortController();
     const rendering = render({ signal: stop.signal }).catch((error: unknown) => error);

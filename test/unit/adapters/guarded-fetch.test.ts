@@ -74,14 +74,14 @@ describe('a guarded fetch', () => {
     });
   }
 
-  it('refuses a name that has a private address beside a public one, and an allowed host at another port', async () => {
+  it('refuses a host with both a private and a public address, and an allowed host at another port', async () => {
     for (const addresses of [['93.184.215.14', '10.0.0.1'], ['::ffff:10.0.0.1']]) {
       expect(await refusal('http://example.com/', { resolve: async () => addresses })).match(notAllowed);
     }
     expect(await refusal('http://127.0.0.1:1/')).match(notAllowed);
   });
 
-  it('connects to the address that it has checked, also when the name changes between lookups', async () => {
+  it('connects to the IP address that it has checked, even if DNS then returns another address', async () => {
     const answers = [['93.184.215.14'], ['127.0.0.1']];
     const lookup = createPublicAddressLookup(async () => answers.shift() ?? []);
     const dialled = () =>
@@ -124,7 +124,7 @@ describe('a guarded fetch', () => {
     expect((await read(site.page(redirectTo('beside'), '/folder/start'))).text).equal('beside');
   });
 
-  it('reports the status of an error response, and rejects a partial one', async () => {
+  it('reports the status of an error response, and rejects a partial response', async () => {
     for (const status of [206, 304, 401, 403, 404, 410, 429, 500, 503]) {
       const page = site.page(answerWith('', {}, status));
       expect(await refusal(page)).match(new RegExp(`^url_unreachable: .*${status}`));
@@ -138,7 +138,7 @@ describe('a guarded fetch', () => {
     }
   });
 
-  it('unpacks one layer of gzip, accepts no other encoding, and reads an odd media type as bytes', async () => {
+  it('unpacks one layer of gzip, accepts no other encoding, and treats an invalid media type as bytes', async () => {
     const long = 'fox '.repeat(1_000);
     expect((await read(site.page(answerWith(gzipSync(long), { 'content-encoding': 'gzip' })))).text).equal(long);
     for (const [content, encoding] of [
@@ -201,7 +201,7 @@ describe('a guarded fetch', () => {
     expect(answers.join('\n')).not.contain('canary');
   });
 
-  it('refuses a body in too many small pieces and many interim responses, which keep the event loop busy', async () => {
+  it('rejects a body in too many small pieces, and too many interim responses', async () => {
     const pieces = `Transfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(30_000)}0\r\n\r\n`;
     const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n'.repeat(11);
     for (const [answer, reason] of [

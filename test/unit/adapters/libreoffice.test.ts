@@ -35,7 +35,7 @@ describe('the process of LibreOffice', () => {
     await program.render({ path: join(folder, 'original'), format: 'odt', pdfPath, signal });
   }
 
-  it('runs with a restricted profile and without our environment, and leaves no folder', async () => {
+  it('runs with a restricted profile, without our environment variables, and leaves no folder', async () => {
     process.env.OFFICE_TEST_SECRET = 'secret';
     const profile = '"$HOME/profile/user/registrymodifications.xcu"';
     await render(`cp ${profile} ${folder}/profile; env > ${folder}/env; cat "$1" > "$PDF"; echo ok >> "$PDF"`);
@@ -79,7 +79,7 @@ describe('the process of LibreOffice', () => {
     await until('its child is gone', async () => !isAlive(pid));
   });
 
-  it('dies with the process that started it', async () => {
+  it('ends when the process that started it ends', async () => {
     const path = join(folder, 'soffice');
     await writeFile(path, `#!/bin/sh\necho $$ > ${folder}/pid\nexec sleep 60\n`);
     await chmod(path, 0o755);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { createLogDestination } from '#src/adapters/log-destination.ts';
 
-describe('log destination', () => {
+describe('the log destination', () => {
   let folder: string;
   let pipe: number;
 

@@ -10,21 +10,21 @@ import {
   startScriptedServer,
 } from '#test/support/scripted-server.ts';
 
-describe('a model service', () => {
+describe('the client of a model service', () => {
   let server: ScriptedServer;
   before(async () => {
     server = await startScriptedServer();
   });
   after(() => server.close());
 
-  describe('in its list of models', () => {
+  describe('when listing models', () => {
     const list = () => createModelCatalog({ baseUrl: server.baseUrl, apiKey: 'key' }).list();
     const offered = async (...data: unknown[]) => {
       server.answer(answerJson(200, { object: 'list', data }));
       return list();
     };
 
-    it('reads the fields of a list of models', async () => {
+    it('returns the fields of each model', async () => {
       const told = { context_window: 256, context_budget: 100, query_prefix: 'Find: ', structured_output: false };
       expect(await offered({ id: 'm', kind: 'embedding', dimensions: 384, ...told, local: true })).deep.equal([
         {
@@ -34,13 +34,13 @@ describe('a model service', () => {
       ]);
     });
 
-    it('reads the context window under the names of several servers', async () => {
+    it('returns the context window from the field names that several servers use', async () => {
       const windows = [{ context_length: 8_000 }, { max_model_len: 8_000 }, { max_context_length: 8_000 }, {}];
       const models = await offered(...windows.map((window, index) => ({ id: `chat-${index}`, ...window })));
       expect(models.map((model) => model.contextWindow)).deep.equal([8_000, 8_000, 8_000, null]);
     });
 
-    it('guesses the kind of a model from its whole name if the list does not give it', async () => {
+    it('guesses the kind of a model from its whole name if the list does not contain the kind', async () => {
       const kinds = {
         chat: ['gpt-4.1', 'meta-llama/Llama-3.1-8B-Instruct', 'kimi-k2-instruct', 'influx-7b', 'eclipse-7b'],
         embedding: ['text-embedding-3-small', 'sentence-transformers/all-mpnet-base-v2', 'voyage-3'],
@@ -59,12 +59,12 @@ describe('a model service', () => {
       expect(models.find(({ kind }) => kind === 'reranker')?.rerankingType).equal('cross_encoder');
     });
 
-    it('ignores invalid entries, and limits their number', async () => {
+    it('ignores invalid entries, and limits the number of entries', async () => {
       expect(await offered(null, 'm', {}, { id: 7 })).deep.equal([]);
       expect(await offered(...Array.from({ length: 5_000 }, (_, index) => ({ id: `chat-${index}` })))).length(1_000);
     });
 
-    it('is empty if the provider answers 404, and fails with other errors', async () => {
+    it('returns no models if the provider answers 404, and fails with other errors', async () => {
       server.answer(answerError(404, 'no'));
       expect(await list()).deep.equal([]);
       server.answer(answerError(500, 'broken'));
@@ -74,7 +74,7 @@ describe('a model service', () => {
     });
   });
 
-  describe('that reranks', () => {
+  describe('when reranking', () => {
     const rerank = (model: string | null = 'reranker-1', signal = new AbortController().signal) =>
       createReranker({ baseUrl: server.baseUrl, apiKey: 'key' }).rerank({
         ...{ model, query: 'a loan', documents: ['a house', 'a loan'], signal },
@@ -100,7 +100,7 @@ describe('a model service', () => {
       ['a number of no document', results([0, 0.5], [2, 0.5]), 'model_response_invalid'],
       ['something that is no number', results([0, 0.5], [1, null]), 'model_response_invalid'],
     ];
-    it('fails without a retry after an error or an answer of another shape', async () => {
+    it('fails without a retry after an error or a response of the wrong shape', async () => {
       for (const [what, answer, code] of faults) {
         server.answer(answer);
         expect(await appErrorCode(rerank()), what).equal(code);

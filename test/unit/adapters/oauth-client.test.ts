@@ -53,7 +53,7 @@ describe('the OAuth client', () => {
     expect(await refreshFails(tokens.refreshToken ?? '')).equal('needs_reauth');
   });
 
-  it('tells a rejected client or address from an ended grant', async () => {
+  it('distinguishes a rejected client or redirect URL from an ended grant', async () => {
     const given = await consent();
     const stranger = provider({ id: 'stranger', secret: 'x' });
     expect(await exchangeFails(stranger, given)).equal('provider_not_configured');
@@ -62,7 +62,7 @@ describe('the OAuth client', () => {
     expect(await exchangeFails(provider(), elsewhere)).equal('provider_not_configured');
   });
 
-  it('does not take an outage of the provider for the end of a grant', async () => {
+  it('does not report an outage of the provider as an ended grant', async () => {
     const { refreshToken } = await oauth.exchange(provider(), await consent());
     for (const [trouble, code = 'provider_unavailable'] of [
       [{ status: 503, text: 'down' }],
@@ -81,7 +81,7 @@ describe('the OAuth client', () => {
     await oauth.refresh(provider(), refreshToken ?? '');
   });
 
-  it('quotes neither requests nor answers in errors, and passes its own errors on', async () => {
+  it('quotes neither requests nor responses in errors, and passes on errors of the service unchanged', async () => {
     google.failNext(1, { status: 400, json: { error: 'odd', error_description: 'about s3cret-token' } });
     const error = await oauth.refresh(provider(), 's3cret-token').catch((thrown: unknown) => Object(thrown));
     expect(error.cause).equal(undefined);

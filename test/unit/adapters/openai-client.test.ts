@@ -10,7 +10,7 @@ import {
 import { AppError } from '#src/errors.ts';
 import { startWebSite } from '#test/support/web-site.ts';
 
-describe('the trace header of a model call', () => {
+describe('the trace header of a request to a model server', () => {
   it('is sent to a server of the deployment, also by a client with other options', async () => {
     const site = await startWebSite();
     const traceparent = '00-a1b2c3d4e5f60718293a4b5c6d7e8f90-00f067aa0ba902b7-01';
@@ -25,7 +25,7 @@ describe('the trace header of a model call', () => {
     await site.close();
   });
 
-  it('is for addresses and names of the internal network, and for no other server', () => {
+  it('is sent only to addresses and host names of the internal network', () => {
     const own = ['http://127.0.0.1:3010/v1', 'http://[::1]:3010/v1', 'http://10.0.0.7/v1', 'http://model-server/v1'];
     const foreign = ['https://api.openai.com/v1', 'http://203.0.114.7/v1', 'https://models.example.com/v1'];
     expect([...own, ...foreign].filter(isServerInPrivateNetwork)).deep.equal(own);
@@ -38,7 +38,7 @@ describe('an error of the model service', () => {
   const errorOf = (status: number, message: string, code: string | null = null) =>
     APIError.generate(status, { error: { message, code } }, message, new Headers({ 'x-your-key': apiKey }));
 
-  it('has a code that says who can help: the caller, the operator, or time', () => {
+  it('has a code that tells whether the caller, the operator or a later retry can solve the problem', () => {
     const codes = {
       model_rejected: [400, 422],
       model_not_configured: [401, 402, 403, 404],
@@ -78,7 +78,7 @@ describe('an error of the model service', () => {
       .not.include('Incorrect');
   });
 
-  it('says that a text is beyond the context window, in the words of several servers', () => {
+  it('is recognized as a text beyond the context window in the wording of several servers', () => {
     for (const [message, code] of [
       ['as it says', 'context_length_exceeded'],
       ["This model's maximum context length is 8192 tokens.", null],

@@ -25,7 +25,7 @@ const maxRequests = 8;
 
 type Place = { kind: HostileKind; server: HostileServer; outbound: OutboundClients };
 
-describe('hostile answers to outbound calls', () => {
+describe('hostile responses to outbound calls', () => {
   const kinds = Object.keys(hostileKinds) as HostileKind[];
   let places: Place[];
   before(async () => {
@@ -46,7 +46,7 @@ describe('hostile answers to outbound calls', () => {
     ),
   );
 
-  it('each ends with its error, and after a limited number of bytes', async () => {
+  it('make the call fail with the expected error, after a limited number of bytes', async () => {
     for (const [position, name] of Object.keys(places[0]?.outbound.clients ?? {}).entries()) {
       const outcomes = await Promise.all(
         ofClient(places, position).map(async ({ kind, server, outbound }) => {
@@ -73,7 +73,7 @@ function ofClient(places: readonly Place[], position: number): Place[] {
   return isFullRun ? [...places] : places.filter((_, index) => (index + position) % 4 === 0);
 }
 
-describe('a response of an S3 endpoint', () => {
+describe('an object listing from an S3 endpoint', () => {
   const listing = (...keys: string[]) =>
     `<ListBucketResult><Name>b</Name>${keys.map((key) => `<Contents><Key>${key}</Key><Size>1</Size></Contents>`).join('')}</ListBucketResult>`;
   const numbers = (length: number, key: (n: number) => string) => Array.from({ length }, (_, n) => key(n));
@@ -101,7 +101,7 @@ describe('a response of an S3 endpoint', () => {
       (error: AppError) => error,
     );
 
-  it('is a page of 300 objects, or of up to 1,000 from a server that ignores the page size', async () => {
+  it('has 300 objects per page, or up to 1,000 from a server that ignores the page size', async () => {
     expect((await list(listing('a', 'b'))).files.map(({ name }) => name)).deep.equal(['a', 'b']);
     expect(site.requests.at(-1)?.path).include('max-keys=300');
     const partitions = numbers(1_000, (n) => `year=2026/month=11/day=24/region=eu/file=${n}`);
@@ -109,7 +109,7 @@ describe('a response of an S3 endpoint', () => {
     expect((await list('<ListBucketResult><Name>b</Name><KeyCount>0</KeyCount></ListBucketResult>')).files).length(0);
   });
 
-  it('is refused if it is no listing, or would take the parser of the SDK too long', async () => {
+  it('is rejected if it is malformed or would take the parser of the SDK too long', async () => {
     const page = '<!DOCTYPE html><html><body>Not found<br></body></html>';
     const attributes = numbers(10_001, (n) => `a${n}="1"`).join(' ');
     const noServer = /^The endpoint does not respond like an S3 server/;

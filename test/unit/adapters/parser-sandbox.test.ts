@@ -161,7 +161,7 @@ describe('the parser sandbox', () => {
     return escapes;
   }
 
-  it('blocks everything that the same program reaches without it', async () => {
+  it('blocks every access that the test program has without the sandbox', async () => {
     const reached = [
       ...['environment of the parent', 'document of another', 'port on this machine', 'local socket'],
       'datagram to a local socket',
@@ -212,7 +212,7 @@ describe('the parser sandbox', () => {
     }
   });
 
-  it('blocks signals to other processes on every kernel, also by fcntl, and allows those to itself', () => {
+  it('blocks signals to other processes on every kernel, also by fcntl, and allows signals to itself', () => {
     const [kill, tgkill, queue, queueToThread, tkill] = isArm ? [129, 131, 138, 240, 130] : [62, 234, 129, 297, 200];
     const outcomes = outcomesOf(`[kill => ${kill}, $other, 0], [tgkill => ${tgkill}, $other, $other, 0],
       [all => ${kill}, -1, 0], [queue => ${queue}, $other, 0, 0],

@@ -9,7 +9,7 @@ import { paperType } from '#test/support/fake-dropbox.ts';
 import { type OpenedConnector, openConnector } from '#test/support/opened-connector.ts';
 import { startProviderServer } from '#test/support/provider-server.ts';
 
-describe('files that are special to a provider', () => {
+describe('the file connector', () => {
   let opened: OpenedConnector;
   const open = async (provider: OAuthConnectorProvider) => {
     opened = await openConnector(provider);
@@ -24,7 +24,7 @@ describe('files that are special to a provider', () => {
   describe('of Drive', () => {
     const docx = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
 
-    it('exports Google documents with the file extension of that format, or says why it cannot', async () => {
+    it('exports Google documents with the file extension of the export format, or reports why it cannot', async () => {
       const { fake } = await open('acme_drive');
       fake.tree.add('Plan', 'the plan', doc);
       const file = await find('Plan');
@@ -77,7 +77,7 @@ describe('files that are special to a provider', () => {
       expect(file).include({ name: '1/2 done', path: 'minutes/1_2 done' });
     });
 
-    it('finds the newest of several files with the same name, and ignores files where the path needs a folder', async () => {
+    it('finds the newest of files with equal names, and ignores files where the path needs a folder', async () => {
       const { fake } = await open('acme_drive');
       fake.tree.add('twice/a', 'old');
       fake.tree.add('twice/a', 'new');
@@ -102,7 +102,7 @@ describe('files that are special to a provider', () => {
       }
     });
 
-    it('reads the changes of a shared drive from that drive, and reports a permanently deleted file as gone', async () => {
+    it('reads the changes of a shared drive, and reports a permanently deleted file as gone', async () => {
       const { fake, connector, newAccess } = await open('acme_drive');
       const { id, name } = fake.tree.addFolder('ours');
       fake.failNext(1, { status: 200, json: { id, name, driveId: 'drive-1', mimeType: 'x' } });
@@ -116,8 +116,8 @@ describe('files that are special to a provider', () => {
     });
   });
 
-  describe('of Graph', () => {
-    it('downloads from other hosts without the token, and follows no page or change links to them', async () => {
+  describe('of Microsoft Graph', () => {
+    it('sends no token to download hosts, and follows no page or change links to other hosts', async () => {
       const { fake, connector, newAccess } = await open('acme_onedrive');
       fake.tree.add('one.txt', 'one');
       const stranger = await startProviderServer(() => ({ status: 200, json: { value: [] } }));
@@ -139,7 +139,7 @@ describe('files that are special to a provider', () => {
       }
     });
 
-    it('follows the redirect of an item without a download URL, and keeps the grant when such a URL is refused', async () => {
+    it('follows the redirect of an item without a download URL; a refused download keeps the grant', async () => {
       const { fake } = await open('acme_onedrive');
       fake.tree.add('one.txt', 'one');
       const file = await find('one.txt');
@@ -154,7 +154,7 @@ describe('files that are special to a provider', () => {
       expect(await appErrorCode(download(file))).equal('provider_unavailable');
     });
 
-    it('rejects an unknown site, and notebooks as unsupported', async () => {
+    it('rejects an unknown site, and rejects notebooks as unsupported', async () => {
       const { fake, connector } = await open('acme_sharepoint');
       const elsewhere = { kind: 'oauth' as const, accessToken: fake.token(), siteId: 'other.example,1,2' };
       expect(await appErrorCode(connector.check(elsewhere))).equal('remote_file_not_found');
@@ -167,7 +167,7 @@ describe('files that are special to a provider', () => {
   });
 
   describe('of Dropbox', () => {
-    it('exports files without content', async () => {
+    it('exports files that cannot be downloaded directly', async () => {
       const { fake } = await open('acme_dropbox');
       fake.tree.add('Notes ü.paper', '<p>notes</p>', paperType);
       const file = await find('Notes ü.paper');
@@ -178,7 +178,7 @@ describe('files that are special to a provider', () => {
       expect(await appErrorCode(download(await find('folder')))).equal('remote_file_not_found');
     });
 
-    it('distinguishes a scope that was not granted from a token that it revoked', async () => {
+    it('distinguishes a scope that was not granted from a revoked token', async () => {
       const { fake, connector, newAccess } = await open('acme_dropbox');
       const weak = { ...newAccess(), accessToken: fake.accessToken(['account_info.read']) };
       expect(await appErrorCode(connector.list(weak, { path: '' }, null))).equal('not_granted');

@@ -24,7 +24,7 @@ describe('the secret cipher', () => {
     refused(encrypted, 'connections/2');
   });
 
-  it('rejects a ciphertext with any changed bit, a truncated one, and one of another key with the same id', () => {
+  it('rejects a changed or truncated ciphertext, and a ciphertext of another key with an equal id', () => {
     const body = Buffer.from(encrypted.split(':')[1] ?? '', 'base64');
     for (let at = 0; at < body.length; at += 1) {
       const changed = Buffer.from(body);

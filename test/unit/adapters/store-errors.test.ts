@@ -21,7 +21,7 @@ const errorOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('an outage of Postgres', () => {
-  it('is a refused, closed or lost connection, and no error of a statement', async () => {
+  it('is recognized by a refused, closed or lost connection, not by an error of a statement', async () => {
     const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `postgres://user@127.0.0.1:${Object(server.address()).port}/database`;
@@ -42,7 +42,7 @@ describe('an outage of Postgres', () => {
   });
 });
 
-describe('a Qdrant server', () => {
+describe('the client of Qdrant', () => {
   const apiKey = 'the-key-of-the-server';
   let server: ScriptedServer;
   before(async () => {
@@ -76,7 +76,7 @@ describe('a Qdrant server', () => {
     ['answers without a result', answerJson(200, { status: 'ok' }), away],
     ['is silent', () => undefined, away],
   ];
-  it('fails a search with a code, and no error contains its key', async () => {
+  it('reports a failed search with an error code, and never with the API key', async () => {
     for (const [what, answer, code] of faults) {
       server.answer(answer);
       const error = await errorOf(search({ of: store(what === 'is silent' ? 200 : undefined) }));
@@ -87,7 +87,7 @@ describe('a Qdrant server', () => {
     expect(await errorOf(gone.countGenerations([]))).include({ code: away });
   });
 
-  it('is searched for one organization, never without one, and finds nothing in a missing collection', async () => {
+  it('searches only with an organization, and finds nothing in a missing collection', async () => {
     server.answer(answerJson(200, { result: { points: [] }, status: 'ok', time: 0 }));
     expect(await errorOf(search({ orgId: '' }))).instanceOf(TypeError);
     expect(server.calls).deep.equal([]);

@@ -15,7 +15,7 @@ import { refusal, toolContext } from '#test/support/tool-context.ts';
 
 const analyze = createTextAnalyzer();
 
-describe('text analyzer', () => {
+describe('the text analyzer', () => {
   it('lower-cases, splits on anything but letters and digits of all scripts, and stems', () => {
     const stems = analyze('Booking FLIGHTS, re-booked in 2024!').map((term) => term.stem);
     expect(stems).deep.equal(['book', 'flight', 're', 'book', 'in', '2024']);
@@ -27,7 +27,7 @@ describe('text analyzer', () => {
   });
 });
 
-describe('token counter', () => {
+describe('the token counter', () => {
   const counter = createTokenCounter();
   const count = (text: string) =>
     encode(text, { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() }).length;
@@ -57,7 +57,7 @@ describe('token counter', () => {
 
 describe('the packaged list of topic words', () => {
   for (const model of modelsWithAlignmentCalibration) {
-    it(`has thousands of distinct words with content, and vectors of ${model}, with which alignment scores`, async () => {
+    it(`has thousands of distinct content words, and their vectors from ${model} for alignment scores`, async () => {
       const index = createTopicWordIndex({ model });
       const all = await index.nearest(() => 0, 20_000);
       const words = all.map(({ word }) => word);
@@ -72,14 +72,14 @@ describe('the packaged list of topic words', () => {
     });
   }
 
-  it('rejects a model without packaged vectors', async () => {
+  it('has no vectors for other models, which it rejects', async () => {
     const asked = createTopicWordIndex({ model: 'another' }).nearest(() => 0, 1);
     expect(await asked.catch((fault: unknown) => fault)).instanceOf(Error);
   });
 });
 
 describe('the file name of a Content-Disposition header', () => {
-  it('is read from the header in all its forms', () => {
+  it('is parsed from every form of the header', () => {
     for (const [header, name] of [
       ['attachment; filename="a b.pdf"', 'a b.pdf'],
       ['attachment; filename=report.pdf; size=7', 'report.pdf'],
@@ -99,7 +99,7 @@ describe('the file name of a Content-Disposition header', () => {
 describe('the title of a page', () => {
   const titled = (title: string) => `<!doctype html><html><head><title>${title}</title></head><body>`;
 
-  it('is a single line with decoded entities, in the charset of the server, otherwise of the page', () => {
+  it('is one line with decoded entities, in the charset that the server or else the page declares', () => {
     const russian = iconv.encode(titled('Быстрая лиса'), 'windows-1251');
     const named = iconv.encode(`<meta charset="windows-1251">${titled('Быстрая лиса')}`, 'windows-1251');
     for (const [bytes, type, title] of [
@@ -116,7 +116,7 @@ describe('the title of a page', () => {
   });
 });
 
-describe('time.now', () => {
+describe('the tool time.now', () => {
   it('returns day, time and time zone, and rejects an unknown time zone', async () => {
     const now = createTimeTool(() => new Date('2026-11-22T14:04:05Z'));
     expect(await now({}, toolContext)).equal('Sunday, 2026-11-22 14:04:05 GMT+00:00 (UTC)');

@@ -5,7 +5,7 @@ import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 
-describe('calls of tools by a chat model', () => {
+describe('tools and tool calls of a chat model', () => {
   let server: ScriptedModel;
   let chatModel: ChatModel;
   before(async () => {
@@ -70,7 +70,7 @@ describe('calls of tools by a chat model', () => {
     expect(asked).not.property('tools');
   });
 
-  it('may come without text, and are dropped beside a text if they were not allowed', async () => {
+  it('may come without text, and are dropped from a reply with text if no calls were allowed', async () => {
     const called = { text: '', toolCalls: [{ name: 'time_now', arguments: '{}' }] };
     calls();
     expect(await stream()).deep.include(called);
@@ -80,7 +80,7 @@ describe('calls of tools by a chat model', () => {
     expect(await stream({ mayCall: false })).not.property('toolCalls');
   });
 
-  it('are read with any finish_reason, and not without one', async () => {
+  it('are read with any finish_reason, but not if it is missing', async () => {
     const call = { index: 0, id: 'a', function: { name: 'time_now', arguments: '{}' } };
     const ends = (finish_reason: string | null) => {
       const choices = [{ index: 0, delta: { tool_calls: [call] }, finish_reason }];
@@ -96,7 +96,7 @@ describe('calls of tools by a chat model', () => {
     expect(await appErrorCode(stream())).equal('model_response_invalid');
   });
 
-  it('are no longer offered to a model that cannot make them, or are left out of the one request', async () => {
+  it('are no longer offered to a model that rejects tools, or are left out of a single rejected request', async () => {
     const never = [true, false, false];
     const once = [true, false, true, false];
     for (const [status, message, expected] of [
@@ -129,7 +129,7 @@ describe('calls of tools by a chat model', () => {
     expect(warned).deep.equal([{ model: 'm' }, { model: 'm' }]);
   });
 
-  it('stay offered after errors that say nothing against them', async () => {
+  it('stay offered after errors that do not concern tools', async () => {
     for (const [status, message] of [
       [400, "Invalid schema for function 'knowledge_search': In context=(), 'required' is required."],
       [400, 'The messages do not fit.'],
@@ -144,7 +144,7 @@ describe('calls of tools by a chat model', () => {
     expect(server.requests.map(({ tool_choice }) => tool_choice)).deep.equal([undefined, 'none']);
   });
 
-  describe('in streams', () => {
+  describe('in a stream', () => {
     const read = (...pieces: unknown[]) => {
       const called = createToolCallAssembler();
       for (const piece of pieces) called.add([piece]);
@@ -169,14 +169,14 @@ describe('calls of tools by a chat model', () => {
       ['a null function before', [at(0, null, 'x'), at(0, a)], [a]],
       ['no function before', [at(0, undefined, 'x'), at(0, a)], [a]],
     ];
-    it('are told apart and put together', () => {
+    it('are distinguished, and assembled from their pieces', () => {
       for (const [what, pieces, expected] of cases) expect(read(...pieces), what).deep.equal(expected);
       const single = createToolCallAssembler();
       single.add({ function: a });
       expect(single.calls(), 'a single object instead of a list').deep.equal([a]);
     });
 
-    it('are kept without a name if they are malformed, so that only they are rejected', () => {
+    it('are kept without a name if malformed, so that the other calls stay valid', () => {
       const none = { name: '', arguments: '' };
       for (const [piece, expected] of [
         [7, none],
@@ -191,7 +191,7 @@ describe('calls of tools by a chat model', () => {
       }
     });
 
-    it('are truncated above the limits of names and arguments, and rejected far beyond', async () => {
+    it('are truncated above the limits for names and arguments, and rejected far above them', async () => {
       const long = 'x'.repeat(1_000_000);
       const [call] = read({ index: 0, function: { name: 'n'.repeat(5_000), arguments: long } });
       expect(call).deep.equal({ name: 'n'.repeat(200), arguments: 'x'.repeat(200_000) });

@@ -26,8 +26,8 @@ function scoreAll(rounds: readonly RoundMeasurement[]): StoredRoundScore[] {
 const drifting = [measured(0.9, 0.9), measured(0.1, 0.8), measured(0.1, 0.2), measured(0.08, 0.15), measured(0.1, 0.1)];
 const prunedIn = (rows: readonly StoredRoundScore[]) => rows.filter(({ pruned }) => pruned).map(({ round }) => round);
 
-describe('the score of a round', () => {
-  it('names the messages that leave the context, each once', () => {
+describe('the alignment score of a round', () => {
+  it('names each message that leaves the context of the chat once', () => {
     const pruned = scoreAll(drifting).map(({ events }) => events.find(({ type }) => type === 'messages_pruned'));
     expect(pruned.map((event) => Object(event?.data).message_ids)).to.deep.equal([
       ...[undefined, undefined, undefined],
@@ -37,7 +37,7 @@ describe('the score of a round', () => {
     expect(pruned[3]).to.include({ round: 4, at: at.toISOString() });
   });
 
-  it('has refusal kind scope if the user was off topic, and keeps the reading of the reply', () => {
+  it('has the refusal kind `scope` if the user was off topic, and keeps the measured refusal of the reply', () => {
     const refusalReading = { kind: 'capability', score: 0.7 } as const;
     const [on, off] = scoreAll([measured(0.9, 0.1, { refusalReading }), measured(0.1, 0.1, { refusalReading })]);
     expect(on).to.deep.include({ refusalKind: 'capability', echoState: 'refusal', refusalReading });
@@ -45,14 +45,14 @@ describe('the score of a round', () => {
     expect(off?.events[0]).to.deep.include({ type: 'refusal_detected', data: { kind: 'scope', score: 0.7 } });
   });
 
-  it('reports scoring by words alone as an event', () => {
+  it('reports as an event that only words were scored', () => {
     const [row] = scoreAll([measured(0.9, 0.9, { scoreSource: 'words' })]);
     expect(row?.events.map(({ type }) => type)).to.deep.equal(['scoring_degraded']);
   });
 });
 
-describe('refolding the series of a chat', () => {
-  it('gives the same series as scoring with the new measurements from the start', () => {
+describe('recomputing the alignment scores of a chat', () => {
+  it('gives the scores that the new measurements would have given from the start', () => {
     const stored = scoreAll(drifting);
     expect(prunedIn(stored)).to.deep.equal([2, 3, 4]);
     expect(recomputeRoundScores(stored, new Map(), thresholds)).to.deep.equal(stored);

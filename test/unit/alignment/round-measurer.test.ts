@@ -58,8 +58,8 @@ const near = 'near is the answer to the question asked';
 const verdict = (user: boolean, reply: boolean, declined = false) =>
   JSON.stringify({ user_on_topic: user, reply_on_topic: reply, declined });
 
-describe('adjudication of doubtful rounds by a chat model', () => {
-  it('replaces only the doubtful scores', async () => {
+describe('asking a chat model about rounds with doubtful scores', () => {
+  it('replaces only the scores that are doubtful', async () => {
     const { measure, requests } = measurer(() => verdict(true, false));
     const measured = await measure(doubt, near);
     expect(measured).to.include({ scoreSource: 'llm', userScore: 0.8, refusalReading: null });
@@ -92,7 +92,7 @@ describe('adjudication of doubtful rounds by a chat model', () => {
     }
   });
 
-  it('decides whether a doubtful reply declines', async () => {
+  it('decides whether an ambiguous reply is a refusal', async () => {
     const reply = 'As an AI language model, I do not have personal opinions or beliefs, and I do not have feelings.';
     const byWords = measurer(() => verdict(true, true, true), failing('model_unavailable'));
     const declined = await byWords.measure('near', reply, 'always');
@@ -102,7 +102,7 @@ describe('adjudication of doubtful rounds by a chat model', () => {
 });
 
 describe('a round without embeddings', () => {
-  it('is scored by words if the vectors are of another model, which are not cached', async () => {
+  it('is scored by words if its vectors come from another model, and such vectors are not cached', async () => {
     let isWrong = true;
     const { measure } = measurer(null, async (texts, ...more) =>
       isWrong ? texts.map(() => Float32Array.from([1, 0, 0])) : embed(texts, ...more),
@@ -114,7 +114,7 @@ describe('a round without embeddings', () => {
     expect(mended.agentScore).to.be.greaterThan(0.9);
   });
 
-  it('is not scored after a transient error, and by words after a permanent one or if allowed', async () => {
+  it('is not scored after a transient error, but by words after a permanent error or on request', async () => {
     for (const [code, byWords, expected] of [
       ['model_unavailable', 'unless_transient', 'not scored'],
       ['model_not_configured', 'unless_transient', 'words'],

@@ -21,7 +21,7 @@ describe('proposing anchor words by a chat model', () => {
     return proposeAnchorWords({ stream }, subject, { model: 'model', timeoutMs, signal });
   }
 
-  it('asks again if the first answer lists no words', async () => {
+  it('asks the model again if its first answer lists no words', async () => {
     expect(await propose(['Of course!', '["hull"]', '["never asked for"]'])).deep.equal(['hull']);
     expect(await appErrorCode(propose(['Of course!', 'Gladly!', '["hull"]']))).equal('model_response_invalid');
   });

@@ -9,7 +9,7 @@ import { collect } from '#test/support/collect.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-describe('copies of originals', () => {
+describe('the backup folder of originals', () => {
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'copies-'));
@@ -29,7 +29,7 @@ describe('copies of originals', () => {
     expect(await readdir(join(folder, 'incoming'))).deep.equal([]);
   });
 
-  it('hashes originals with older keys, keeps nothing of an interrupted stream, and stays in its folder', async () => {
+  it('hashes originals with keys of the old format, keeps no interrupted copy, and never writes outside', async () => {
     const copies = createOriginalFileCopies(folder);
     const older = `${randomUUID()}/${randomUUID()}`;
     await copies.add(older, Readable.from([Buffer.from('Tides')]));

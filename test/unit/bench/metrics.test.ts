@@ -7,7 +7,7 @@ import { seededRandom } from '../../../bench/search/random.ts';
 describe('the metrics of benchmarks', () => {
   const relevant = new Set(['a', 'b', 'c']);
 
-  it('rate a ranking by nDCG and recall down to the depth', () => {
+  it('rate a ranking by nDCG and recall within its first results', () => {
     // By hand: 1/log2(3) of the ideal 1/log2(2) + 1/log2(3) + 1/log2(4).
     const second = 0.6309 / (1 + 0.6309 + 0.5);
     for (const [found, of, depth, expected] of [
@@ -25,7 +25,7 @@ describe('the metrics of benchmarks', () => {
     expect(recall(['a'], new Set(), 10)).equal(0);
   });
 
-  it('rate found spans, of which a position counts once for recall and each time for precision', () => {
+  it('count a text position in several spans once for recall and each time for precision', () => {
     const wanted = { start: 10, end: 20 };
     for (const [found, recall, precision, iou] of [
       [[wanted], 1, 1, 1],
@@ -37,7 +37,7 @@ describe('the metrics of benchmarks', () => {
     }
   });
 
-  it('give the mean of paired differences within its bootstrap interval, the same each time', () => {
+  it('give the mean of paired differences with a reproducible bootstrap interval', () => {
     const { next: random } = seededRandom(7);
     const a = Array.from({ length: 200 }, random);
     const b = a.map((value) => value - 0.1 + 0.05 * (random() - 0.5));
@@ -49,7 +49,7 @@ describe('the metrics of benchmarks', () => {
     expect(pairedBootstrap([1, 2, 3], [0, 1, 2])).deep.equal({ mean: 1, low: 1, high: 1 });
   });
 
-  it('rate a judge of pairs in one order and in both', () => {
+  it('rate the judge of reply pairs in one order and in both orders', () => {
     type Judged = [better: 0 | 1, ab: JudgedPair['ab'], ba: JudgedPair['ba'], lengths?: [number, number]];
     const rate = (...pairs: Judged[]) =>
       figuresOf(pairs.map(([better, ab, ba, lengths = [10, 20]]) => ({ better, ab, ba, lengths })));

@@ -5,7 +5,7 @@ import { createCitationTracker } from '#src/modules/chat/citations.ts';
 import type { Embedder } from '#src/ports/models.ts';
 import { collect } from '#test/support/collect.ts';
 
-describe('createCitationTracker', () => {
+describe('the citation tracker of a reply', () => {
   const rights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
   const actor = { userId: 'ada', orgId: 'org', ...rights };
   const chunk = {
@@ -36,7 +36,7 @@ describe('createCitationTracker', () => {
     return { lookedUp, citations, rewrite };
   }
 
-  it('once stopped, waits for no embedding and reads nothing with the rights of the user', async () => {
+  it('waits for no embedding and reads no documents after the reply is stopped', async () => {
     const { citations, rewrite, lookedUp } = start(noEmbedding, AbortSignal.abort(new Error('stopped')));
     for (const outcome of [rewrite('Zebras graze yonder [1]. '), citations.sources(chunk.content)]) {
       expect(String(await outcome.catch((error: unknown) => error))).equal('Error: stopped');
@@ -53,7 +53,7 @@ describe('createCitationTracker', () => {
     expect(String(await waiting.catch((error: unknown) => error))).equal('Error: stopped');
   });
 
-  it('keeps citations that are repeated for the same statement', async () => {
+  it('keeps citations that are repeated for one statement', async () => {
     const said = `A loan is repaid${' [1]'.repeat(100)}. Month by month it is repaid${' [1]'.repeat(100)}.`;
     expect(await start().rewrite(said)).equal(said);
   });

@@ -3,14 +3,14 @@ import type { NumberedRoundEvent } from '#src/modules/chat/chat.model.ts';
 import { createRoundEventLog, watchAnswerReaders } from '#src/modules/chat/stream.ts';
 import { collect } from '#test/support/collect.ts';
 
-describe('createRoundEventLog', () => {
+describe('the event log of a chat round', () => {
   const error = { event: 'error', code: 'interrupted', detail: 'It was not finished.' } as const;
   const start = (attempt: number) => {
     const recorded: NumberedRoundEvent[] = [];
     return { recorded, log: createRoundEventLog(attempt, (event) => recorded.push(event)) };
   };
 
-  it('neither sends nor records events after the error, whose number is above all of its attempt', async () => {
+  it('neither sends nor records events after an error event, which gets the highest number', async () => {
     const { log, recorded } = start(0);
     log.token('A loan');
     log.end(error);
@@ -29,7 +29,7 @@ describe('createRoundEventLog', () => {
   });
 });
 
-describe('watchAnswerReaders', () => {
+describe('the watch for readers of an answer', () => {
   const timing = { graceSeconds: 0.001, checkEveryMs: 1 };
 
   /** Watches with these answers to one lookup after the other. */
@@ -47,7 +47,7 @@ describe('watchAnswerReaders', () => {
     return { readers, asked, aborted };
   }
 
-  it('aborts at the first lookup without a reader, and stops looking up', async () => {
+  it('aborts the answer at the first lookup that finds no reader, and makes no further lookup', async () => {
     const { readers, asked, aborted } = watch(true, new Error('The database is away.'), true, false);
     readers.readBy(AbortSignal.abort());
     await aborted;
@@ -55,7 +55,7 @@ describe('watchAnswerReaders', () => {
     expect(asked).deep.equal(Array(4).fill(timing.graceSeconds));
   });
 
-  it('looks up nothing while the first reader is connected, nor after the answer has ended', async () => {
+  it('makes no lookup while the first reader is connected, nor after the answer has ended', async () => {
     const { readers, asked } = watch();
     const reading = new AbortController();
     readers.readBy(reading.signal);

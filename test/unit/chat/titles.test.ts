@@ -15,7 +15,7 @@ describe('the title of a chat', () => {
     }
   });
 
-  it('becomes the plain words of what the model proposes', async () => {
+  it('is the title that the model proposes, as plain text', async () => {
     const usage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
     const { signal } = new AbortController();
     for (const [text, title] of [
