@@ -189,13 +189,13 @@ const free = [
   'NODE_ENV',
 ];
 
-describe('loadConfig', () => {
-  it('has an invalid example for every setting that can be invalid', () => {
+describe('the configuration', () => {
+  it('is tested with an invalid value of every setting that can be invalid', () => {
     expect([...Object.keys(wrong), ...free, 'JWT_ISSUER']).to.have.members(settingNames);
   });
 
   for (const [name, texts] of Object.entries(wrong)) {
-    it(`names an invalid ${name} in one line without quoting secrets`, () => {
+    it(`reports an invalid ${name} in one line without quoting secrets`, () => {
       for (const text of texts) {
         const { JWT_PRIVATE_KEY, ...others } = required;
         const env = name === 'JWT_PRIVATE_KEY_FILE' ? others : { ...others, JWT_PRIVATE_KEY };
@@ -208,20 +208,20 @@ describe('loadConfig', () => {
     });
   }
 
-  it('accepts proxies as a word, a number or addresses', () => {
+  it('accepts trusted proxies as a boolean, a number or addresses', () => {
     const trusted = (TRUST_PROXY: string) => loadConfig({ ...required, TRUST_PROXY }).server.trustProxy;
     expect(['false', 'true', '2'].map(trusted)).to.deep.equal([false, 1, 2]);
     expect(trusted('10.0.0.0/8, loopback, ::1')).to.deep.equal(['10.0.0.0/8', 'loopback', '::1']);
   });
 
-  it('reads limits, their defaults and `off`', () => {
+  it('contains rate limits, their defaults, or no limit for `off`', () => {
     const { rateLimits } = loadConfig({ ...required, RATE_LIMIT_LOGIN: '3/60', RATE_LIMIT_CHAT: 'off' });
     expect(rateLimits.login).to.deep.equal({ count: 3, seconds: 60 });
     expect(rateLimits.chat).to.equal(null);
     expect(rateLimits.refresh).to.deep.equal({ count: 60, seconds: 60 });
   });
 
-  it('stores vectors in Postgres, in Qdrant if its URL is set, or as VECTOR_STORE says', () => {
+  it('chooses Postgres for vectors, Qdrant if its URL is set, or the store in VECTOR_STORE', () => {
     const QDRANT_URL = 'https://qdrant.example.com:6333';
     const qdrant = { store: 'qdrant', url: QDRANT_URL, apiKey: null, collectionPrefix: 'acs' };
     expect(loadConfig(required).vectors).to.deep.equal({ store: 'pgvector' });
@@ -234,14 +234,14 @@ describe('loadConfig', () => {
   });
 
   for (const name of Object.keys(required)) {
-    it(`names the missing setting ${name}`, () => {
+    it(`reports that the setting ${name} is missing`, () => {
       for (const nothing of [undefined, '']) {
         expect(() => loadConfig({ ...required, [name]: nothing })).to.throw(ConfigError, `wrong setting ${name}: `);
       }
     });
   }
 
-  it('stores originals in a folder unless the bucket and its credentials are set', () => {
+  it('chooses a folder for originals unless an S3 bucket and its credentials are set', () => {
     expect(loadConfig({ ...required, DATA_DIR: 'd' }).blobs).to.deep.equal({
       store: 'filesystem',
       directory: 'd/blobs',
@@ -261,7 +261,7 @@ describe('loadConfig', () => {
     );
   });
 
-  it('requires all settings of the identity provider or none', () => {
+  it('must have all settings of the identity provider or none', () => {
     const sso = {
       SSO_ISSUER: 'https://login.example/tenant/',
       SSO_CLIENT_ID: 'id',
@@ -282,7 +282,7 @@ describe('loadConfig', () => {
     );
   });
 
-  it('names a key file without a key', () => {
+  it('reports a key file that contains no key', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'));
     const file = join(folder, 'key.pem');
     const env = { ...required, JWT_PRIVATE_KEY: undefined, JWT_PRIVATE_KEY_FILE: file };
@@ -293,7 +293,7 @@ describe('loadConfig', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('accepts a key as text or as a file, but not both', () => {
+  it('accepts a signing key as text or as a file, but not both', () => {
     for (const name of ['JWT_PRIVATE_KEY', 'JWT_VERIFY_KEYS']) {
       const both = { ...required, [name]: key, [`${name}_FILE`]: '/nowhere/at/all' };
       expect(() => loadConfig(both)).to.throw(
@@ -304,7 +304,7 @@ describe('loadConfig', () => {
     }
   });
 
-  it('reads the signing key for the API but not for a worker', () => {
+  it('contains the signing key for the API but not for a worker', () => {
     const { JWT_PRIVATE_KEY: _, ...without } = required;
     expect(() => loadConfig(without, 'api')).to.throw(ConfigError, /^wrong setting JWT_PRIVATE_KEY: /);
     expect(loadConfig(without, 'admin').auth.privateKeyPem).to.equal(null);
@@ -313,12 +313,12 @@ describe('loadConfig', () => {
     expect(JSON.stringify(loadConfig(required, 'worker'))).not.to.include('PRIVATE KEY');
   });
 
-  it('accepts a key with line breaks written as \\n', () => {
+  it('accepts a signing key with line breaks written as \\n', () => {
     const oneLine = key.replaceAll('\n', '\\n');
     expect(loadConfig({ ...required, JWT_PRIVATE_KEY: oneLine }).auth.privateKeyPem).to.equal(key);
   });
 
-  it('reads additional verification keys, none by default', () => {
+  it('contains additional verification keys, none by default', () => {
     const [first, second] = [rsaKey(2_048), createPublicKey(rsaKey(2_048)).export({ type: 'spki', format: 'pem' })];
     const read = (JWT_VERIFY_KEYS: string) => loadConfig({ ...required, JWT_VERIFY_KEYS }).auth.verifyKeyPems;
     expect(read('')).to.deep.equal([]);
@@ -326,12 +326,12 @@ describe('loadConfig', () => {
     expect(read(`${second}`.replaceAll('\n', '\\n'))).to.have.length(1);
   });
 
-  describe('FAULTS', () => {
+  describe('setting FAULTS', () => {
     const parse = (text: string) => loadConfig({ ...required, NODE_ENV: 'test', FAULTS: text }).faults;
 
     const code = 'service_unavailable';
 
-    it('parses activity, position, fault and execution', () => {
+    it('contains activity, position, fault and execution', () => {
       expect(parse('embedChunks:after_effect:kill:2, parseDocument:before:delay:500')).to.deep.equal([
         { activity: 'embedChunks', position: 'after_effect', kind: 'kill', code, delayMs: 0, nth: 2 },
         { activity: 'parseDocument', position: 'before', kind: 'delay', code, delayMs: 500, nth: undefined },
@@ -341,7 +341,7 @@ describe('loadConfig', () => {
       ]);
     });
 
-    it('can name the error code that is thrown', () => {
+    it('can contain the error code to throw', () => {
       expect(parse('a:before:throw:empty_document:3,a:before:throw:2')).to.containSubset([
         { kind: 'throw', code: 'empty_document', nth: 3 },
         { kind: 'throw', code, nth: 2 },
@@ -356,7 +356,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('overrides single prices and adds others', () => {
+  it('can override single model prices and add others', () => {
     const MODEL_PRICES =
       '{"gpt-4o":{"input":1,"cached_input":0.5,"output":4},"mine":{"input":0,"cached_input":0,"output":1}}';
     const { prices } = loadConfig({ ...required, MODEL_PRICES }).models;
@@ -367,7 +367,7 @@ describe('loadConfig', () => {
     expect(prices['gpt-4o-mini']).to.deep.equal(loadConfig(required).models.prices['gpt-4o-mini']);
   });
 
-  it('overrides single limits of a tier', () => {
+  it('can override single limits of a tier', () => {
     const { tierLimits } = loadConfig({ ...required, TIER_LIMITS: '{"free":{"documents":50}}' });
     expect(tierLimits.free).to.include({ documents: 50, agents: 10 });
     expect(tierLimits.pro.documents).to.equal(50_000);

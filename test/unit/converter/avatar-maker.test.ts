@@ -4,8 +4,8 @@ import { createAvatarImageMaker } from '#src/adapters/converter/avatar/avatar-ma
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { plainImage } from '#test/support/images.ts';
 
-describe('createAvatarImageMaker', () => {
-  it('stops running and queued avatars when the request is aborted', async () => {
+describe('the avatar image maker', () => {
+  it('stops running and queued conversions when their request is aborted', async () => {
     const makeAvatar = createAvatarImageMaker({ sandbox: createParserSandbox('auto'), tempDir: tmpdir() });
     const image = await plainImage({ width: 20, height: 20 }).png().toBuffer();
     const request = new AbortController();

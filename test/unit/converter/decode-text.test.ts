@@ -4,7 +4,7 @@ import iconv from 'iconv-lite';
 import { decodeText, findDeclaredEncoding } from '#src/adapters/converter/decode-text.ts';
 import { cleanMarkdown, cleanParsedDocument, cleanText } from '#src/adapters/converter/parsed-document.ts';
 
-describe('decodeText', () => {
+describe('decoding a text file', () => {
   const holds = (text: string, encoding: string, options = {}) =>
     expect(decodeText(iconv.encode(text, encoding, options)), `${encoding}: ${text}`).equal(text);
 
@@ -19,19 +19,19 @@ describe('decodeText', () => {
 
   const lines = readFileSync(new URL('cases/encodings.txt', import.meta.url), 'utf8').split('\n');
   for (const line of lines.filter((each) => each.includes(' | '))) {
-    it(`guesses ${line}`, () => {
+    it(`detects the encoding without a declaration: ${line}`, () => {
       const [encodings = '', text = ''] = line.split(' | ');
       for (const encoding of encodings.split(', ')) holds(text, encoding);
     });
   }
 
-  it('prefers the declared encoding to a guess', () => {
+  it('prefers the declared encoding to a detected one', () => {
     expect(decodeText(iconv.encode('Škoda žluťoučký', 'windows-1250'), 'windows-1250')).equal('Škoda žluťoučký');
     // Pages that declare Latin-1 use the quotes of windows-1252.
     expect(decodeText(iconv.encode('“Grüße”', 'windows-1252'), 'ISO-8859-1')).equal('“Grüße”');
   });
 
-  it('finds the encoding that a page declares', () => {
+  it('finds the encoding that an HTML page declares', () => {
     for (const [page, encoding] of [
       ['<html><head><meta charset="windows-1251">', 'windows-1251'],
       ['<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP">', 'EUC-JP'],

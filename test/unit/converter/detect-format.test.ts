@@ -15,7 +15,7 @@ import { compoundFile } from '#test/support/compound-file.ts';
 describe('the format of a text', () => {
   const lines = readFileSync(new URL('cases/text-formats.txt', import.meta.url), 'utf8').split('\n');
   for (const line of lines.filter((each) => each !== '' && !each.startsWith('#'))) {
-    it(`is detected: ${line}`, () => {
+    it(`is detected from name and content: ${line}`, () => {
       const [fileName = '', written = '', format, declaredMediaType] = line.split(' | ');
       const head = written.replaceAll('\\n', '\n').replaceAll('\\t', '\t');
       const detected = detectTextFormat({ fileName, head, ...(declaredMediaType && { declaredMediaType }) });
@@ -29,13 +29,13 @@ describe('the format of a text', () => {
 });
 
 describe('the format of an archive', () => {
-  it('is EPUB by its parts when the media type is not the first entry', () => {
+  it('is EPUB by its other entries when the media type is not the first entry', () => {
     expect(detectArchiveFormat(['META-INF/container.xml', 'OPS/book.opf', 'mimetype'])).equal('epub');
     expect(detectArchiveFormat(['META-INF/container.xml', 'score.xml'])).equal(undefined);
   });
 });
 
-describe('the format of a compound file', () => {
+describe('the format of an Office compound file', () => {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'compound-test-'));
@@ -49,7 +49,7 @@ describe('the format of a compound file', () => {
     return listCompoundFileEntries(file).finally(() => file.close());
   }
 
-  it('is that of the streams at its root, not of those of embedded files', async () => {
+  it('depends on the streams at its root, not on those of embedded files', async () => {
     for (const [streams, format] of [
       [['WordDocument', 'ObjectPool/_1/Workbook', '1Table'], 'doc'],
       [['Workbook'], 'xls'],
@@ -65,13 +65,13 @@ describe('the format of a compound file', () => {
     }
   });
 
-  it('is read from a directory beyond the sectors that the header lists', async () => {
+  it('is detected from a directory beyond the sectors that the header lists', async () => {
     const names = Array.from({ length: 40 }, (_, index) => `stream ${index}`);
     const large = compoundFile(Object.fromEntries(names.map((name) => [name, Buffer.alloc(256 * 1024)])));
     expect(await rootOf(large)).include.members(names);
   });
 
-  it('rejects a directory that is truncated, out of bounds or cyclic', async () => {
+  it('cannot be detected from a truncated, out-of-bounds or cyclic directory: corrupt_document', async () => {
     const whole = compoundFile({ WordDocument: Buffer.alloc(10_000) });
     const [directory, table] = [whole.readUInt32LE(48), whole.readUInt32LE(76)];
     const written = (value: number, offset: number) => {

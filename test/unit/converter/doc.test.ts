@@ -7,7 +7,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 const folder = join(import.meta.dirname, '../../support/files');
 const parse = async (bytes: Buffer) => parseDoc({ bytes, fileName: 'a.doc' });
 
-describe('parseDoc', () => {
+describe('reading an old Word file', () => {
   /** Written by LibreOffice for Word 97. */
   let bytes: Buffer;
   before(async () => {
@@ -41,7 +41,7 @@ describe('parseDoc', () => {
     expect(await appErrorCode(parse(old))).equal('unsupported_format');
   });
 
-  it('terminates for any offset or length of its tables, which follow the lengths of its texts', async () => {
+  it('terminates for any wrong offset or length in the tables of the file', async () => {
     for (let offset = mainStreamOf(bytes) + 154; offset < mainStreamOf(bytes) + 154 + 75 * 8; offset += 4) {
       const copy = Buffer.from(bytes);
       copy.writeUInt32LE(0x7ffffff0, offset);

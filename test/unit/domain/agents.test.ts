@@ -16,19 +16,19 @@ import {
 import { modelCostUsd, modelListPrices, zeroModelPrice } from '#src/domain/agents/prices.ts';
 
 describe('the fields of a version', () => {
-  it('are inherited if not sent, and overwritten if sent empty', () => {
+  it('are inherited if not sent, and overwritten if sent as empty', () => {
     const parent = { ...blankDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };
     expect(mergeDraftFields(parent, { agentName: 'Clerk' })).to.deep.equal({ ...parent, agentName: 'Clerk' });
     expect(mergeDraftFields(parent, { agentPrompt: '', color: null, tags: [] })).to.deep.equal(blankDraftFields);
   });
 
-  it('give draft and version a name, or a default', () => {
+  it('give the draft and the version a name, or a default name', () => {
     expect([draftNameOrDefault('Clerk'), draftNameOrDefault(' ')]).to.deep.equal(['Clerk', 'Untitled Draft']);
     const titles = [undefined, '  ', ' Calm tone '].map((title) => versionTitleOrDefault(title, 4));
     expect(titles).to.deep.equal(['v4', 'v4', 'Calm tone']);
   });
 
-  it('accept anchor words of three words with weights from 1 to 10, in one spelling', () => {
+  it('accept anchor words of up to three words with weights from 1 to 10, and normalize their spelling', () => {
     const problemsOf = (words: Record<string, number>) => anchorWordProblems(words).map(({ message }) => message);
     expect(problemsOf({ invoice: 1, 'value added tax': 10 })).to.deep.equal([]);
     expect(problemsOf({ ' ': 1 })).to.deep.equal(['must not be blank']);
@@ -39,7 +39,7 @@ describe('the fields of a version', () => {
     expect(normalizeAnchorWords({ '  value\tadded  tax ': 3 })).to.deep.equal({ 'value added tax': 3 });
   });
 
-  it('are ready to publish with a prompt, an anchor word, and an offered model or none', () => {
+  it('can be published with a prompt, an anchor word, and an available chat model or none', () => {
     type Fields = Parameters<typeof publicationProblems>[0];
     const ready: Fields = { agentPrompt: 'Answer briefly.', anchorWords: { tax: 5 }, chatModel: null };
     const missing = (fields: Partial<Fields>) =>
@@ -58,14 +58,14 @@ describe('the chain of versions', () => {
     { id: 'b', parentVersionId: 'a' },
   ];
 
-  it('takes commits under the head, and under another version only by force, which deletes its descendants', () => {
+  it('accepts a commit below the head, and below another version only by force, which deletes descendants', () => {
     expect(planVersionCommit(chain, 'c', false)).to.deep.equal({ outcome: 'commit', deletedIds: [] });
     expect(planVersionCommit(chain, 'a', false).outcome).to.equal('parent_has_descendants');
     expect(planVersionCommit(chain, 'a', true)).to.deep.equal({ outcome: 'commit', deletedIds: ['b', 'c'] });
     expect(planVersionCommit(chain, 'x', true).outcome).to.equal('parent_missing');
   });
 
-  it('closes up when a version is removed, and keeps its last version', () => {
+  it('stays connected when a version is removed, and keeps at least one version', () => {
     const removed = (id: string, childId: string | null, parentId: string | null, headId: string) =>
       expect(planVersionRemoval(chain, id)).to.deep.equal({ outcome: 'remove', childId, parentId, headId });
     removed('b', 'c', 'a', 'c');
@@ -75,7 +75,7 @@ describe('the chain of versions', () => {
     expect(planVersionRemoval(chain, 'x').outcome).to.equal('version_missing');
   });
 
-  it('stays linear and gives no number twice, whatever is committed', () => {
+  it('stays linear and uses no version number twice, whatever is committed', () => {
     const commits = fc.array(fc.record({ parent: fc.nat(20), force: fc.boolean() }), { maxLength: 60 });
     fc.assert(
       fc.property(commits, (sequence) => {

@@ -29,14 +29,14 @@ const anchor = (words: string, weight: number, at: number[] | null = null): Stem
   vector: at && vector(...at),
 });
 
-describe('the score of a text', () => {
-  it('rates a word by its rarity: 1 if unknown, less if frequent', () => {
+describe('the alignment score of a text', () => {
+  it('weights a word by its rarity: 1 if unknown, less if frequent', () => {
     expect(rarityOfWordStem('zyzzyva')).to.equal(1);
     expect(rarityOfWordStem('mortgag')).to.be.within(0.5, 1);
     expect(rarityOfWordStem('the')).to.be.lessThan(rarityOfWordStem('credit'));
   });
 
-  it('matches meanings by the weighted soft maximum of the cosines', () => {
+  it('rates meaning by the weighted soft maximum of the cosines', () => {
     const best = [anchor('a', 5, [1, 0]), anchor('b', 5, [0, 1]), anchor('c', 5, [0, 1])];
     expect(semanticMatchWithAnchorWords(vector(1, 0), best)).to.be.closeTo(1, 0.001);
     const weighted = [anchor('a', 3, [1, 0]), anchor('b', 1, [0.6, 0.8])];
@@ -59,7 +59,7 @@ describe('the score of a text', () => {
     expect(lexicalMatchWithAnchorWords(stems('nothing'), anchors)).to.equal(0);
   });
 
-  it('is the calibrated logistic function of both matches, or of words alone without an embedding', () => {
+  it('is a calibrated logistic function of word and meaning matches, or of word matches alone', () => {
     const text = { stems: stems('weather'), vector: vector(0.3, Math.sqrt(1 - 0.09)) };
     const expected = 1 / (1 + Math.exp(-(calibration.semantic * 0.3 + calibration.intercept)));
     expect(scoreTextAlignment(text, [anchor('loan', 5, [1, 0])], calibration)).to.be.closeTo(expected, 1e-6);
@@ -69,7 +69,7 @@ describe('the score of a text', () => {
     expect(score('how is the weather')).to.be.lessThan(0.35);
   });
 
-  it('names the model of its calibration, and rejects a model without one', () => {
+  it('has a calibration per embedding model, and rejects a model without a calibration', () => {
     expect(() => alignmentCalibrationFor('unknown-model')).to.throw('"unknown-model"');
     expect(scorerVersion(calibration)).to.include(calibration.modelId);
     expect(scorerVersion(calibration, true)).to.equal(`${scorerVersion(calibration)}/words`);
@@ -83,7 +83,7 @@ describe('analysing a message', () => {
     for (const text of ['Thanks, and the loan?', 'Hello world']) expect(isCourtesyMessage(text), text).to.equal(false);
   });
 
-  it('finds the new topic of an explicit change', () => {
+  it('finds the new topic if the user explicitly changes the topic', () => {
     for (const [text, topic] of [
       ["Forget the mortgage, let's talk about football", 'football'],
       ["forget about my loan. What's a good pizza recipe?", "What's a good pizza recipe?"],
@@ -117,7 +117,7 @@ describe('scoring a round', () => {
   };
   const before = { previousUser: 'Tell me about loans.', previousReply: 'Which loan is it?' };
 
-  it('embeds message and reply, and a short message with the previous round', () => {
+  it('embeds the message and the reply, and a short message together with the previous round', () => {
     const texts = {
       ...{ user: 'And how long?', agent: 'Two years.' },
       ...{ previousUser: 'Tell me about loans.', previousReply: 'With pleasure. Do you know what a loan is?' },
@@ -146,7 +146,7 @@ describe('scoring a round', () => {
     }
   });
 
-  it('scores only the new topic of an explicit change, which later messages continue', () => {
+  it('scores only the new topic after an explicit change of topic, and follow-ups likewise', () => {
     const change = "Forget the loan, let's talk about football";
     expect(isOnTopic(change, before)).equal(false);
     expect([score(change).neutral, score('football').neutral]).to.deep.equal([false, true]);
@@ -170,7 +170,7 @@ describe('scoring a round', () => {
     for (const other of others) expect(other).to.be.lessThan(0.35);
   });
 
-  it('scores a short reply as on topic only if it answers an on-topic question', () => {
+  it('scores a short reply as on topic only if the question is on topic', () => {
     const vectors: Record<string, Float32Array> = {
       'How long?': vector(0.7, 0.714, 0),
       'Two years.': vector(0, 0.5, 0.866),

@@ -49,7 +49,7 @@ describe('the alignment state of a chat', () => {
   });
   const limit = fc.integer({ min: 1, max: 10 });
 
-  it('equals the reference algorithm on random chats', () => {
+  it('equals the state of the reference algorithm on random chats', () => {
     fc.assert(
       fc.property(anyRounds, fc.record({ offTopic: limit, onTopic: limit }), (all, limits) => {
         let reference = initialReference;
@@ -69,7 +69,7 @@ describe('the alignment state of a chat', () => {
     );
   });
 
-  it('follows the worked example of six rounds, with its events', () => {
+  it('follows the documented example of six rounds, with its events', () => {
     const states = statesOf(rounds(drift)).slice(1);
     expect(states.map(({ shown }) => shown).join(' ')).equal('stable watch watch drift_user drift_recovering stable');
     expect(states.map(({ ewma }) => Math.round(ewma))).to.deep.equal([97, 82, 62, 47, 60, 70]);
@@ -86,7 +86,7 @@ describe('the alignment state of a chat', () => {
     ]);
   });
 
-  it('shows a refusal for its round only, and reports repeated refusals of on-topic requests', () => {
+  it('is `refusal` only in the round of the refusal, and reports repeated refusals of on-topic requests', () => {
     const [, first, second] = statesOf(rounds('0.1 0.1 refusal, 0.9 0.9'));
     expect(first).to.include({ shown: 'refusal', state: 'watch', agentLabel: 'on' });
     expect(second?.shown).to.equal('stable');
@@ -97,7 +97,7 @@ describe('the alignment state of a chat', () => {
     ]);
   });
 
-  it('reports a cleared watch, a recovery, and the cause of a drift', () => {
+  it('reports the end of state watch, a recovery, and the cause of a drift', () => {
     expect(eventsOf('0.1 0.9, 0.9 0.9')[1]).to.deep.equal(['topic_on 1', 'watch_cleared']);
     const recovering = eventsOf('0 0, 0 0, 0 0, 0.9 0.1, 0.5 0.5, 0.5 0.5');
     expect(recovering.slice(3).map((list) => list.at(-1))).to.deep.equal(['topic_on 1', 'recovering', 'topic_on 3']);
@@ -107,12 +107,12 @@ describe('the alignment state of a chat', () => {
   });
 });
 
-describe('steering', () => {
+describe('steering a chat by its alignment state', () => {
   const agent = { persona: 'You are a bank clerk.', anchors: { loan: 5, card: 9, mortgage: 9 } };
   const steering = (text: string) =>
     steeringInstructionsFor(statesOf(rounds(text)).at(-1) ?? initialAlignmentState, agent);
 
-  it('adds no note while the chat is stable, and the heaviest anchors as scope in watch and during recovery', () => {
+  it('adds no note in state stable, and names the heaviest anchor words in watch and recovery', () => {
     expect(steering('0.9 0.9')).to.deep.equal({ level: null, note: null, afterHistory: null });
     const note = 'Scope: card, mortgage, loan. If the request is outside it, answer briefly and return to scope.';
     expect(steering('0.1 0.9')).to.deep.equal({ level: 'soft', note, afterHistory: null });
@@ -132,7 +132,7 @@ describe('steering', () => {
     expect(steering('0.9 0.1 refusal, 0.9 0.1 refusal').note).to.match(/answer the part that is in scope/);
   });
 
-  it('prunes the off-topic rounds of a drift, except the last of the user and neutral ones', () => {
+  it('omits the off-topic rounds of a drift from the prompt, except the last user round and neutral rounds', () => {
     for (const [text, pruned] of [
       ['0.9 0.9, 0.1 0.8, 0.1 0.2, 0.08 0.15', [2, 3]],
       ['0.1 0.8, 0.1 0.8, 0.5 0.8 neutral, 0.1 0.8', [1, 2]],
