@@ -12,8 +12,8 @@ import { planEmbeddingBatches, splitTextInHalves, weightedMeanVector } from '#sr
 
 const tokens = createTokenCounter();
 
-describe('the context of a chunk', () => {
-  it('is asked for with the document first and identical in the prompts of all its passages', () => {
+describe('the contextual text of a chunk', () => {
+  it('is requested with prompts that begin with the document, identically for all its chunks', () => {
     const ask = (passage: string) =>
       buildChunkContextMessages({ document: 'All \u200bof it.', passage }, 'k3y8k3y8').map(({ content }) => content);
     const [[rules, first = ''], [, second = '']] = [ask('One.'), ask('Two.')];
@@ -23,7 +23,7 @@ describe('the context of a chunk', () => {
     expect(second.startsWith(`${shared}Two.`)).equal(true);
   });
 
-  it('shows a short document whole, and the beginning and the surroundings of the passage of a long one', () => {
+  it('is requested with a short document whole, or with the beginning and surroundings in a long document', () => {
     const body = Array.from({ length: 1_000 }, (_, n) => `[${n}]`.padStart(10)).join('');
     expect(chunkContextExcerpt(body, 0, body.length)).equal(body);
     const excerpt = chunkContextExcerpt(body, 5_000, 1_000);
@@ -41,7 +41,7 @@ describe('the context of a chunk', () => {
     );
   });
 
-  it('is an answer without labels, quotes and delimiters, of whole sentences within the token limit', () => {
+  it('is the answer of the model without labels, quotes and delimiters, cut to whole sentences', () => {
     const clean = (answer: string) => cleanChunkContext(answer, { tokens });
     const labelled = ' **Context:** "Of the\u200b handbook,\n the part on leave."\n';
     expect(clean(labelled)).equal('Of the handbook, the part on leave.');
@@ -52,14 +52,14 @@ describe('the context of a chunk', () => {
     expect(tokens.count(clean('and so on '.repeat(300)))).within(90, maxChunkContextTokens);
   });
 
-  it('is document name, headings and page if no model is asked', () => {
+  it('is document name, headings and page if no model writes the text', () => {
     const text = textWithChunkContext({ documentName: 'Handbook', headingPath: ['Leave'], pageNumber: 4 });
     expect(text).to.equal('Handbook › Leave (page 4)');
   });
 });
 
-describe('embedding', () => {
-  it('plans the longest texts first, and exceeds the limits of a request only with a single text', () => {
+describe('the batches of texts to embed', () => {
+  it('contain the longest texts first, and exceed the limits of a request only with a single text', () => {
     expect(planEmbeddingBatches([1, 9, 3, 7, 2], { texts: 2, tokens: 10 })).deep.equal([[1], [3, 2], [4, 0]]);
     expect(planEmbeddingBatches([5, 100, 5], { texts: 8, tokens: 10 })).deep.equal([[1], [0, 2]]);
     const limit = { texts: fc.integer({ min: 1, max: 9 }), tokens: fc.integer({ min: 1, max: 60 }) };
@@ -76,7 +76,7 @@ describe('embedding', () => {
     );
   });
 
-  it('halves a text that is too long at the space nearest to its middle, and pools the vectors', () => {
+  it('contain a text that is too long in halves, split near its middle, whose vectors are pooled', () => {
     expect(splitTextInHalves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
     fc.assert(
       fc.property(fc.string({ minLength: 2, unit: 'grapheme' }), (text) => {

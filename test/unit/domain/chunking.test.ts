@@ -18,7 +18,7 @@ describe('chunking by tokens', () => {
     return chunkByTokens(body, { method: 'token', targetTokens, overlapTokens }, { tokens });
   }
 
-  it('keeps chunks and overlaps within their limits, loses nothing, and has exact counts and offsets', () => {
+  it('keeps chunks and overlaps within their limits, loses no text, and has exact counts and offsets', () => {
     const line = fc.oneof(
       fc.constantFrom('# Title', '## Part *two*', '', '  ', '```', '| a | b |', '|---|---|', '- item one', '    code'),
       fc.constantFrom('2. Second. Third!', 'Setext', '===', '---', '![x](y.png)', 'Figure 1: A caption', '~~~ts'),
@@ -93,7 +93,7 @@ describe('chunking by tokens', () => {
     for (const { content } of smileys) expect(content.isWellFormed()).to.equal(true);
   });
 
-  it('starts each chunk with text; white space alone has no chunks', () => {
+  it('starts each chunk with text, and makes no chunk of white space alone', () => {
     const items = repeat(40, (n) => `${n + 1}. Item with some words in it.\n\n\n`).join('');
     for (const targetTokens of [10, 11, 12, 25]) {
       for (const { content } of chunk(items, targetTokens, 0)) expect(content).to.match(/^\S/);
@@ -125,7 +125,7 @@ describe('semantic chunking', () => {
     expect(pieces.map(({ content }) => content)).to.deep.equal([loans.join(''), birds.join('')]);
   });
 
-  it('covers the body without overlap, within the target, for any embeddings', () => {
+  it('covers the body without overlap, within the target size, for any embeddings', () => {
     const sentence = fc.oneof(
       fc.lorem({ maxCount: 1, mode: 'sentences' }),
       fc.constantFrom('# Heading\n', '| a | b |\n', '- item\n', '世界。'),
@@ -142,7 +142,7 @@ describe('semantic chunking', () => {
     );
   });
 
-  it('joins a segment below a quarter of the target to its nearer neighbour', () => {
+  it('joins a segment below a quarter of the target size to a neighbour if both fit', () => {
     const pieces = chunk([...loans.slice(0, 9), 'Tiny. ', ...birds].join(''), 100, (index) => index * index);
     expect(pieces.length).to.be.greaterThan(1);
     for (const [index, { content, tokenCount }] of pieces.entries()) {
@@ -159,7 +159,7 @@ describe('semantic chunking', () => {
     expect(chunkSemantically(body, options(20), [], { tokens })).to.deep.equal(byTokens);
   });
 
-  it('embeds each sentence together with its neighbours, up to what an embedding service accepts', () => {
+  it('embeds each sentence together with its neighbours, within the input limit of an embedding service', () => {
     const windows = windowsOf(loans.join(''), 100);
     expect(windows[0]).to.equal(loans.slice(0, 2).join(''));
     expect(windows[4]).to.equal(loans.slice(3, 6).join(''));

@@ -28,14 +28,14 @@ async function rewrite(pieces: readonly string[], check: Check = async () => nul
   return { text, ...markers.found() };
 }
 
-describe('citation markers of a reply', () => {
-  it('are numbered by first mention', async () => {
+describe('citation markers in a reply', () => {
+  it('are renumbered in the order of their first mention', async () => {
     expect(await rewrite(['Open till six [2]. Paid leave [1], till six [2].'])).deep.equal({
       ...{ text: 'Open till six [1]. Paid leave [2], till six [1].', cited: ['office', 'leave'], dropped: [] },
     });
   });
 
-  it('lose unsupported numbers, and are removed with their space if none is left', async () => {
+  it('lose unsupported numbers, and are removed with the space before them if no number is left', async () => {
     const check: Check = async (passage) => (passage === 'salary' ? 'unreadable' : null);
     expect(await rewrite(['Paid [3, 1, 1]. Secret [3] pay.[9] Nothing [0] [3]!'], check)).deep.equal({
       text: 'Paid [1]. Secret pay. Nothing!',
@@ -48,7 +48,7 @@ describe('citation markers of a reply', () => {
     });
   });
 
-  it('are each checked with the sentence before them, without other markers', async () => {
+  it('are each checked against the sentence before them, without other markers', async () => {
     const judged: string[] = [];
     const check: Check = async (passage, statement) => {
       judged.push(`${passage}: ${statement}`);
@@ -67,21 +67,21 @@ describe('citation markers of a reply', () => {
     expect(sentenceBeforeCitationMarker('[1]\n')).equal('');
   });
 
-  it('are only brackets with up to eight numbers, and never arise by removing others', async () => {
+  it('are only brackets with up to eight numbers, and never arise when other markers are removed', async () => {
     const text = 'See [link](x), [x], a[12], [1a], [123], [], [1.5] and [1, 2, 3, 4, 5, 6, 7, 8, 9].';
     expect(await rewrite([text])).deep.equal({ text, cited: [], dropped: [] });
     expect((await rewrite(['Paid[2, 9].'])).text).equal('Paid[1].');
     expect((await rewrite(['[[9]1] and [1 [9], 3]'])).text).equal('[[]1] and [1 [], 3]');
   });
 
-  it('delay only text that may become a marker', async () => {
+  it('delay only streamed text that may become a marker', async () => {
     const markers = createCitationMarkerRewriter(passages, async () => null);
     const parts = await collect(markers.rewrite(inPieces('Paid| leave |[|2|]| [|x|] and [1|, '.split('|'))));
     expect(parts).deep.equal(['Paid', ' leave', ' [1]', ' [x', '] and', ' [1, ']);
   });
 });
 
-describe('citation markers of any reply', () => {
+describe('citation markers in random replies', () => {
   const part = fc.constantFrom(
     ...['[', ']', '1', '2', '3', '12', ',', ' ', '. ', '\n', 'word', '[1]', ' [2]', '[3, 1]'],
     ...['1, 2, 3, 1, 2, 3, 1, ', '[x]', '😀'],
@@ -91,7 +91,7 @@ describe('citation markers of any reply', () => {
   const check: Check = async (passage, statement) =>
     (passage.length + statement.length) % 3 === 0 ? 'unsupported' : null;
 
-  it('do not depend on how the text is split', async () => {
+  it('do not depend on how the stream is split', async () => {
     await fc.assert(
       fc.asyncProperty(parts, fc.array(fc.nat({ max: 120 })), async (text, cuts) => {
         const whole = text.join('');
@@ -104,7 +104,7 @@ describe('citation markers of any reply', () => {
     );
   });
 
-  it('name exactly the citations', async () => {
+  it('refer to exactly the returned citations', async () => {
     await fc.assert(
       fc.asyncProperty(parts, async (text) => {
         const { text: reply, cited } = await rewrite(text, check);
@@ -119,8 +119,8 @@ describe('citation markers of any reply', () => {
   });
 });
 
-describe('the attribution of a reply without markers', () => {
-  it('gives each statement its best passage of at least 0.6, each passage once', () => {
+describe('the citations of a reply without markers', () => {
+  it('link each statement to its best passage with a score of at least 0.6, each passage once', () => {
     const statements = splitReplyIntoStatements('Office hours vary. Sixteen weeks.\n- Fully paid.');
     expect(statements).deep.equal(['Office hours vary.', 'Sixteen weeks.', '- Fully paid.']);
     const similarity = (statement: string, passage: string) => {
@@ -132,7 +132,7 @@ describe('the attribution of a reply without markers', () => {
     expect(findSourcePassages(['Sixteen weeks.'], [], () => 1)).deep.equal([]);
   });
 
-  it('scores by the cosine, unless the passage has most words of a statement that is not very short', () => {
+  it('are scored by the cosine, or by words if the passage has most words of a statement', () => {
     const passage = new Set(['trend', 'chat', 'start', '100', 'averag']);
     for (const [cosine, statement, score] of [
       [0.4, 'trend chat start 100', 1],

@@ -16,7 +16,7 @@ import { propertyRuns } from '#test/support/property-runs.ts';
 describe('the ranking of found documents', () => {
   const none = { documentId: 'it', updatedAt: new Date(0), name: null, text: null };
 
-  it('is descending, contains every document once and does not depend on the input order', () => {
+  it('has descending ranks, contains every document once and does not depend on the input order', () => {
     const found = fc.record({
       documentId: fc.uuid(),
       updatedAt: fc.integer({ min: 0, max: 3 }).map((second) => new Date(second * 1_000)),
@@ -37,7 +37,7 @@ describe('the ranking of found documents', () => {
     );
   });
 
-  it('puts names above texts, both above one, and more words above fewer', () => {
+  it('puts matches of name and text first, name before text, and more matching words before fewer', () => {
     const best: FoundDocument = { ...none, documentId: 'best', text: { score: 10, coverage: 'phrase' } };
     const ranks = (
       [
@@ -59,7 +59,7 @@ describe('the ranking of found documents', () => {
     expect(ranks).deep.equal([...new Set(ranks)].toSorted((a, b) => b - a));
   });
 
-  it('puts recently changed documents first among equals, up to the limit', () => {
+  it('puts recently changed documents first among equal matches, and is limited', () => {
     const documents = Array.from({ length: maxRankedDocuments + 5 }, (_, index): FoundDocument => {
       return { ...none, documentId: `d${index}`, updatedAt: new Date(index), name: 'words' };
     });
@@ -68,7 +68,7 @@ describe('the ranking of found documents', () => {
     expect(ranked[0]?.documentId).equal(`d${maxRankedDocuments + 4}`);
   });
 
-  it('scores a word by BM25: rare words, repetitions and short texts first, never below zero', () => {
+  it('scores a word by BM25: rare words, repetitions and short texts higher, never below zero', () => {
     const idf = Math.log(1 + (100 - 5 + 0.5) / 5.5);
     expect(bm25TermScore(2, 5, 100, 50, 50)).to.be.closeTo((idf * 2 * 2.2) / (2 + 1.2), 1e-12);
     expect(bm25TermScore(1, 1, 100, 50, 50)).to.be.greaterThan(bm25TermScore(1, 10, 100, 50, 50));
@@ -107,7 +107,7 @@ describe('matching the name of a document', () => {
     );
   }
 
-  it('allows for exactly the words at edit distance 1 in the alphabets of the word, but not of short words', () => {
+  it("accepts as a typo exactly one edit in letters of the word's alphabet, but not in short words", () => {
     const letters = (minLength: number, maxLength: number) =>
       fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength, maxLength });
     fc.assert(
@@ -129,7 +129,7 @@ describe('the preview of a text', () => {
       words.includes(word.toLowerCase()) ? word : undefined;
   const entities = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
 
-  it('is escaped, short and part of the text for random texts', () => {
+  it('is escaped, short and an excerpt of the text for random texts', () => {
     const piece = fc.constantFrom('apple', '<b>', '&amp;', '"', "'", '<mark>', '😀', ' ', '\n', 'pear', 'é');
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 200 }), fc.constantFrom('', ' '), (pieces, separator) => {
@@ -147,7 +147,7 @@ describe('the preview of a text', () => {
     );
   });
 
-  it('is the passage with the most query words close together, or a short text whole', () => {
+  it('is the passage with the most query words close together, or the whole of a short text', () => {
     const filler = 'filler '.repeat(80);
     const html = highlightBestPassage(
       `apple ${filler} pear and apple ${filler} apple pear ${filler}`,
@@ -161,7 +161,7 @@ describe('the preview of a text', () => {
     expect([previewOfBeginning('One & two'), previewOfBeginning('')]).deep.equal(['One &amp; two', '']);
   });
 
-  it('finds phrases in closed quotes, whose words follow each other', () => {
+  it('finds a quoted phrase only where its words follow each other', () => {
     const terms = (text: string) => text.split(' ').map((stem) => ({ stem, isStopWord: false }));
     expect(quotedPhrases('a "b c" d “e” "f')).deep.equal(['b c', 'e']);
     expect(quotedPhrases('"" " "')).deep.equal([]);

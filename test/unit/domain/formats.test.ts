@@ -19,7 +19,7 @@ describe('the format of a file', () => {
     }
   });
 
-  it('gives a download its media type', () => {
+  it('determines the media type of a download', () => {
     const types = ['pdf', 'code', 'image', 'unheard', null].map((format) => mediaTypeOfFormat(format, 'a.png'));
     const binary = 'application/octet-stream';
     expect(types).to.deep.equal(['application/pdf', 'text/plain', 'image/png', binary, binary]);

@@ -14,7 +14,7 @@ import {
 
 const order = (hits: readonly { id: string }[]) => hits.map(({ id }) => id);
 
-describe('merging groups of different settings', () => {
+describe('merging the hits of document groups with different settings', () => {
   const ids = 'abcdefghijklmnop'.split('');
   /** Few different scores, so that there are ties. */
   const hitsOf = (names: readonly string[]) =>
@@ -45,7 +45,7 @@ describe('merging groups of different settings', () => {
     return Array.from(found, (id) => ({ id, score: scoreOf(id) })).sort(compareByScoreThenId);
   }
 
-  it('keeps the order within each group, gives its i-th hit its i-th largest score, and ranks the best first', () => {
+  it('keeps the order within each group, reassigns its scores in descending order, and ranks the best first', () => {
     fc.assert(
       fc.property(threeGroups, fc.integer({ min: 1, max: 3 }), (three, count) => {
         const groups = three.slice(0, count);
@@ -65,7 +65,7 @@ describe('merging groups of different settings', () => {
     );
   });
 
-  it('keeps the best fifty', () => {
+  it('keeps the best fifty hits', () => {
     const many = Array.from({ length: 120 }, (_, index) => ({ id: `${index}`.padStart(3, '0'), score: -index }));
     const halves = [many.slice(0, 60), many.slice(60)].map((hits) => ({ rrfK: 60, legs: new Map([['words', hits]]) }));
     expect(order(mergeRetrievalGroups(halves))).deep.equal(order(many.slice(0, 50)));
@@ -79,7 +79,7 @@ describe('reranking', () => {
   const llm: Reranking = { ...on, rerankerType: 'llm', topK: 1 };
   const llmOff: Reranking = { ...llm, enabled: false };
 
-  it('is planned by the chat, or else by most of the groups of documents', () => {
+  it('is enabled by the chat, or else by the majority of its document groups', () => {
     for (const [settings, isEnabled, type, planned] of [
       [[], null, null, null],
       [[off, off], null, null, null],
@@ -101,7 +101,7 @@ describe('reranking', () => {
     expect(chooseRerankerType([...sameGroup, ...others], { isEnabled: null, type: null })).equal('llm');
   });
 
-  it('keeps the best hits of each group, and all of groups without reranking unless the chat enables it', () => {
+  it('keeps the best hits of each group, but all hits of groups without reranking unless the chat enables it', () => {
     for (const [signatures, settings, isEnabled, kept] of [
       ['aaaaa', [on, llm, on, llm, on], null, [0, 1, 2]],
       ['aabba', [on, on, on, on, on], null, [0, 1, 2, 3]],
@@ -113,7 +113,7 @@ describe('reranking', () => {
     }
   });
 
-  it('orders by score, by score and position, or by a permutation of a model', () => {
+  it('orders hits by score, by score and position, or by the order that a model returns', () => {
     const [abc, abcd] = [['a', 'b', 'c'], 'abcd'.split('')];
     expect(orderByScore(abcd, [0.1, 0.9]).join('')).equal('bacd');
     // 1/61 + 1/63, 1/62 + 1/62 and 1/63 + 1/61: ties keep their order.

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { type ReportPeriodPart, splitReportPeriod } from '#src/domain/alignment/log-totals.ts';
 
-describe('the parts of the period of a report', () => {
+describe('the time intervals that a report adds up', () => {
   const date = (text: string | null) => (text === null ? null : new Date(text));
   const partsOf = (from: string | null, until: string | null) =>
     splitReportPeriod({ from: date(from), until: date(until) }).map((part) => {
@@ -10,7 +10,7 @@ describe('the parts of the period of a report', () => {
       return `${part.span} ${ends.join(' ')}`;
     });
 
-  it('are months, surrounded by days and moments', () => {
+  it('are whole months, with days and times at both ends', () => {
     expect(partsOf(null, null)).deep.equal(['ever … …']);
     expect(partsOf('2026-01-30T12:00:00Z', '2026-04-02T06:00:00Z')).deep.equal([
       ...['moment 2026-01-30T12:00 2026-01-31T00:00', 'day 2026-01-31T00:00 2026-02-01T00:00'],

@@ -21,7 +21,7 @@ describe('markdown blocks', () => {
     );
   });
 
-  it('are code, lists, tables, captions and text, and everything up to the end of a fence is code', () => {
+  it('are code, lists, tables, captions and text, and a code block ends only with its fence', () => {
     for (const [body, kinds] of [
       ['~~~\n# not a heading\n| a |\n```\n- b\n~~~\ntext', 'code text'],
       ['```\ncode\n\n# still code', 'code'],
@@ -49,8 +49,8 @@ describe('markdown blocks', () => {
   });
 });
 
-describe('plain text', () => {
-  it('has sentences that end at full stops of all scripts, but not at abbreviations, initials and decimals', () => {
+describe('sentences of plain text', () => {
+  it('end at full stops of all scripts, but not at abbreviations, initials and decimals', () => {
     const split = (text: string) => splitSentences(text).map(({ start, end }) => text.slice(start, end).trim());
     const sentences = split('One. Two! (Three?) “Four.” 五。六！ Seven');
     expect(sentences).to.deep.equal(['One.', 'Two!', '(Three?)', '“Four.”', '五。', '六！', 'Seven']);
@@ -58,7 +58,7 @@ describe('plain text', () => {
     expect(split(single)).to.deep.equal([single]);
   });
 
-  it('is blank if it has only spaces and invisible characters', () => {
+  it('are missing in a text of only spaces and invisible characters', () => {
     const blank = ['', ' \t\u00a0\u3000', '\u200b\u200d\ufeff', '\u3164', '\u2800', '\u{e0041}'];
     for (const text of blank) expect(isBlank(text), JSON.stringify(text)).equal(true);
     for (const text of ['a', ' 0 ', '\u200bа', '李', '👩‍🚀', '.']) expect(isBlank(text), text).equal(false);

@@ -5,8 +5,8 @@ import { seeded } from '#test/support/seeded.ts';
 const sentence = (of: string) => `The ${of} chapter tells how the ${of} came about and what became of the ${of}.`;
 const subjects = ['harbour', 'orchard', 'railway', 'library', 'glacier'];
 
-describe('the pages of a body', () => {
-  it('are found although the rendered text has other line breaks, running headers and page numbers', () => {
+describe('the pages of a converted document', () => {
+  it('are found although the rendered pages have other line breaks, running headers and page numbers', () => {
     const body = subjects.map((of) => `## ${of}\n\n${sentence(of)}`).join('\n\n');
     const pages = subjects.map((of) => `${of.toUpperCase()}\r\n${sentence(of).replaceAll(' ', '\r\n')}`);
     expect(alignPages(body, pages)).deep.equal(subjects.map((of) => (of === 'harbour' ? 0 : body.indexOf(`${of}\n`))));
@@ -29,7 +29,7 @@ describe('the pages of a body', () => {
     expect(repeated).within(harbour.length, body.indexOf(orchard));
   });
 
-  it('are found in scripts without spaces, and divide a body without words equally', () => {
+  it('are found in scripts without spaces, and divide a text without words equally', () => {
     const body = '港口的历史很长许多船只来过这里。果园在山的另一边苹果很有名。';
     const pages = ['港口的历史很\n长许多船只来过\n这里。', '果园在山的\n另一边苹果很有名。'];
     expect(alignPages(body, pages)).deep.equal([0, body.indexOf('果园')]);
@@ -39,7 +39,7 @@ describe('the pages of a body', () => {
     expect(alignPages('Text.', [])).deep.equal([]);
   });
 
-  it('have ascending offsets from 0 within the body', () => {
+  it('have ascending offsets from 0 within the text', () => {
     const random = seeded(7);
     const text = (words: number) =>
       Array.from({ length: words }, () => random.pick(['a', 'b', 'cc', 'd', '', '\n'])).join(' ');
@@ -54,7 +54,7 @@ describe('the pages of a body', () => {
     }
   });
 
-  it('start at the exact word', () => {
+  it('start at the exact first word of the page', () => {
     const random = seeded(11);
     for (let round = 0; round < 50; round += 1) {
       const words = Array.from({ length: 400 }, () => `w${random.between(0, 5_000)}`);
@@ -67,7 +67,7 @@ describe('the pages of a body', () => {
     }
   });
 
-  it('give an offset its page number, or an estimate without pages', () => {
+  it('give a text offset its page number, or an estimate if the pages are unknown', () => {
     expect([0, 9, 10, 25, 99].map((offset) => pageNumberAt([0, 10, 20], offset))).to.deep.equal([1, 1, 2, 3, 3]);
     expect([0, 2999, 3000].map((offset) => pageNumberAt(null, offset))).to.deep.equal([1, 1, 2]);
   });

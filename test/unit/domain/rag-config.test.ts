@@ -19,7 +19,7 @@ describe('the RAG configuration of a document', () => {
     expect(defaults.embedding.model).to.equal('small');
   });
 
-  it('applies only the requested chunking options, and reduces the default overlap for a small target', () => {
+  it('contains the requested chunking options, and reduces the default overlap for a small target size', () => {
     const chunking = { method: 'semantic', targetTokens: 200, overlapTokens: 0 } as const;
     expect(applyChunkingOptions(defaults, chunking)).to.deep.equal({ ...defaults, chunking });
     expect(applyChunkingOptions(defaults, {})).to.deep.equal(defaults);
@@ -31,7 +31,7 @@ describe('the RAG configuration of a document', () => {
     expect(isChunkOverlapBelowTarget(requested.chunking)).to.equal(false);
   });
 
-  it('makes chunks or vectors stale if the content or one of their settings changes', () => {
+  it('makes chunks or vectors stale if the content or one of its settings changes', () => {
     const stale = (changes: Partial<RagConfig>, contentSha256 = 'a') => {
       const before = { contentSha256: 'a', ragConfig: defaults };
       const result = findStaleIngestionResults(before, { contentSha256, ragConfig: { ...defaults, ...changes } });
@@ -65,7 +65,7 @@ describe('the RAG configuration of a document', () => {
 });
 
 describe('the schedule of a sync', () => {
-  it('has a smallest interval between its runs, in minutes', () => {
+  it('has a known smallest interval between runs, in minutes', () => {
     for (const [text, minutes] of Object.entries({
       ...{ '* * * * *': 1, '*/2 * * * *': 2, '*/25 * * * *': 10, '0 4 * * *': 60 },
       ...{ '3,58 * * * *': 5, '10-30/10 * * * *': 10, '5/20 * * * *': 20, '0-1 * * * *': 1 },
@@ -74,7 +74,7 @@ describe('the schedule of a sync', () => {
     }
   });
 
-  it('matches some date, or none', () => {
+  it('is accepted only if it matches some date', () => {
     const some = ['0 0 * * *', '0 0 29 2 *', '0 0 31 4-5 *', '0 0 30-31 */2 1', '0 0 31 2/2 *'];
     for (const text of some) expect(cronMatchesSomeDate(text), text).equal(true);
     for (const text of ['0 0 30 2 *', '0 0 31 4,6,9,11 *', '0 0 31 2/9 *'])

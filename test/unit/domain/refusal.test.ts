@@ -11,7 +11,7 @@ describe('refusal detection', () => {
   const readRefusal = createRefusalDetector(createTextAnalyzer(), 'all-minilm-l6-v2-int8-r2');
   const refusal = { kind: 'policy', score: 1 } as const;
 
-  it('decides by wording where it can, otherwise by the fitted model', () => {
+  it('decides by wording if the wording is clear, otherwise by the fitted model', () => {
     for (const reply of [
       "I'm sorry, but I can't help with that.",
       'I cannot provide this information.',
@@ -25,7 +25,7 @@ describe('refusal detection', () => {
     expect(readRefusal(opinion, null).score).to.be.within(0.35, 0.65);
   });
 
-  it('finds no refusal in an answer, in later sentences, or in a reply that found nothing', () => {
+  it('finds no refusal in an answer, in later sentences, or in a reply that the search found nothing', () => {
     const answer =
       'As a language model I have read a lot. Here are some ways to kill a Python process: 1. Use the kill command.';
     expect(readRefusal(answer, null)).to.include({ kind: 'capability', decidedBy: 'model' });
@@ -42,7 +42,7 @@ describe('refusal detection', () => {
     }
   });
 
-  it('uses the embedding of the model that it was fitted to, and no other', () => {
+  it('uses embeddings only from the model for which it was fitted', () => {
     const reply = 'Let us rather talk about something else.';
     const embedding = new Float32Array(384).fill(0.05);
     const byWords = readRefusal(reply, null);
@@ -51,7 +51,7 @@ describe('refusal detection', () => {
     expect(other(reply, embedding)).to.deep.equal(byWords);
   });
 
-  it('begins at a probability of one half, and has kind scope if the user was off topic', () => {
+  it('reports a refusal from a probability of one half, with kind `scope` if the user was off topic', () => {
     expect(nullUnlessLikelyRefusal({ ...refusal, score: 0.5 })).to.deep.equal({ ...refusal, score: 0.5 });
     expect(nullUnlessLikelyRefusal({ ...refusal, score: 0.49 })).to.equal(null);
     expect([refusalKindOfRound(refusal, 'off'), refusalKindOfRound(refusal, 'on')]).to.deep.equal(['scope', 'policy']);
@@ -59,7 +59,7 @@ describe('refusal detection', () => {
 });
 
 describe('the fitted refusal weights', () => {
-  it('contain a weight for each feature, and name their data, their model and the shipped idf table', () => {
+  it('contain a weight for each feature, and name their training data, model and word frequency table', () => {
     expect(weights.rarity).to.have.length(weights.grams.length);
     // Two counts of phrases, the embedding, and the intercept.
     expect(weights.weights).to.have.length(weights.grams.length + 2 + 384 + 1);

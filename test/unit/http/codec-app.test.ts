@@ -43,7 +43,7 @@ describe('the codec server', () => {
     };
   }
 
-  it('encrypts payloads and decrypts them again', async () => {
+  it('encrypts and decrypts payloads', async () => {
     const ask = await serve();
     const { status, body } = await ask('/encode', { payloads }, { 'x-namespace': 'default' });
     expect(status).equal(200);
@@ -96,7 +96,7 @@ describe('the codec server', () => {
     }
   });
 
-  it('requires the token if one is set', async () => {
+  it('requires the token if a token is set', async () => {
     const token = 'a-token-of-thirty-two-characters-or-more';
     const ask = await serve({ CODEC_HOST: '0.0.0.0', CODEC_TOKEN: token });
     const decode = (authorization: string) => ask('/decode', { payloads }, { host: 'codec.example', authorization });

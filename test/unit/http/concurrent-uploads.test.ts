@@ -11,7 +11,7 @@ import { until } from '#test/support/until.ts';
 const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nsome bytes';
 const end = '\r\n--b--\r\n';
 
-describe('concurrent uploads of a user', () => {
+describe('concurrent uploads by a user', () => {
   let served: ServedRoutes;
   const open: ClientRequest[] = [];
   let arrived = 0;
@@ -70,7 +70,7 @@ describe('concurrent uploads of a user', () => {
     return held;
   }
 
-  it('429: above the limit, together with large JSON bodies and files that the service downloads', async () => {
+  it('answer 429 above a limit that includes large JSON bodies and files that the service downloads', async () => {
     const uploads = await hold('/uploads');
     for (const path of ['/uploads', '/large-json', '/fetched']) expect(await ask(path), path).equal(429);
     for (const upload of uploads) expect(await finish(upload, end)).equal(204);
@@ -82,14 +82,14 @@ describe('concurrent uploads of a user', () => {
     for (const path of ['/uploads', '/large-json', '/fetched']) expect(await ask(path), path).equal(204);
   });
 
-  it('free their slots when the client disconnects', async () => {
+  it('release their slots when the client disconnects', async () => {
     for (const { req } of await hold('/uploads')) req.destroy();
     await until('a slot is free', async () => (await ask('/uploads')) === 204);
   });
 });
 
-describe('the limits of concurrent uploads and event streams', () => {
-  it('429: above the limit of the user or of the organization, until one ends', () => {
+describe('the limits for concurrent uploads and event streams', () => {
+  it('reject with 429 above the limit of the user or of the organization, until an upload ends', () => {
     const uploads = { perUser: 2, perOrganization: 3 };
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null, uploads });
     const take = (userId: string, orgId = 'acme') => concurrency.take('uploads', { userId, orgId });
@@ -103,7 +103,7 @@ describe('the limits of concurrent uploads and event streams', () => {
     take('lin');
   });
 
-  it('503: above 256 uploads of a process; the last quarter is for organizations with fewer than four', () => {
+  it('reject with 503 above 256 uploads of a process, the last 64 for organizations with fewer than four', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (userId: string, orgId: string) => concurrency.take('uploads', { userId, orgId });
     const refusal = { message: 'This server has too many uploads open.', code: 'service_unavailable' };
@@ -124,7 +124,7 @@ describe('the limits of concurrent uploads and event streams', () => {
     take('grace', 'another');
   });
 
-  it('503: above 3,750 event streams of an organization, even if limits per user are disabled', () => {
+  it('reject with 503 above 3,750 event streams of an organization, even without limits per user', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (orgId: string) => concurrency.take('streams', { userId: `user of ${orgId}`, orgId });
     for (let n = 0; n < 3_750; n += 1) take('acme');

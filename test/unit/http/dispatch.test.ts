@@ -97,7 +97,7 @@ describe('the dispatcher', () => {
     expect(JSON.stringify(problem)).not.contain('secret');
   });
 
-  it('sends a byte range unless the file has changed, and a name that cannot break out of its header', async () => {
+  it('sends a byte range unless the file has changed, and escapes the file name in the header', async () => {
     const rangeOf = (etag: string) => ask('/file', { headers: { range: 'bytes=2-4', 'if-range': etag } });
     const [whole, part] = [await rangeOf('"old"'), await rangeOf('"abc"')];
     expect([whole.status, await whole.text(), part.status, await part.text()]).deep.equal([
@@ -173,7 +173,7 @@ describe('an open event stream', () => {
     await sentAfterwards.promise;
   });
 
-  it('ends with an error event after the timeout of a shutdown, and at once if it is a watch', async () => {
+  it('ends with an error event after the shutdown timeout, or at once if the stream only watches a state', async () => {
     await served.streams.drain(60_000);
     const watch = await open('/watch');
     await served.streams.drain(60_000);
@@ -196,7 +196,7 @@ describe('an open event stream', () => {
     expect(looks).equal(3);
   });
 
-  it('does not delay a shutdown if its client disconnected before it opened', async () => {
+  it('does not delay a shutdown if its client disconnected before the stream opened', async () => {
     const stream = served.streams.open({ destroyed: true } as ServerResponse);
     await stream.send({ event: 'done', data: {} });
     expect([served.streams.count(), stream.closed.aborted]).deep.equal([0, true]);

@@ -8,7 +8,7 @@ import {
 } from '#src/http/request/headers.ts';
 import { createCursorCodec } from '#src/http/request/pagination.ts';
 
-describe('headers of a request', () => {
+describe('request headers:', () => {
   it('Range names the bytes of a file; null is an unsatisfiable range, undefined an ignored header', () => {
     const cases: [header: string | undefined, range: ReturnType<typeof parseByteRange>, sizeBytes?: number][] = [
       [undefined, undefined],
@@ -52,7 +52,7 @@ describe('headers of a request', () => {
   });
 });
 
-describe('the network of a client, by which rate limits count', () => {
+describe('the network of a client for rate limits', () => {
   it('is an IPv4 address, or the /56 of an IPv6 address in the /48 of its site', () => {
     const cases: [address: string | undefined, network: string][] = [
       ['203.0.113.7', '203.0.113.7'],
@@ -69,7 +69,7 @@ describe('the network of a client, by which rate limits count', () => {
   });
 });
 
-describe('cursors', () => {
+describe('pagination cursors', () => {
   const cursors = createCursorCodec('a signing key of the tests, long enough');
   const position = { sortKey: '2026-01-02T03:04:05.123456Z', id: '01890000-0000-7000-8000-000000000000' };
   const list = ['chats', { agentId: null, mine: true }];
@@ -80,12 +80,12 @@ describe('cursors', () => {
     expect(cursors.decode(cursor, ['chats', { mine: true, agentId: null }])).deep.equal(position);
   });
 
-  it('are null at the start and at the end of a list', () => {
+  it('are null for the start and after the end of a list', () => {
     expect(cursors.encode(null, list)).equal(null);
     expect(cursors.decode(undefined, list)).equal(null);
   });
 
-  it('are rejected if they were changed, or belong to another list or key', () => {
+  it('are rejected if they were changed or belong to another list or signing key', () => {
     const [version, payload = '', signature = ''] = cursor.split('.');
     const foreign = createCursorCodec('another signing key, also long enough').encode(position, list) ?? '';
     const refused: [cursor: string, list: unknown][] = [

@@ -44,7 +44,7 @@ const at = (path: string) =>
   path.split(' ').reduce<unknown>((value, key) => (value === undefined ? value : Object(value)[key]), document);
 
 describe('the OpenAPI document', () => {
-  it('describes paths under the base path, with their parameters and whether these are required', () => {
+  it('describes paths under the base path, with required and optional parameters', () => {
     expect(document.servers).deep.equal([{ url: '/api' }]);
     expect(Object.keys(document.paths)).deep.equal(['/nodes/{node_id}', '/nodes']);
     const parameterAt = (index: number) => at(`paths /nodes/{node_id} get parameters ${index}`);
@@ -59,7 +59,7 @@ describe('the OpenAPI document', () => {
     expect(at('components schemas Node properties children items')).deep.equal(answer);
   });
 
-  it('describes a form with its file, and one with an optional file also as JSON', () => {
+  it('describes a form with a file, and a form with an optional file also as JSON', () => {
     const bodyOf = (method: string, type: string) => at(`paths /nodes ${method} requestBody content ${type} schema`);
     const withFile = bodyOf('post', 'multipart/form-data');
     expect(withFile).nested.property('properties.file.format', 'binary');
@@ -71,7 +71,7 @@ describe('the OpenAPI document', () => {
     expect(json).not.nested.property('properties.file');
   });
 
-  it('lists the errors that a route declares and those that follow from its kind', () => {
+  it('lists the errors that a route declares, and the errors that all routes of its kind have', () => {
     const statuses = Object.keys(Object(at('paths /nodes/{node_id} get responses')));
     expect(statuses).members(['200', '401', '404', '422', '429', '500', '503']);
     expect(at('paths /nodes get responses 429 headers')).keys('Retry-After', 'RateLimit', 'RateLimit-Policy');

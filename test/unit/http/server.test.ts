@@ -14,7 +14,7 @@ import { healthRoutes, readinessSchema } from '#src/http/server/service.routes.t
 import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { until } from '#test/support/until.ts';
 
-describe('readiness', () => {
+describe('the readiness endpoint', () => {
   let served: ServedRoutes;
   const lines: string[] = [];
   let asked = 0;
@@ -57,7 +57,7 @@ describe('readiness', () => {
     expect((await fetch(`${served.baseUrl}/readyz?exclude=nothing`)).status).equal(422);
   });
 
-  it('has a line in the request log only when it fails', async () => {
+  it('writes to the request log only when a check fails', async () => {
     lines.length = 0;
     for (const path of ['/healthz', '/readyz?exclude=broken', '/folders', '/readyz'])
       await fetch(served.baseUrl + path);
@@ -111,7 +111,7 @@ describe('a server that shuts down', () => {
     expect(await text(answer)).equal('begun and ended');
   };
 
-  it('keeps a connection that was promised keep-alive, and closes it with the next response', async () => {
+  it('keeps a keep-alive connection open until the next response, then closes the connection', async () => {
     const stream = await get('/stream');
     leaving.announce();
     await end(stream);
@@ -120,7 +120,7 @@ describe('a server that shuts down', () => {
     expect((await get('/')).isReused).equal(false);
   });
 
-  it('answers slow requests that arrive on open connections while it waits', async () => {
+  it('answers slow requests that arrive on open connections during the shutdown', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     syncBuiltinESMExports();
     const lingerMs = 30;
@@ -150,8 +150,8 @@ describe('a server that shuts down', () => {
   });
 });
 
-describe('listen', () => {
-  it('names the setting of an address that is in use or of another machine', async () => {
+describe('starting to listen', () => {
+  it('fails with the name of the setting if the address is in use or not of this machine', async () => {
     const settings = { host: 'HOST', port: 'PORT' };
     const first = createNetServer();
     await listenOnPort(first, { host: '127.0.0.1', port: 0 }, settings);

@@ -71,7 +71,7 @@ describe('uploads', () => {
   const file = part('file', 'some bytes', 'f');
   const formOf = (...parts: string[]) => `${parts.join('')}--b--\r\n`;
 
-  it('accept fields before and after the file, and treat an empty one as missing', async () => {
+  it('accept fields before and after the file, and treat an empty file as missing', async () => {
     const large = part('file', 'x'.repeat(300_000), 'größe.txt');
     const response = await post(formOf(name, large, part('pages', '7')));
     expect(response.status).equal(201);
@@ -81,7 +81,7 @@ describe('uploads', () => {
     expect(await empty.json()).deep.equal({ name: 'a', file: 'f', size: 10 });
   });
 
-  it('store nothing of a form that is refused', async () => {
+  it('store nothing of a form that is rejected', async () => {
     const refused: Record<string, [status: number, form: string, contentType?: string]> = {
       'a form without a file': [422, formOf(name)],
       'a file that is a plain field': [422, formOf(name, part('file', 'text'))],
@@ -118,7 +118,7 @@ describe('uploads', () => {
     return socket;
   }
 
-  it('are refused while they are still being sent, and store nothing', async () => {
+  it('can be rejected while they are still being sent, and then store nothing', async () => {
     const refused: Record<string, [status: number, beginning: string, endless?: string]> = {
       'a file that the store refuses': [413, part('file', 'some bytes', 'refused.txt')],
       'a file of another name': [422, part('picture', 'some bytes', 'f')],
@@ -146,7 +146,7 @@ describe('uploads', () => {
     expect(socket.bytesWritten).within(10_000_000, 100_000_000);
   });
 
-  it('fail the store when the client disconnects within the file', async () => {
+  it('end the write to the store with an error when the client disconnects within the file', async () => {
     const socket = sendEndless(file);
     socket.write('more', () => socket.destroy());
     await storeFailed.promise;
@@ -154,7 +154,7 @@ describe('uploads', () => {
   });
 });
 
-describe('a slow body', () => {
+describe('a slow request body', () => {
   const head = headOf('file', 'f');
   const end = '\r\n--b--\r\n';
   const pace = { windowMs: 60_000, windowBytes: 1_000 };
@@ -193,7 +193,7 @@ describe('a slow body', () => {
     });
   }
 
-  it('is rejected if it is a form below the minimum rate', async () => {
+  it('is rejected if it is a form that arrives below the minimum rate', async () => {
     const req = await begin(formType, head);
     mock.timers.enable({ apis: ['setInterval'] });
     const store = ({ content }: { content: AsyncIterable<unknown> }) => collect(content);
@@ -205,7 +205,7 @@ describe('a slow body', () => {
     expect(await received).equal('request_timeout');
   });
 
-  it('is accepted while the store is the cause', async () => {
+  it('is accepted if the store is slow, not the client', async () => {
     const req = await begin(formType, head, 2_000_000);
     const windows = Promise.withResolvers<void>();
     const store = () => windows.promise.then(() => Promise.reject(appError('storage_quota_exceeded')));
@@ -237,7 +237,7 @@ describe('a slow body', () => {
   });
 
   for (const name of ['file', 'evil']) {
-    it(`only ends its own request if the client disconnects within an ignored file part "${name}"`, async () => {
+    it(`ends only its own request if the client disconnects within an ignored file part "${name}"`, async () => {
       const req = await begin(formType, `${headOf(name, 'f')}abc`);
       const gone = new Promise((resolve) => req.once('close', resolve));
       const refusal = appErrorCode(receiveForm(req, null));
@@ -248,7 +248,7 @@ describe('a slow body', () => {
   }
 });
 
-it('a client whose body is too slow gets the reason and is disconnected', async () => {
+it('a client whose request body arrives too slowly gets a 408 response and is disconnected', async () => {
   const facts = { access: 'public', body: z.strictObject({}), responses: done } as const;
   const echo = defineRoute({ ...routeAt('post', '/echo'), ...facts, handle: () => noContentAnswer() });
   const served = await serveRoutes([echo]);
