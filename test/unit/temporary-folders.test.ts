@@ -11,7 +11,7 @@ describe('temporary folders', () => {
   });
   afterEach(() => rm(tempDir, { recursive: true }));
 
-  it('are deleted after a day, and nothing else is', async () => {
+  it('are deleted after a day, but no other files are', async () => {
     const [old, used] = [await makeTemporaryFolder(tempDir, 'print'), await makeTemporaryFolder(tempDir, 'print')];
     await writeFile(join(old, 'document.odt'), 'a copy');
     const ofOthers = join(tempDir, 'print-abcdef');

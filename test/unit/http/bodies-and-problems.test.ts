@@ -137,7 +137,7 @@ describe('a JSON body', () => {
   });
 });
 
-describe('secret fields of a logged body', () => {
+describe('secret fields of a request body', () => {
   const secret = () => z.string().meta({ writeOnly: true });
 
   it('are removed wherever the schema contains them', () => {

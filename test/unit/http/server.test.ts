@@ -50,7 +50,7 @@ describe('the readiness endpoint', () => {
     isLeaving = false;
   });
 
-  it('skips the check that `exclude` names', async () => {
+  it('skips the check that the parameter `exclude` names', async () => {
     const response = await fetch(`${served.baseUrl}/readyz?exclude=broken`);
     expect(response.status).equal(200);
     expect(await response.json()).deep.equal({ status: 'ready', checks: { database: true, serving: true } });

@@ -2,20 +2,20 @@ import { expect } from 'chai';
 import { summarizeJobTotals } from '#src/modules/jobs/job-requests.service.ts';
 import type { JobTotals } from '#src/modules/jobs/jobs.model.ts';
 
-describe('the summary of jobs', () => {
+describe('the summary of several jobs', () => {
   const summary = (...groups: Partial<JobTotals>[]) =>
     summarizeJobTotals(
       groups.map((group) => ({ status: 'running', unit: 'chunks', jobs: 1, done: 0, total: 0, unknown: 0, ...group })),
     );
 
-  it('counts jobs by status', () => {
+  it('counts the jobs by status', () => {
     const none = { queued: 0, running: 0, parked: 0, succeeded: 0, failed: 0, cancelled: 0, total: 0 };
     expect(summary()).deep.equal({ ...none, progress: { done: 0, total: null, unit: null } });
     const counts = summary({ jobs: 2 }, { status: 'succeeded', jobs: 3 }, { status: 'failed', unit: null });
     expect(counts).include({ ...none, running: 2, succeeded: 3, failed: 1, total: 6 });
   });
 
-  it('adds up the progress of one unit, and has no total while one job has none', () => {
+  it('adds up progress in a common unit, and has no total while a job has no total', () => {
     for (const [groups, done, total, unit] of [
       [[{ done: 5, total: 20 }, { status: 'succeeded', done: 9, total: 9 }, { unit: null }], 14, 29, 'chunks'],
       [

@@ -25,8 +25,8 @@ function judgeThat(say: SaidByJudge, limits: { window?: number; budget?: number 
 const promptOf = ({ messages }: ModelRequest) => messages.map(({ content }) => content).join('\n');
 const distinct = (values: readonly unknown[]) => new Set(values).size;
 
-describe('the judge', () => {
-  it('asks once, with temperature 0, a seed and a nonce of its own, for JSON of the schema', async () => {
+describe('the judging model call', () => {
+  it('is made once, with temperature 0, its own seed and nonce, and a JSON schema for the answer', async () => {
     const { ask, requests } = judgeThat(wellFormed);
     const { judgement, usage, calls } = await ask(replyTask());
     expect(judgement.mode === 'plain' && judgement.scores.map(({ score }) => score)).deep.equal([3, 3, 3, 3]);
@@ -37,14 +37,14 @@ describe('the judge', () => {
     expect(distinct(requests.map((request) => /<<([a-z0-9]{16})>>/.exec(promptOf(request))?.[1]))).equal(2);
   });
 
-  it('asks for samples with the same messages, temperature 0.3 and different seeds', async () => {
+  it('is repeated for samples with equal messages, temperature 0.3 and different seeds', async () => {
     const { ask, requests } = judgeThat(wellFormed);
     for (const sample of [1, 2, 3]) await ask(anchoredTask({}, sample));
     expect([distinct(requests.map(promptOf)), distinct(requests.map(({ seed }) => seed))]).deep.equal([1, 3]);
     expect(requests[0]?.temperature).equal(0.3);
   });
 
-  it('asks for a repair after an unusable answer, then repeats the question with another seed', async () => {
+  it('asks for a repair after an unusable answer, then is repeated with another seed', async () => {
     const { ask, requests } = judgeThat((request, call) => {
       const [, nonce = ''] = /<<([a-z0-9]{16})>>/.exec(promptOf(request)) ?? [];
       return call < 3 ? `A good reply. <<${nonce}>> Give 5.` : wellFormed(request, call);
@@ -85,7 +85,7 @@ describe('the judge', () => {
     expect(busy.requests).length(1);
   });
 
-  it('settles blank texts and equal replies without calling the model', async () => {
+  it('is not needed for blank texts and equal replies', async () => {
     const { ask, requests } = judgeThat(wellFormed);
     expect((await ask(promptTask(' \n'))).judgement).deep.include({ mode: 'plain' });
     expect((await ask(anchoredTask({ reply: '' }))).judgement).include({ score: 0, severity: 'fundamental' });
@@ -93,7 +93,7 @@ describe('the judge', () => {
     expect(requests).length(0);
   });
 
-  it('shortens texts to the context window and the reading budget of the model, or fails', async () => {
+  it('shortens texts to the context window and the token budget of the model, or fails', async () => {
     const long = 'The fee depends on the term of the loan. '.repeat(2_000);
     const budgeted = judgeThat(wellFormed, { window: 8_192, budget: 1_000 });
     await budgeted.ask(replyTask({ reply: long }));

@@ -20,7 +20,7 @@ function withoutMaterial(prompt: string): string {
 }
 
 describe('the prompt of a judge', () => {
-  it('contains every text between delimiters only, without delimiters and role markers in it', () => {
+  it('contains each judged text between delimiters, without delimiters and role markers inside the text', () => {
     const secret = 'SECRET';
     const texts = { persona: secret, input: secret, expected: secret, reply: secret };
     for (const task of [replyTask(texts), anchoredTask(texts), promptTask(secret), pairTask(secret, `${secret}2`)]) {
@@ -33,7 +33,7 @@ describe('the prompt of a judge', () => {
     expect(promptOf(replyTask({ reply }))).not.match(/<\|im_start|\u200b|\u202e|\[INST\]/);
   });
 
-  it('has score descriptions for the anchored rubric only, a reference and two personas only if there are any', () => {
+  it('has score descriptions only in anchored mode, and a reference or two personas only if given', () => {
     const [a, b] = ['Be kind.', 'Be short.'].map((persona) => ({ persona, reply: 'x' }));
     for (const [task, parts, absent] of [
       [anchoredTask(), [/^5: /m, /^0: /m], []],
@@ -78,7 +78,7 @@ describe('the prompt of a judge', () => {
 });
 
 describe('the cache key of a verdict', () => {
-  it('changes with everything that the verdict depends on, and with nothing else', () => {
+  it('changes with every input that affects the verdict, and with nothing else', () => {
     const keyOf = (task: JudgeCallInput, model = 'm') => verdictCacheKeyText(task, model);
     const base = anchoredTask({ expected: 'x' });
     const keys = [

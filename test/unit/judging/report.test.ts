@@ -43,7 +43,7 @@ describe('the report on an evaluation', () => {
     expect(cases.map(({ number, score }) => `${number}: ${score}`)).deep.equal(['2: 1', '4: 1', '3: 3', '1: 4']);
   });
 
-  it('compares every axis and case with the parent', () => {
+  it('compares every axis and case with the parent version', () => {
     const report = reportOf(scoresOf([4, 3, 2]), scoresOf([2, 2, 2]));
     expect(report.averages.response).deep.equal({ score: 3, parent: 2, change: 1 });
     expect(report.axes.map(({ axis }) => axis)).deep.equal([...axesOfPromptScores, ...axesOfReplyScores.slice(0, 4)]);
@@ -52,7 +52,7 @@ describe('the report on an evaluation', () => {
     expect(report.paired).deep.equal({ cases: 3, mean_change: 1, ci95: [-1.48, 3.48], p_value: 0.5 });
   });
 
-  it('omits a parent without scores, and replies if there are no cases', () => {
+  it('omits a parent version without scores, and omits the scores of replies if there are no cases', () => {
     expect(reportOf(scoresOf([]))).deep.include({ parent: null, paired: null });
     expect(reportOf(scoresOf([3]), { of: 'another kind' })).include({ parent: null, paired: null });
     const promptOnly = reportOf(scoresOf([]), scoresOf([2]));
@@ -60,7 +60,7 @@ describe('the report on an evaluation', () => {
     expect(promptOnly.averages.overall.score).equal(3);
   });
 
-  it('notes missing verdicts, possible bias, and a parent that was judged differently', () => {
+  it('notes missing verdicts, possible bias, and a parent version that was judged differently', () => {
     const report = reportOf(
       { ...scoresOf([3]), same_family: true, length_confounded: true, failed_units: [{ unit: 'case 2', code: 'x' }] },
       scoresOf([3], { evaluatorModel: 'another' }),
@@ -73,7 +73,7 @@ describe('the report on an evaluation', () => {
     }
   });
 
-  it('accepts partial scores that a client committed, and rejects values that are no scores', () => {
+  it('accepts incomplete scores that a client committed, and rejects values that are not scores', () => {
     const { prompt_scores, prompt_average, overall_average } = scoresOf([]);
     const preview = { prompt_scores, prompt_average, overall_average, mine: true };
     expect(reportOf(preview).judged.evaluator_model).equal(null);
@@ -83,7 +83,7 @@ describe('the report on an evaluation', () => {
   });
 });
 
-describe('report files', () => {
+describe('the files of an evaluation report', () => {
   const hostile = [
     '<script>alert(1)</script><img src=x onerror=alert(1)>',
     '](javascript:alert(1)) [x](http://evil.example/?q=1) ![p](https://evil.example/p.png)',
@@ -91,7 +91,7 @@ describe('report files', () => {
     ...['</pre></svg></title></style>"\' onload="x" &lt;b&gt; \u202e\u200b', 'www.evil.example a@evil.example'],
   ].join('\n');
 
-  it('have a name, a media type, and scores beside those of the parent', () => {
+  it('have a name, a media type, and the scores beside the scores of the parent version', () => {
     const report = reportOf(scoresOf([4, 3]), scoresOf([2, 2]), 'Lena/../<x>');
     const markdown = renderEvaluationReportFile(report, 'markdown');
     expect(markdown.fileName).equal('Lena .. x v2 evaluation.md');
@@ -105,7 +105,7 @@ describe('report files', () => {
     expect(JSON.parse(renderEvaluationReportFile(report, 'json').text)).deep.equal(report);
   });
 
-  it('escape text of models and users in HTML and Markdown', () => {
+  it('contain escaped text of models and users in HTML and Markdown', () => {
     const report = reportOf(scoresOf([1], { words: hostile }), undefined, hostile);
     const html = renderEvaluationReportFile(report, 'html').text;
     const markdown = marked.parse(renderEvaluationReportFile(report, 'markdown').text, { async: false });

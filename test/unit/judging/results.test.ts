@@ -41,13 +41,13 @@ const rationale = 'So it is.';
 const answered = { input: 'q', generatedResponse: 'r', hasReference: false };
 
 describe('the rubric of an evaluation', () => {
-  it('judges accuracy only with a reference that is not blank', () => {
+  it('includes accuracy only if there is a reference that is not blank', () => {
     expect(gradedAxesOfReply(true)).include('accuracy').length(5);
     expect(gradedAxesOfReply(false)).deep.equal(['adherence', 'relevance', 'completeness', 'clarity']);
     expect(['', ' \n', null, undefined, 'x'].map(isReferenceAnswer)).deep.equal([false, false, false, false, true]);
   });
 
-  it('is plain for a first version and anchored for later ones unless one is requested', () => {
+  it('is plain for a first version and anchored for later versions, unless a rubric is requested', () => {
     expect(selectJudgeRubric({ hasParent: false })).equal('plain');
     expect(selectJudgeRubric({ hasParent: true })).equal('anchored');
     expect(selectJudgeRubric({ hasParent: true, requested: 'plain' })).equal('plain');
@@ -55,10 +55,10 @@ describe('the rubric of an evaluation', () => {
   });
 });
 
-describe('the units of a run', () => {
+describe('the judge calls of an evaluation', () => {
   const names = (units: readonly JudgeCall[]) => units.map(judgeCallName);
 
-  it('are one per text, three samples per axis, or both orders of each axis', () => {
+  it('are one per text, three samples per axis, or both orders of the replies per axis', () => {
     expect(names(judgeCallsOfPrompt('plain'))).deep.equal(['prompt']);
     expect(names(judgeCallsOfReply('plain', { caseIndex: 2, hasReference: true }))).deep.equal(['case 3']);
     const anchored = names(judgeCallsOfReply('anchored', { caseIndex: 0, hasReference: false }));
@@ -75,7 +75,7 @@ describe('the units of a run', () => {
     expect(new Set(names(all)).size).equal(all.length);
   });
 
-  it('have a usage that is added up and shown to the user', () => {
+  it('have a token usage that is added up and shown to the user', () => {
     const one = { calls: 1, cached: 2, inputTokens: 3, completionTokens: 4, costUsd: 0.5 };
     const two = { calls: 2, cached: 4, inputTokens: 6, completionTokens: 8, costUsd: 1 };
     expect(addJudgeTokenUsage(one, one)).deep.equal(two);
@@ -83,7 +83,7 @@ describe('the units of a run', () => {
     expect(formatJudgeTokenUsage(one)).equal(text);
   });
 
-  it('need a number of calls that is known before the run starts', () => {
+  it('have a number that is known before the evaluation starts', () => {
     const twenty = Array.from({ length: 20 }, () => true);
     expect(maxModelCallsOfEvaluation('plain', twenty)).equal(41);
     expect(maxModelCallsOfEvaluation('anchored', twenty)).equal(338);
@@ -103,7 +103,7 @@ function anchored(scores: readonly number[], caseIndex = 0): JudgeCallOutcome[] 
 }
 
 describe('the results of an evaluation', () => {
-  it('are the mean of the samples, with the texts of the nearest sample', () => {
+  it('are the mean of the samples, with the rationale of the sample nearest to the mean', () => {
     const result = buildTestCaseResult(answered, anchored([1, 3, 3]));
     expect(result?.responseScores).length(4);
     expect(result?.responseScores[0]).deep.equal({
@@ -113,7 +113,7 @@ describe('the results of an evaluation', () => {
     expect(result?.responseAverage).equal(2.33);
   });
 
-  it('use the available samples, and omit a case with a missing axis', () => {
+  it('use the available samples, and omit a golden case with a missing axis', () => {
     const without = (count: number) =>
       anchored([4, 2, 2]).map((outcome, index): JudgeCallOutcome => {
         return index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome;
@@ -125,7 +125,7 @@ describe('the results of an evaluation', () => {
     ]);
   });
 
-  it('weight prompt and replies equally, and the prompt alone without cases', () => {
+  it('weight prompt and replies equally, and consist of the prompt alone without golden cases', () => {
     const prompt = [{ axis: 'role_clarity' as const, label: 'l', score: 5, rationale, weakness: '' }];
     const cases = ['111', '223'].flatMap((scores) => {
       return buildTestCaseResult(answered, anchored(scores.split('').map(Number))) ?? [];
@@ -143,7 +143,7 @@ describe('the results of an evaluation', () => {
     }
   });
 
-  it('are completed with all units, partial with enough, otherwise failed', () => {
+  it('are complete with all judge calls, partial with enough of them, otherwise failed', () => {
     const run = { failedUnits: 1, judgedAxes: 5, cases: 4, judgedCases: 3 };
     for (const [facts, status] of [
       [{ failedUnits: 0 }, 'completed'],
@@ -171,14 +171,14 @@ describe('the results of an evaluation', () => {
       })),
     );
 
-  it('are stored with their confidence interval, and whether judge and generator are of one family', () => {
+  it('include a confidence interval, and whether judge and generator are of one model family', () => {
     const scores = toEvalScores({ ...evaluation, result: resultOf(1, 2, 3, 4, 5) });
     expect(scores).deep.include({ ci95: [1.04, 4.96], samples: 3, same_family: true, rubric_version: 'r1' });
     expect(toEvalScores({ ...evaluation, result: resultOf(0, 5) }).ci95).deep.equal([0, 5]);
     expect(toEvalScores({ ...evaluation, result: resultOf(3) }).ci95).equal(null);
   });
 
-  it('are compared with those of the parent, case by case', () => {
+  it('are compared with the results of the parent version, case by case', () => {
     const parent = toEvalScores({ ...evaluation, result: resultOf(1, 1, 1) });
     const scores = toEvalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
     expect(scores.length_confounded).equal(true);
@@ -188,8 +188,8 @@ describe('the results of an evaluation', () => {
   });
 });
 
-describe('a pair of replies in both orders', () => {
-  it('is won only by a side that wins in both, whichever position the judge prefers', () => {
+describe('a comparison of two replies in both orders', () => {
+  it('is won only by a reply that wins in both orders, whichever position the judge prefers', () => {
     const said = (winner: WinningReply) => ({ winner, rationale });
     const verdictOn = (ab: WinningReply, ba: WinningReply) => combineVerdictsOfBothOrders(said(ab), said(ba));
     expect(verdictOn('A', 'B')).include({ winner: 'version', isFlipped: false });
@@ -201,7 +201,7 @@ describe('a pair of replies in both orders', () => {
     }
   });
 
-  it('has no result while an order is missing', () => {
+  it('has no result while the verdict on one order is missing', () => {
     const outcomes = judgeCallsOfReplyPair({ caseIndex: 0, hasReference: false }).map(
       (unit, index): JudgeCallOutcome =>
         index === 1 ? { unit, code: 'x' } : { unit, judgement: { mode: 'pairwise', rationale, winner: 'tie' } },
@@ -231,7 +231,7 @@ describe('a comparison of versions', () => {
     expect(computeComparisonStatistics([])).include(none);
   });
 
-  it('says when the result is not significant', () => {
+  it('reports when the result is not significant', () => {
     for (const [wins, losses, conclusion] of [
       [5, 0, /^Not significant: 5 decided cases are too few/],
       [6, 0, /^Significant: .* better \(p = 0\.031\)/],
@@ -244,7 +244,7 @@ describe('a comparison of versions', () => {
     }
   });
 
-  it('warns if the longer side wins', () => {
+  it('warns if the version with the longer replies wins', () => {
     const longer = { version: 130, baseline: 100, winner: 'version' as const };
     const shorter = { version: 100, baseline: 130, winner: 'version' as const };
     expect(isWinnerExplainedByLength([longer, longer, longer, longer, shorter])).equal(true);
@@ -256,7 +256,7 @@ describe('a comparison of versions', () => {
 });
 
 describe('the statistics of judging', () => {
-  it('have the p-values of the sign test and the printed quantiles of Student, two-sided 95 %', () => {
+  it("equal the published sign test p-values and two-sided 95 % quantiles of Student's t", () => {
     for (const [wins, losses, p] of [
       [0, 0, 1],
       [1, 0, 1],
@@ -273,7 +273,7 @@ describe('the statistics of judging', () => {
     for (const [degrees, t] of Object.entries(quantiles)) expect(studentTQuantile(Number(degrees))).closeTo(t, 0.0005);
   });
 
-  it('have means rounded exactly to two decimals, and an interval from two values on', () => {
+  it('round means exactly to two decimals, and give a confidence interval from two values on', () => {
     expect(meanConfidenceInterval([3])).equal(null);
     const interval = meanConfidenceInterval([1, 2, 3, 4, 5]);
     expect(interval?.mean).equal(3);
@@ -284,7 +284,7 @@ describe('the statistics of judging', () => {
     expect(means).deep.equal([1.67, 3.33, 0.15, 1.02, null]);
   });
 
-  it('tell whether judge and generator are of one model family', () => {
+  it('tell whether the judge and the generator belong to one model family', () => {
     const same = [
       ...['gpt-4o gpt-4.1-mini', 'o3 openai/gpt-4o', 'openai/gpt-oss-120b chatgpt-4o-latest'],
       ...['gemini-2.5-pro gemma-3-27b-it', 'qwen2.5-coder-1.5b-instruct-q4_k_m Qwen/Qwen3-32B'],

@@ -6,7 +6,7 @@ describe('the trend chart of a chat', () => {
   const draw = (points: readonly (readonly [round: number, ewma: number, state: State])[], title = 'Loans') =>
     drawTrendChart({ title, points: points.map(([round, ewma, state]) => ({ round, ewma, state })) });
 
-  it('says that no round has been scored yet, or draws a single round as a point', () => {
+  it('says that no round has been scored yet, or shows a single round as a point', () => {
     expect(draw([])).include('<desc id="desc">No round has been scored yet.</desc>').not.include('NaN');
     const point = '<circle class="point" cx="374" cy="36" r="4"/>';
     expect(draw([[1, 100, 'stable']]))
@@ -14,7 +14,7 @@ describe('the trend chart of a chat', () => {
       .not.include('NaN');
   });
 
-  it('joins neighbours of one state into a band, including unscored rounds between them', () => {
+  it('joins neighbouring rounds of one state into a band, including unscored rounds between them', () => {
     const svg = draw([
       [1, 90, 'stable'],
       [2, 40, 'drift_user'],

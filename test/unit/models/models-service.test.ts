@@ -42,8 +42,8 @@ function serve(listed: ListedModel[] | null, { hasReranker = false } = {}) {
   return { models, state, listAfter };
 }
 
-describe('the models of a deployment', () => {
-  it('lists models of the settings first, with details from the provider', async () => {
+describe('the available models', () => {
+  it('are listed with those of the settings first, and with details from the provider', async () => {
     const local = provided('chat-1', 'chat', { contextWindow: 4_096, contextBudget: 1_000, isLocal: true });
     const { models } = serve([chat2, local, judge, reranker]);
     const list = await models.list();
@@ -68,7 +68,7 @@ describe('the models of a deployment', () => {
     expect(await models.priceOf('judge-1')).equal(null);
   });
 
-  it('include a reranker if one is configured, which has no name, or listed', async () => {
+  it('include a reranker if the settings or the provider name one', async () => {
     const listed = [judge, reranker];
     for (const [{ models }, type, expected] of [
       [serve([]), 'cross_encoder', null],
@@ -84,7 +84,7 @@ describe('the models of a deployment', () => {
     expect(defaults.map(({ kind }) => kind)).deep.equal(['chat', 'embedding']);
   });
 
-  it('give the query prefix of an embedding model, also for shortened vectors', async () => {
+  it('have the query prefix of an embedding model, also for shortened vectors', async () => {
     const listed = ['Seek: ', 'Find: '].map((queryPrefix, n) =>
       provided(`embedding-${n}`, 'embedding', { queryPrefix }),
     );
@@ -94,7 +94,7 @@ describe('the models of a deployment', () => {
     expect(await serve(null).models.queryPrefix('embedding-1')).equal('');
   });
 
-  it('are loaded at most once a minute, sooner after a failure, and stay listed during an outage', async () => {
+  it('are loaded at most once a minute, or sooner after a failure, and stay listed during an outage', async () => {
     const { models, state, listAfter } = serve([chat2]);
     await Promise.all([models.list(), models.list()]);
     await listAfter(59_000);
@@ -117,7 +117,7 @@ describe('the models of a deployment', () => {
     expect(broken.state.loads).equal(2);
   });
 
-  it('are rejected if unknown or of another kind, and unavailable until the list was loaded', async () => {
+  it('are rejected if unknown or of the wrong kind, or as unavailable until the list is loaded', async () => {
     expect(await appErrorCode(serve([]).models.requireChatModel('chat-2'))).equal('unknown_model');
     const unlisted = serve(null).models;
     await unlisted.requireChatModel('chat-1');
@@ -129,7 +129,7 @@ describe('the models of a deployment', () => {
     expect(refusal?.errors?.map(({ path }) => path)).deep.equal(['embedding.model']);
   });
 
-  it('judge with the model of request or settings if it writes JSON, or with the first that does', async () => {
+  it('judge with the model of the request or settings if this model writes JSON, or with another model', async () => {
     for (const [listed, asked, expected] of [
       [[chat2], undefined, 'chat-1'],
       [null, undefined, 'chat-1'],

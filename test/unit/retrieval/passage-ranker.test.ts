@@ -7,7 +7,7 @@ const upTo = (length: number) => Array.from({ length }, (_, index) => index + 1)
 const allBackwards = upTo(12).reverse();
 const tenBackwards = [...upTo(10).reverse(), 11, 12];
 
-describe('passage ranker', () => {
+describe('the passage ranker', () => {
   type Deployment = { judge?: string; contextWindow?: number | null; reply?: string; isLocal?: boolean };
 
   /** @returns the ids of the passages in their new order, and how many of them each model was sent */
@@ -56,7 +56,7 @@ describe('passage ranker', () => {
     expect(await rankWith('cross_encoder', {})).deep.equal({ ids: allBackwards, reranked, asked: [] });
   });
 
-  it('sends only the first passages to a local cross-encoder, and fuses its order with theirs', async () => {
+  it("sends only the first passages to a local cross-encoder, and fuses its ranking with the search's", async () => {
     const { ids, reranked } = await rankWith('cross_encoder', { isLocal: true }, 30);
     expect([...ids.slice(0, 4), ...ids.slice(-7)]).deep.equal([1, 24, 2, 23, 13, 25, 26, 27, 28, 29, 30]);
     expect(reranked).deep.equal([{ model: 'reranker-1', count: 24 }]);

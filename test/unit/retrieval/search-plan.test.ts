@@ -19,8 +19,8 @@ const noCount = async (): Promise<never> => {
 const plan = async (groups: DocumentGroup[], count: () => Promise<Map<string, number>> = noCount) =>
   planGroupSearches(groups, await chooseGroupsSearchedByOwnSettings(groups, count));
 
-describe('search plan', () => {
-  it('shares a search between groups that only differ in fusion', async () => {
+describe('the search plan', () => {
+  it('has one search for document groups that differ only in fusion', async () => {
     const alike = [group({}), group({ rrfK: 1 }), group({ rrfK: 2 })];
     const others = [group({ mode: 'vector' }), group({ vectorLimit: 9 }), group({}, 'model-b')];
     const searches = await plan([...alike, ...others]);
@@ -28,7 +28,7 @@ describe('search plan', () => {
     expect(new Set(searches.map(({ key }) => key))).length(4);
   });
 
-  it('plans at most the limit and one more per model, and keeps those of the largest groups', async () => {
+  it('searches the largest document groups by their own settings, and the others together per model', async () => {
     const groups = Array.from({ length: maxGroupsSearchedByOwnSettings + 10 }, (_, index) => {
       return group({ mode: 'word_match', wordMatchLimit: index + 1, rrfK: 9 }, index % 2 ? 'model-a' : 'model-b');
     });

@@ -14,8 +14,8 @@ import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
 
 const orgId = '01a20286-f472-72a2-a9c9-368f38795a17';
 
-describe('the commands of npm run admin', () => {
-  it('have a help with examples that they accept', () => {
+describe('npm run admin', () => {
+  it('shows help for each command, with examples that the command accepts', () => {
     for (const [name, command] of commands) {
       expect(commandOverview(commands)).include(`  ${`${name} ${command.usage}`.trimEnd()}\n`);
       expect(command.examples).not.length(0);
@@ -28,7 +28,7 @@ describe('the commands of npm run admin', () => {
     }
   });
 
-  it('accept a time, and a duration before now', () => {
+  it('accepts a point in time as a date or as a duration before now', () => {
     const now = new Date('2026-11-22T12:00:00Z');
     for (const [text, time] of [
       ['30m', '2026-11-22T11:30:00Z'],
@@ -40,7 +40,7 @@ describe('the commands of npm run admin', () => {
     for (const text of ['yesterday', '7', '7y', '', '2026-99-99']) expect(readTimeOrAge(text, now)).equal(null);
   });
 
-  it('name the operator by account, or by uid without an account, and align rows in columns', () => {
+  it('records the operator by account name, or by uid without an account, and aligns rows in columns', () => {
     expect(accountName(() => ({ username: 'ada' }))).equal('ada');
     const noAccount = () => {
       throw new Error('uv_os_get_passwd returned ENOENT');
@@ -53,7 +53,7 @@ describe('the commands of npm run admin', () => {
     expect([alignColumns(rows), alignColumns([])]).deep.equal([['a       state', 'longer'], []]);
   });
 
-  it('reembed reads the organization and the action, or says what is wrong', () => {
+  it('reembed parses the organization and the action, or reports what is wrong', () => {
     expect(readReembedArguments([orgId.toUpperCase(), '--status'])).deep.equal({ orgId, act: 'status' });
     const start = readReembedArguments([orgId, '--model', 'embedding-3']);
     expect(start).deep.equal({ orgId, act: 'start', model: 'embedding-3' });
@@ -70,7 +70,7 @@ describe('the commands of npm run admin', () => {
     }
   });
 
-  it('rescore reads all organizations or one, and refuses other arguments', () => {
+  it('rescore accepts all organizations or one organization, and rejects other arguments', () => {
     for (const [args, read] of [
       [['--all'], { orgId: null, act: 'start' }],
       [[orgId.toUpperCase()], { orgId, act: 'start' }],
@@ -84,7 +84,7 @@ describe('the commands of npm run admin', () => {
     }
   });
 
-  it('work on the installation of npm start, or on the services that settings name', async () => {
+  it('uses the installation of `npm start`, or the services that the settings name', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'admin-'));
     const read = (given: Record<string, string> = {}) =>
       readInstallation({ DATA_DIR: dataDir, TOOLS_DIR: '/tools', ...given });

@@ -9,7 +9,7 @@ import { expect } from 'chai';
 import { applicationProcesses, waitUntilServing } from '../../../scripts/launchers/application.ts';
 import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
 
-describe('API and worker under the supervisor', () => {
+describe('API and worker started by npm start', () => {
   let server: Server;
   let apiUrl: string;
   let hasWorkers: boolean;
@@ -35,7 +35,7 @@ describe('API and worker under the supervisor', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('are ready each by itself, and only the API gets the key that signs access tokens', async () => {
+  it('become ready independently, and only the API gets the signing key for access tokens', async () => {
     const env = { JWT_PRIVATE_KEY: 'key', JWT_PRIVATE_KEY_FILE: 'key.pem', URL_SIGNING_KEY: 'x' };
     const processes = applicationProcesses(apiUrl, env);
     for (const { name, isReady } of processes) expect(await isReady(), name).equal(true);
@@ -43,7 +43,7 @@ describe('API and worker under the supervisor', () => {
     expect(environments).deep.equal({ api: env, worker: { URL_SIGNING_KEY: 'x' } });
   });
 
-  it('serve once both work', async () => {
+  it('count as started once both are ready', async () => {
     const probed = once(server, 'request');
     const serving = waitUntilServing(apiUrl, { say: () => undefined, logPath });
     await probed;
@@ -51,7 +51,7 @@ describe('API and worker under the supervisor', () => {
     await serving;
   });
 
-  it('have not started when something is missing for too long, which is named with its last error', async () => {
+  it('fail to start if a check fails for too long, with an error that names the check and its cause', async () => {
     const failureNow = () =>
       waitUntilServing(apiUrl, { say: () => undefined, logPath, timeoutMs: 100 }).catch((error: unknown) => error);
     const late = 'The service was not ready within 0.1 s. Failed checks: workers.';

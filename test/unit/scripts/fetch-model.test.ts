@@ -29,7 +29,7 @@ const file = {
   sizeBytes: content.length,
 };
 
-describe('fetching a model', () => {
+describe('downloading a model', () => {
   let dir: string;
   let modelDir: string;
   const servers: Server[] = [];
@@ -87,14 +87,14 @@ describe('fetching a model', () => {
   };
   const failureOf = async (...sources: ModelSource[]) => String((await fetchFrom(sources)).error?.message);
 
-  it('puts the whole file under its name, says how far it is, and fetches nothing that is there', async () => {
+  it('stores the complete file, reports its progress, and downloads no file that exists', async () => {
     const { error, progress } = await fetchFrom([await host(content)]);
     expect([error, progress.at(-1)]).deep.equal([null, content.length]);
     expect(readdirSync(modelDir)).members(['test.gguf', 'test.gguf.verified']);
     await succeeds();
   });
 
-  it('continues where a download broke off, or begins anew at a host without ranges', async () => {
+  it('continues an interrupted download, or restarts the download at a host without range requests', async () => {
     expect(await failureOf(await host(content, { limit: 70_000 }))).include('test.gguf could not be fetched');
     expect(existsSync(target())).equal(false);
     const kept = readFileSync(partial());
@@ -107,7 +107,7 @@ describe('fetching a model', () => {
     await succeeds(await serve((_request, response) => response.end(content)));
   });
 
-  it('asks for nothing after the last byte, and begins anew when what was kept is wrong or too long', async () => {
+  it('requests nothing after the last byte, and restarts if the partial file is wrong or too long', async () => {
     writeFileSync(partial(), content);
     await succeeds(await serve((_request, response) => response.writeHead(416).end()));
     for (const kept of [Buffer.alloc(content.length), twice]) {
@@ -119,7 +119,7 @@ describe('fetching a model', () => {
     }
   });
 
-  it('refuses other or more content, keeps nothing of it, and tries the next source', async () => {
+  it('rejects and deletes wrong or additional content, and tries the next source', async () => {
     const forged = Buffer.from(content);
     forged[0] = 255;
     const wrong = await host(forged);
@@ -129,7 +129,7 @@ describe('fetching a model', () => {
     await succeeds(wrong, await host(content));
   });
 
-  it('says what to do about a damaged file, a full disk, and sources that do not help', async () => {
+  it('reports what to do about a damaged file, a full disk, and unusable sources', async () => {
     const missing = await serve((_request, response) => response.writeHead(404).end());
     const reasons = await failureOf(missing, { kind: 'download', url: 'http://127.0.0.1:1/model' });
     expect(reasons).include('answered 404').and.include('127.0.0.1:1');
@@ -144,7 +144,7 @@ describe('fetching a model', () => {
     expect(existsSync(target()), 'the user may have put it there').equal(true);
   });
 
-  it('has a file that was changed since it was verified read again, and refused', async () => {
+  it('verifies a file again if it was changed since the last check, and rejects the file', async () => {
     const verify = () => verifiedModelFile({ ...file, sources: [] }, { modelDir, toolsDir: dir });
     writeFileSync(target(), content);
     expect(await verify()).equal(target());

@@ -14,7 +14,7 @@ describe('the identity provider of npm start', () => {
 
   const open = (given: Record<string, string> = {}) => openLocalProvider(dataDir, { port: 3020 }, given);
 
-  it('keeps its accounts and keys for the next start, and for their owner alone', async () => {
+  it('keeps its accounts and keys for the next start, in files that only their owner can read', async () => {
     const { folder } = await open();
     expect(folder.accounts.map(({ login, claims }) => [login, claims.email_verified])).to.deep.equal([
       ['grace@example.com', true],
@@ -27,7 +27,7 @@ describe('the identity provider of npm start', () => {
     }
   });
 
-  it('takes the accounts that somebody has written there, and says what is wrong with them', async () => {
+  it('reads edited accounts from its file, and reports errors in the file', async () => {
     const { accountsPath } = (await open()).folder;
     const account = { sub: '1', login: 'Alan@Example.com', password: 'x', claims: { email: 'alan@example.com' } };
     writeFileSync(accountsPath, JSON.stringify([account]));
@@ -39,7 +39,7 @@ describe('the identity provider of npm start', () => {
     expect(readFileSync(accountsPath, 'utf8'), 'left as it is').to.equal('[');
   });
 
-  it('brings people back to its own last page, or to the frontend that settings name', async () => {
+  it('returns the user to its own final page, or to the frontend that the settings name', async () => {
     const own = await open();
     expect(own.settings).to.include({
       SSO_ISSUER: 'http://127.0.0.1:3020',
@@ -56,7 +56,7 @@ describe('the identity provider of npm start', () => {
     expect(howToSignIn(frontend, 'http://127.0.0.1:3000').join('\n')).to.include(`comes back to ${SSO_REDIRECT_URI}`);
   });
 
-  it('needs its package, and no other provider beside it', async () => {
+  it('requires its npm package, and fails if the settings name another provider', async () => {
     expect(() => checkIsInstalled('oidc-provider')).not.to.throw();
     expect(() => checkIsInstalled('no-such-provider')).to.throw(StartFailure, 'needs the package no-such-provider');
     expect(await failureOf(open({ SSO_ISSUER: 'https://id.example' }))).to.match(/^SSO_ISSUER names another provider/);

@@ -20,7 +20,7 @@ describe('a process lock', () => {
     return lock;
   }
 
-  it('is held by one, and free again after its release', () => {
+  it('is held by one process, and is free after its release', () => {
     const lock = take();
     expect(takeLock(path)).deep.equal({ heldBy: process.pid });
     lock.release();
@@ -28,7 +28,7 @@ describe('a process lock', () => {
     expect(readdirSync(join(folder, 'run'))).deep.equal([]);
   });
 
-  it('does not outlive its process, not even when another process gets the same pid', () => {
+  it('is free once its process has ended, even if another process gets the same pid', () => {
     take().release();
     for (const holder of [`${spawnSync('true').pid} whenever`, `${process.pid} another start`]) {
       writeFileSync(path, holder);
@@ -43,7 +43,7 @@ describe('a process lock', () => {
     expect(takeLock(path)).deep.equal({ heldBy: process.ppid });
   });
 
-  it('knows a process by its start, which is null when nothing runs there', () => {
+  it('identifies a process by its start time, which is null for an ended process', () => {
     expect(processStart(process.pid)).a('string').equal(processStart(process.pid)).not.equal(processStart(1));
     expect(processStart(spawnSync('true').pid)).equal(null);
   });

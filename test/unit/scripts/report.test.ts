@@ -53,14 +53,14 @@ describe('the report of a test run', () => {
     expect(await readFile(join(folder, 'results.jsonl'), 'utf8')).equal(`${JSON.stringify(passed)}\n`);
   });
 
-  it('fails without a test, and with a process that went wrong, though all else passed', () => {
+  it('fails if no test ran, or if a test process failed though all tests passed', () => {
     expect(codeOf([])).equal(1);
     expect(printed).include('  ✖ No test has passed.');
     expect(codeOf([passed], { extra: 'A test process ended with 7 though no test failed' })).equal(1);
     expect(printed.at(-1)).equal('2 passed, 1 failed, 0 skipped');
   });
 
-  it('fails for a declared status that no test has seen, and adds up the processes of a run', () => {
+  it('fails for a declared response status that no test of any process has received', () => {
     const inS3 = ['POST /connectors/acme_s3/connections 201', 'POST /connectors/acme_s3/connections 409'];
     const declared = ['GET /jobs 200', 'GET /jobs 422', ...inS3];
     const statuses = (...answered: string[]) => ({ kind: 'statuses' as const, declared, answered });
@@ -75,7 +75,7 @@ describe('the report of a test run', () => {
     expect(codeOf([passed, statuses(), skipped('no Go')], { level: 'system' })).equal(0);
   });
 
-  it('fails on a skip without a listed reason, or on any', () => {
+  it('fails on a skipped test without a listed reason, or on any skipped test if required', () => {
     expect(codeOf([passed, skipped('no Go')])).equal(0);
     expect(codeOf([passed, skipped(null)])).equal(1);
     expect(codeOf([passed, skipped('no mood')])).equal(1);
@@ -83,13 +83,13 @@ describe('the report of a test run', () => {
     expect(codeOf([passed, skipped(null)], { failOnSkip: 'none' })).equal(0);
   });
 
-  it('repeats a failure with the command that runs it again, and says where the logs are before the counts', () => {
+  it('shows each failure with the command that repeats the test, then the path of the logs, then the counts', () => {
     expect(codeOf([passed, failed])).equal(1);
     expect(printed).include(`      npm test -- ${file} --grep 'x \\(all\\) works'`);
     expect(printed.slice(-3)).deep.equal([`The services' logs are in /logs.`, '', '2 passed, 1 failed, 0 skipped']);
   });
 
-  it('repeats a run with its seed, a hook by its suite, and a root hook by all tests', () => {
+  it('gives a command that repeats a run by its seed, a hook by its suite, and a root hook by all tests', () => {
     expect(repeatByFile(failed, '7')).equal(`npm test -- ${file} --grep 'x \\(all\\) works' --seed 7`);
     expect(repeatByFile({ ...failed, title: 'x "before all" hook', grep: "it's" }, undefined)).equal(
       `npm test -- ${file} --grep 'it'\\''s'`,
@@ -98,8 +98,8 @@ describe('the report of a test run', () => {
   });
 });
 
-describe('shards of tests', () => {
-  it('run each file once, unit tests before any stack starts, and the same each time', () => {
+describe('test shards', () => {
+  it('contain each file once, unit tests first, and always in the same distribution', () => {
     const files = filesOf('everyday');
     const shards = shardFiles(files, 3);
     expect(shards.flat().toSorted()).deep.equal([...files].sort());

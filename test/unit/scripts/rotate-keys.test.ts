@@ -30,7 +30,7 @@ describe('npm run admin -- rotate-keys', () => {
   /** The path as the steps print it, quoted because of the space and the apostrophe in the name of the folder. */
   const printed = (name: string) => `'${join(folder, name).replace("'", `'\\''`)}'`;
 
-  it('keeps accepting the present signing key and verify keys, whatever the data folder contains', async () => {
+  it('keeps the current signing key and verification keys valid, whatever the data folder contains', async () => {
     writeFileSync(join(folder, 'secrets', 'jwt-private-key.pem'), other);
     const steps = (await rotateSigningKey(config({ JWT_VERIFY_KEYS: other }), folder)).join('\n');
     expect(steps).not.include('jwt-private-key.pem');
@@ -46,7 +46,7 @@ describe('npm run admin -- rotate-keys', () => {
     expect(kept('verify-old.pem')).equal(publicHalf(other) + publicHalf(inForce));
   });
 
-  it('names the key file of npm start if that file is in use', async () => {
+  it('names the key file of npm start if the service uses that file', async () => {
     const embedded = join('secrets', 'encryption-keys');
     writeFileSync(join(folder, embedded), '1:key');
     const own = await rotateEncryptionKey(config(), folder, {});

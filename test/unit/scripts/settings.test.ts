@@ -9,7 +9,7 @@ const external = { DATABASE_URL: 'postgres://db/x', TEMPORAL_ADDRESS: 'temporal:
 const provider = { OPENAI_BASE_URL: 'https://models.example.com/v1', OPENAI_API_KEY: 'key' };
 
 describe('the settings of npm start', () => {
-  it('embed everything that no setting replaces', () => {
+  it('embed every service that no setting replaces', () => {
     const nothing = { provider: null, identityProvider: null, qdrant: null };
     const postgres = { kind: 'embedded', port: 54_320 };
     const temporal = { kind: 'embedded', port: 7233, uiPort: 8233, codecPort: null };
@@ -22,13 +22,13 @@ describe('the settings of npm start', () => {
     });
   });
 
-  it('add an identity provider for --with-sso, and know no other argument', () => {
+  it('add an identity provider for --with-sso, and reject other arguments', () => {
     const withSso = (port: string) => read({ IDENTITY_PROVIDER_PORT: port }, ['--with-sso']).identityProvider;
     expect([withSso(''), withSso('4000')]).deep.equal([{ port: 3020 }, { port: 4000 }]);
     expect(() => read({}, ['--with-oss'])).throw(/^Unknown argument: --with-oss\. The only one is --with-sso/);
   });
 
-  it('start Qdrant if it is chosen and no setting says where one is', () => {
+  it('start Qdrant if Qdrant is chosen and no setting contains its URL', () => {
     const QDRANT_URL = 'http://qdrant:6333';
     const own = { kind: 'external', url: QDRANT_URL };
     for (const [env, qdrant] of [
@@ -41,26 +41,26 @@ describe('the settings of npm start', () => {
     }
   });
 
-  it('keep the local models for alignment beside another provider, which a key alone does not choose', () => {
+  it('keep local models for alignment beside another provider, which an API key alone does not choose', () => {
     expect(read({ OPENAI_API_KEY: 'key' }).provider).equal(null);
     expect(read(provider).modelServer).deep.equal(local);
     expect(read({ ...provider, ALIGNMENT_EMBEDDING_BASE_URL: provider.OPENAI_BASE_URL }).modelServer).equal(null);
   });
 
-  it('name a wrong port', () => {
+  it('report an invalid port', () => {
     for (const PORT of ['http', '0', '70000', '3000.5']) {
       expect(() => read({ PORT })).throw(/^wrong setting PORT: [^\n]+$/);
     }
   });
 });
 
-describe('the environment of API and worker', () => {
+describe('the environment variables of API and worker', () => {
   const environmentFor = (user: Record<string, string> = {}) => {
     const secrets = { postgresPassword: 'p/w', settings: { URL_SIGNING_KEY: 'made' } };
     return applicationEnvironment({ user, settings: read(user), secrets });
   };
 
-  it('has the addresses of the embedded services, or those that the user gave', () => {
+  it('contain the addresses of the embedded services, or the addresses that the user set', () => {
     expect(environmentFor()).include({
       DATABASE_URL: 'postgres://postgres:p%2Fw@127.0.0.1:54320/agent_conversation_service',
       TEMPORAL_ADDRESS: '127.0.0.1:7233',
@@ -80,7 +80,7 @@ describe('the environment of API and worker', () => {
     expect(environmentFor(own)).include(own);
   });
 
-  it('has what the user set, without how the service was started, and without a key for the local models', () => {
+  it("contain the user's settings, but no options of npm start and no API key for local models", () => {
     const env = environmentFor({ LOG_LEVEL: 'debug', POSTGRES_PORT: '5555', npm_lifecycle_event: 'start' });
     expect(env).include({ LOG_LEVEL: 'debug' }).and.not.any.keys('POSTGRES_PORT', 'npm_lifecycle_event');
     expect(environmentFor({ OPENAI_API_KEY: 'key' })).not.property('OPENAI_API_KEY');

@@ -6,7 +6,7 @@ import { type FakeFiles, shortcutType, startFakeDrive } from '#test/support/fake
 import { startFakeDropbox } from '#test/support/fake-dropbox.ts';
 
 // The fakes speak the protocol if the providers' own clients understand them.
-describe('the fake Drive, called by the client of Google', () => {
+describe("the fake Google Drive, called by Google's client library", () => {
   let fake: FakeFiles;
   before(async () => {
     fake = await startFakeDrive();
@@ -18,7 +18,7 @@ describe('the fake Drive, called by the client of Google', () => {
     return createDrive({ version: 'v3', rootUrl: `${fake.baseUrl}/`, headers, retry: false });
   };
 
-  it('lists pages with the requested fields, and changes with files in the bin', async () => {
+  it('lists files in pages with the requested fields, and changes that include trashed files', async () => {
     const folderId = fake.tree.addFolder('folder').id;
     const { data: start } = await client().changes.getStartPageToken();
     for (let index = 0; index < 5; index += 1) fake.tree.add(`folder/${index}.txt`, 'x');
@@ -37,7 +37,7 @@ describe('the fake Drive, called by the client of Google', () => {
     expect(later.data.changes).deep.equal([]);
   });
 
-  it('returns the account, downloads, exports and shortcuts', async () => {
+  it('returns the account, file contents, exports and shortcuts', async () => {
     const about = await client().about.get({ fields: 'user(permissionId,emailAddress)' });
     expect(about.data.user).deep.equal({ permissionId: 'account-1', emailAddress: 'account-1@example.com' });
     const { id: fileId } = fake.tree.add('one.txt', 'ü');
@@ -66,7 +66,7 @@ describe('the fake Drive, called by the client of Google', () => {
   });
 });
 
-describe('the fake Dropbox, called by the client of Dropbox', () => {
+describe("the fake Dropbox, called by Dropbox's client library", () => {
   let fake: FakeFiles;
   before(async () => {
     fake = await startFakeDropbox();
@@ -77,7 +77,7 @@ describe('the fake Dropbox, called by the client of Dropbox', () => {
   const fetchFake = (url: string, init: RequestInit) => fetch(url.replace(/^https:\/\/[^/]+/, fake.baseUrl), init);
   const client = (accessToken = fake.token()) => new Dropbox({ accessToken, fetch: fetchFake });
 
-  it('lists pages and changes, and downloads files with their metadata', async () => {
+  it('lists files in pages and changes, and returns file contents with their metadata', async () => {
     for (let index = 0; index < 5; index += 1) fake.tree.add(`ordner ü/${index}.txt`, `${index}`);
     const first = await client().filesListFolder({ path: '/ordner ü', limit: 3 });
     expect(first.result.entries.map(({ name }) => name)).deep.equal(['0.txt', '1.txt', '2.txt']);

@@ -42,7 +42,7 @@ describe('the RPC timeout of Temporal calls', () => {
     return sentTimeoutMs;
   }
 
-  it('is the configured one, or that of the call if it is longer', async () => {
+  it('is the configured timeout, or the timeout of a single call if that is longer', async () => {
     for (const minTimeoutMs of [undefined, 1]) {
       expect(await timeoutOf(minTimeoutMs)).within(callTimeoutMs / 2, callTimeoutMs);
     }

@@ -15,7 +15,7 @@ const messageOf = (work: Promise<unknown>) =>
   );
 
 describe('the payload codec', () => {
-  it('encrypts everything except the key id, each time differently, and decrypts it again', async () => {
+  it('encrypts everything except the key id, each time differently, and decrypts the result', async () => {
     const [sealed, again] = (await codecOf(first).encode([plain, plain])) as [Payload, Payload];
     const metadata = Object.entries(sealed.metadata ?? {}).map(([name, text]) => `${name}: ${text}`);
     expect(metadata).members(['encoding: binary/encrypted', 'encryption-key-id: 2025']);
@@ -25,7 +25,7 @@ describe('the payload codec', () => {
     expect(defaultPayloadConverter.fromPayload(opened)).deep.equal(value);
   });
 
-  it('encrypts with the first key and decrypts with all, also what was written without a key', async () => {
+  it('encrypts with the first key, decrypts with all keys, and reads unencrypted payloads', async () => {
     const [old] = (await codecOf(first).encode([plain])) as [Payload];
     const both = codecOf(second, first);
     const [renewed] = (await both.encode([plain])) as [Payload];

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { limitToOncePerDay, runDailyInBatches, skipWhileStillRunning } from '#workers/sweeper.ts';
 
 describe('a daily sweep', () => {
-  it('runs once a day, or one batch per call from the cursor of the last one until the end', async () => {
+  it('runs once a day, or in one batch per call that continues after the previous batch', async () => {
     let runs = 0;
     const daily = limitToOncePerDay(async () => {
       runs += 1;
@@ -17,7 +17,7 @@ describe('a daily sweep', () => {
     expect([runs, begun]).deep.equal([1, [null, 1, 2]]);
   });
 
-  it('starts over an hour after a batch failed', async () => {
+  it('starts again from the beginning one hour after a batch failed', async () => {
     mock.timers.enable({ apis: ['Date'] });
     const begun: (number | null)[] = [];
     const sweep = runDailyInBatches<number>(async (after) => {
@@ -34,7 +34,7 @@ describe('a daily sweep', () => {
   });
 });
 
-describe('a sweep in the background', () => {
+describe('a background sweep', () => {
   it('does not block the caller, and is not started again while it runs', async () => {
     let runs = 0;
     let end = () => {};
@@ -53,7 +53,7 @@ describe('a sweep in the background', () => {
     expect(runs).equal(2);
   });
 
-  it('throws its failure at the next call', async () => {
+  it('throws its error at the next call', async () => {
     const sweep = skipWhileStillRunning(() => Promise.reject(new Error('no room')));
     await sweep();
     await new Promise(setImmediate);

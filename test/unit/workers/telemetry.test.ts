@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { chooseMetricsExposure } from '#src/container/telemetry.ts';
 import { writeTemporalSdkLog } from '#workers/telemetry.ts';
 
-describe('log of the Temporal SDK', () => {
+describe('the log of the Temporal SDK', () => {
   function linesOf(failure: unknown) {
     const lines: string[] = [];
     const logger = pino({ base: {} }, { write: (line) => lines.push(line) });
@@ -21,7 +21,7 @@ describe('log of the Temporal SDK', () => {
     return new ActivityFailure('Activity task failed', 'convert', '1', RetryState.NON_RETRYABLE_FAILURE, '1', cause);
   };
 
-  it("logs a failure that the user's file caused as one info line without the error", () => {
+  it("reports a failure that the user's file caused as one info line without the error", () => {
     const [line, ...others] = linesOf(failed(ApplicationFailureCategory.BENIGN));
     expect(others).deep.equal([]);
     expect(line)
@@ -30,15 +30,15 @@ describe('log of the Temporal SDK', () => {
       .and.not.have.any.keys('err', 'error');
   });
 
-  it('logs every other failure as a warning with its stack', () => {
+  it('reports every other failure as a warning with its stack', () => {
     const [line] = linesOf(failed());
     expect(line).include({ level: 40, workflowId: 'ingest-1-1' });
     expect(line.err.stack).include('Activity task failed');
   });
 });
 
-describe('the endpoint of metrics', () => {
-  it('is beside the API only where no other machine reaches it, unless it has a port of its own', () => {
+describe('the metrics endpoint', () => {
+  it('is on the API port only if no other machine can reach the API, unless a metrics port is set', () => {
     type Server = Parameters<typeof chooseMetricsExposure>[0]['server'];
     const exposureOf = (host: string, metricsPort: number | null = null, proxy: Partial<Server> = {}) =>
       chooseMetricsExposure({ metricsPort, server: { host, publicUrl: null, trustProxy: false, ...proxy } as Server });
