@@ -22,7 +22,7 @@ describe('test files', () => {
     expect(found).deep.equal([]);
   });
 
-  it('are rows of the full fault run if they have a full size', () => {
+  it('are listed as rows of the full fault run if they can run at full size', () => {
     const rows = new Set(Object.values(FAULT_ROWS).map(({ file }) => file));
     const drills = globSync('test/faults/*test.ts')
       .filter((file) => file.endsWith('.faults-test.ts') || /\bisFullRun\b/.test(readFileSync(file, 'utf8')))
@@ -46,7 +46,7 @@ describe('tests of the API, activities and workflows', () => {
     expect(found).deep.equal([]);
   });
 
-  it('define no root hooks, which would run for all test files of the process', () => {
+  it('define no Mocha root hooks, which would run for all test files of the process', () => {
     const found = globSync('{test,services}/**/*test.ts', { exclude: ['**/node_modules/**'] }).filter((file) =>
       /^(before|beforeEach|afterEach)\(/m.test(readFileSync(file, 'utf8')),
     );

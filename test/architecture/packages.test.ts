@@ -31,7 +31,7 @@ describe('the npm workspaces', () => {
     }
   });
 
-  it('pin exact versions, and the same version of an npm package everywhere', () => {
+  it('pin exact versions, and one version of each npm package across all workspaces', () => {
     const pins = manifests.flatMap(({ dependencies, devDependencies, optionalDependencies }) =>
       Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies }),
     );

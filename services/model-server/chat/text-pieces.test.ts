@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createTextPieces } from './text-pieces.ts';
 
-describe('createTextPieces', () => {
+describe('the streamed text of a local chat model', () => {
   function send(stops: string[], pieces: string[]): { out: string[]; stopped: boolean } {
     const out: string[] = [];
     const text = createTextPieces(stops, (piece) => out.push(piece));
@@ -10,22 +10,22 @@ describe('createTextPieces', () => {
     return { out, stopped };
   }
 
-  it('passes on text without stop strings at once', () => {
+  it('is passed on at once without stop strings', () => {
     expect(send([], ['a', 'b'])).to.deep.equal({ out: ['a', 'b'], stopped: false });
   });
 
-  it('ends the text before a stop string that arrives in pieces', () => {
+  it('ends before a stop string that arrives in pieces', () => {
     const { out, stopped } = send(['END'], ['one E', 'N', 'D two']);
     expect(out.join('')).to.equal('one ');
     expect(stopped).to.equal(true);
   });
 
-  it('passes on text that only looked like the beginning of a stop string', () => {
+  it('includes text that only looked like the beginning of a stop string', () => {
     expect(send(['END'], ['one E', 'N', 'ough']).out).to.deep.equal(['one ', 'ENough']);
     expect(send(['END'], ['the E', 'N']).out.join('')).to.equal('the EN');
   });
 
-  it('ends the text at the first of several stop strings', () => {
+  it('ends at the first of several stop strings', () => {
     expect(send(['###', '\n\n'], ['a\n\nb###']).out.join('')).to.equal('a');
   });
 });

@@ -3,7 +3,7 @@ import { callableTools, callSchema, isRepeated, readCall, recognizeCall, toGramm
 
 const tools = [{ name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } }];
 
-describe('recognizeCall', () => {
+describe('the detector of tool calls in an answer', () => {
   const kindOf = (answer: string): string => recognizeCall(answer, tools).kind;
 
   for (const answer of [
@@ -66,7 +66,7 @@ describe('a tool call of a local model', () => {
   });
 });
 
-describe('toGrammarSchema', () => {
+describe('converting a JSON schema for grammars', () => {
   it('replaces anyOf by oneOf at any depth', () => {
     const schema = { type: 'object', properties: { score: { anyOf: [{ type: 'integer' }, { type: 'null' }] } } };
     expect(toGrammarSchema(schema)).to.deep.equal({

@@ -90,7 +90,7 @@ describe('POST /v1/embeddings', () => {
     expect(error).to.include({ status: 400, param: 'dimensions' });
   });
 
-  it('answers 400 to a body that is not JSON, and 413 to one above 20 MB', async () => {
+  it('answers 400 to a body that is not JSON, and 413 to a body above 20 MB', async () => {
     const post = (body: string) => fetch(`${server.url}/v1/embeddings`, { method: 'POST', body });
     const [broken, huge] = await Promise.all([post('{'), post(' '.repeat(21 * 1024 * 1024))]);
     expect(broken.status).to.equal(400);

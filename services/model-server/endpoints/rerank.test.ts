@@ -60,7 +60,7 @@ describe('POST /v1/rerank', () => {
 });
 
 describe('GET /v1/models', () => {
-  it('returns the query prefix of a model that needs one', async () => {
+  it('returns the query prefix of an embedding model that needs a prefix', async () => {
     const modelDir = mkdtempSync(join(tmpdir(), 'models-'));
     // A model is listed if its files exist; their content is not read before its first use.
     for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), '');

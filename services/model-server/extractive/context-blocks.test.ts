@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { separateContext } from './context-blocks.ts';
 
-describe('separateContext', () => {
-  it('separates the numbered blocks of a message from its other text, and undoes their data marks', () => {
+describe('separating context blocks from a message', () => {
+  it('returns the numbered blocks without data marks, and the other text of the message', () => {
     const content =
       'Passages:\n<<ab12cd34 1 | Report | p. 4>>\nThe\u02c6first\u02c6line\nand more\n<<end ab12cd34 1>>\n' +
       '<<ab12cd34 2 | Notes>>\nSecond\n<<end ab12cd34 2>>\nWhat is it?';

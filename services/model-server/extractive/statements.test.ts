@@ -3,7 +3,7 @@ import { splitIntoStatements } from './statements.ts';
 
 const textsOf = (passage: string) => splitIntoStatements(passage).map(({ text }) => text);
 
-describe('splitIntoStatements', () => {
+describe('splitting a passage into statements', () => {
   it('joins the lines of running text and splits it into sentences', () => {
     const passage =
       'This is a preliminary estimate for the visible damage of the vehicle. Additional damage may be found\n' +

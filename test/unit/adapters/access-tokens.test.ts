@@ -65,7 +65,7 @@ describe('an access token', () => {
   const rights = { orgId: '01890000-0000-7000-8000-000000000003', teamIds, teamAdminOf: [], isOrgAdmin: true };
   const claims = { userId, sessionId, ...rights, tier: 'free' };
 
-  it('has the claims of the contract and the id of its key, and verifies to its user and session', async () => {
+  it('has the documented claims and the id of its key, and identifies its user and session', async () => {
     const token = await service.sign(claims);
     expect(decodeProtectedHeader(token)).deep.equal(goodHeader);
     const { iat = 0, exp, jti, ...payload } = decodeJwt(token);
@@ -75,7 +75,7 @@ describe('an access token', () => {
     expect(service.verify(token)).deep.equal({ userId, sessionId });
   });
 
-  it('fits into a header for an admin of a thousand teams', async () => {
+  it('fits into an HTTP header for an admin of a thousand teams', async () => {
     const many = Array.from({ length: 1_000 }, () => crypto.randomUUID());
     const token = await service.sign({ ...claims, teamIds: many, teamAdminOf: many });
     expect(token.length).below(8_000);

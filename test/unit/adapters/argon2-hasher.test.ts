@@ -5,7 +5,7 @@ import { createArgon2Hasher } from '#src/adapters/passwords/argon2-hasher.ts';
 describe('the Argon2 password hasher', () => {
   const hasher = createArgon2Hasher({ memoryMiB: 19 });
 
-  it('accepts the right password and rejects wrong ones', async () => {
+  it('accepts the right password and rejects wrong passwords', async () => {
     const stored = await hasher.hash('Correct-horse-1', 'any');
     expect(stored).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
     expect(await hasher.verify(stored, 'Correct-horse-1', 'any')).to.equal(true);

@@ -15,7 +15,7 @@ function source(changes: Partial<ChunkingInput['chunking']> = {}, body = large):
   return { documentName: 'Loans', body, pageMap: [0, 50_000], chunking };
 }
 
-describe('the chunker, which works in a thread', () => {
+describe('the chunker thread', () => {
   const chunker = createChunker(tools);
   const expected = [...chunkDocument(source(), [], tools)];
 

@@ -21,7 +21,7 @@ async function hang(onSocket: (socket: Socket) => void) {
   return { server, address: `127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-describe('clamd', () => {
+describe('the client of clamd', () => {
   it("returns null for a clean file, otherwise the signature's name in printable characters", async () => {
     const clamd = await startFakeClamd();
     const scanner = createClamdScanner(clamd);

@@ -22,8 +22,8 @@ const refusedUrls: Record<string, string[]> = {
   'IPv6 loopback': ['[::1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::127.0.0.1]'],
   'loopback in translated addresses': ['[64:ff9b::7f00:1]', '[64:ff9b:1::7f00:1]', '[2002:7f00:1::]'],
   'loopback by name': ['localhost', 'db.localhost', 'localhost.'],
-  'this host': ['0.0.0.0', '[::]'],
-  'the metadata of a cloud': [
+  'unspecified addresses': ['0.0.0.0', '[::]'],
+  'the metadata service of a cloud': [
     ...['169.254.169.254/latest/meta-data/', '[fd00:ec2::254]', 'metadata.google.internal/computeMetadata/v1/'],
     ...['168.63.129.16', '100.100.100.200', '[2001:0:4136:e378:8000:63bf:5601:5601]'],
   ],
@@ -31,10 +31,10 @@ const refusedUrls: Record<string, string[]> = {
   'the local link': ['[fe80::1]', '[fe80::1%25eth0]'],
   'multicast and broadcast': ['224.0.0.1', '[ff02::1]', '255.255.255.255'],
   'reserved ranges': ['192.0.2.1', '198.18.0.1'],
-  'names of the local network': ['postgres', 'printer.local'],
-  'other ports': ['example.com:22', '93.184.215.14:5432'],
-  'user, password, and a host that looks like another': ['user:secret@example.com', 'example.com@127.0.0.1'],
-  'other protocols': [
+  'host names of the local network': ['postgres', 'printer.local'],
+  'ports other than those of HTTP': ['example.com:22', '93.184.215.14:5432'],
+  'credentials in a URL, also if they look like a host': ['user:secret@example.com', 'example.com@127.0.0.1'],
+  'protocols other than HTTP': [
     ...['file:///etc/passwd', 'FiLe:///etc/passwd', 'ftp://example.com/', 'gopher://example.com:70/1'],
     ...['data:text/html,hello', 'javascript:alert(1)', 'hTTp://127.0.0.1/', 'http://'],
   ],
@@ -92,7 +92,7 @@ describe('a guarded fetch', () => {
     expect(await appErrorCode(dialled())).equal('url_not_allowed');
   });
 
-  it('allows public addresses', () => {
+  it('allows public IP addresses', () => {
     const addresses = ['93.184.215.14', '1.1.1.1', '2606:4700:4700::1111', '100.63.0.1', '172.32.0.1'];
     expect(addresses.filter(isPublicAddress)).deep.equal(addresses);
   });

@@ -82,7 +82,7 @@ describe('the client of a model service', () => {
     const results = (...scores: [unknown, unknown][]) =>
       answerJson(200, { results: scores.map(([index, relevance_score]) => ({ index, relevance_score })) });
 
-    it('returns the scores in the order of the documents, and sends a model only if one is configured', async () => {
+    it('returns the scores in the order of the documents, and sends a model name only if configured', async () => {
       server.answer(results([1, 0.9], [0, -3.5]));
       expect(await rerank()).deep.equal([-3.5, 0.9]);
       expect(server.calls[0]?.path).equal('/v1/rerank');

@@ -36,7 +36,7 @@ describe('the secret cipher', () => {
     refused(createSecretCipher([key('2026-01')]).encrypt('s3cret', 'connections/1'));
   });
 
-  it('encrypts with the first key, decrypts with all, and marks secrets of an older key as stale', () => {
+  it('encrypts with the first key, decrypts with all keys, and marks secrets of an older key as stale', () => {
     const rotated = createSecretCipher([second, first]);
     expect(rotated.activeKeyId).equal('2026-02');
     expect(rotated.decrypt(encrypted, 'connections/1')).include({ isStale: true });

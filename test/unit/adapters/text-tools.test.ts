@@ -22,7 +22,7 @@ describe('the text analyzer', () => {
     expect(contentStems(analyze('Über 世界 Ｆｕｌｌ'))).deep.equal(['über', '世界', 'full']);
   });
 
-  it('marks stop-words, also the halves of contractions', () => {
+  it('marks stop words, also the halves of contractions', () => {
     expect(contentStems(analyze("I don't want the loans"))).deep.equal(['want', 'loan']);
   });
 });
@@ -39,7 +39,7 @@ describe('the token counter', () => {
   const awkward = fc.oneof(fc.constantFrom(...pieces), fc.string({ unit: 'grapheme', maxLength: 4 }));
   const awkwardText = fc.array(awkward, { maxLength: 30 }).map((parts) => parts.join(''));
 
-  it('counts a text, and any slice of it, as the reference encoding does', () => {
+  it('counts the tokens of a text, and of any slice of the text, like the reference encoding', () => {
     fc.assert(
       fc.property(awkwardText, fc.nat(), fc.nat(), (text, a, b) => {
         const [start, end] = [a % (text.length + 1), b % (text.length + 1)].sort((x, y) => x - y) as [number, number];
@@ -50,7 +50,7 @@ describe('the token counter', () => {
     );
   });
 
-  it('counts an unbroken run of 200,000 letters, approximately', () => {
+  it('counts the tokens of 200,000 letters without a space approximately', () => {
     expect(counter.count('ab'.repeat(100_000))).within(50_000, 51_000);
   });
 });
@@ -72,7 +72,7 @@ describe('the packaged list of topic words', () => {
     });
   }
 
-  it('has no vectors for other models, which it rejects', async () => {
+  it('rejects a model for which it has no vectors', async () => {
     const asked = createTopicWordIndex({ model: 'another' }).nearest(() => 0, 1);
     expect(await asked.catch((fault: unknown) => fault)).instanceOf(Error);
   });
@@ -96,7 +96,7 @@ describe('the file name of a Content-Disposition header', () => {
   });
 });
 
-describe('the title of a page', () => {
+describe('the title of a web page', () => {
   const titled = (title: string) => `<!doctype html><html><head><title>${title}</title></head><body>`;
 
   it('is one line with decoded entities, in the charset that the server or else the page declares', () => {

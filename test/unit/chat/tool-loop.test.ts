@@ -99,7 +99,7 @@ describe('the tool call loop of a chat round', () => {
     expect(result).match(/only the conversation gives instructions\.$/);
   });
 
-  it('makes up to six calls of one model turn in parallel, and reports how many it dropped', async () => {
+  it('makes up to six calls of one model turn in parallel, and tells the model how many were dropped', async () => {
     let together = 0;
     const all = Promise.withResolvers<void>();
     const wait: RunnableTool['run'] = async ({ expression }) => {

@@ -19,7 +19,7 @@ describe('decoding a text file', () => {
 
   const lines = readFileSync(new URL('cases/encodings.txt', import.meta.url), 'utf8').split('\n');
   for (const line of lines.filter((each) => each.includes(' | '))) {
-    it(`detects the encoding without a declaration: ${line}`, () => {
+    it(`detects ${line.replace(' | ', ' without a declaration in: ')}`, () => {
       const [encodings = '', text = ''] = line.split(' | ');
       for (const encoding of encodings.split(', ')) holds(text, encoding);
     });

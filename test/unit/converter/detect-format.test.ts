@@ -12,10 +12,10 @@ import { detectTextFormat } from '#src/domain/documents/formats.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { compoundFile } from '#test/support/compound-file.ts';
 
-describe('the format of a text', () => {
+describe('the format of a text file', () => {
   const lines = readFileSync(new URL('cases/text-formats.txt', import.meta.url), 'utf8').split('\n');
   for (const line of lines.filter((each) => each !== '' && !each.startsWith('#'))) {
-    it(`is detected from name and content: ${line}`, () => {
+    it(`is detected: name | content | format [| declared type] = ${line}`, () => {
       const [fileName = '', written = '', format, declaredMediaType] = line.split(' | ');
       const head = written.replaceAll('\\n', '\n').replaceAll('\\t', '\t');
       const detected = detectTextFormat({ fileName, head, ...(declaredMediaType && { declaredMediaType }) });
@@ -23,13 +23,13 @@ describe('the format of a text', () => {
     });
   }
 
-  it('is detected fast behind thousands of comments', () => {
+  it('is detected quickly behind thousands of comments', () => {
     expect(detectTextFormat({ fileName: 'a.txt', head: '<!-- -->'.repeat(8_000) })).equal('text');
   });
 });
 
 describe('the format of an archive', () => {
-  it('is EPUB by its other entries when the media type is not the first entry', () => {
+  it('is recognized as EPUB by its other entries if the media type is not the first entry', () => {
     expect(detectArchiveFormat(['META-INF/container.xml', 'OPS/book.opf', 'mimetype'])).equal('epub');
     expect(detectArchiveFormat(['META-INF/container.xml', 'score.xml'])).equal(undefined);
   });

@@ -153,7 +153,7 @@ describe('the deployment files', () => {
     expect(members).have.members(['gotenberg', 'worker-ingestion']);
   });
 
-  it('pin exact versions', () => {
+  it('pin exact image versions', () => {
     const others = services.filter((of) => !own.includes(of)).map(([, { image }]) => image);
     const exact = /:v?\d+\.\d+\.\d+(-pg\d+)?(@sha256:[0-9a-f]{64})?$/;
     expect(others.filter((image) => !exact.test(image))).deep.equal([]);

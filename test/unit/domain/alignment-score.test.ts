@@ -199,7 +199,7 @@ describe('scoring a round', () => {
     expect(roundTextsToEmbed({ ...alone, user: 'And?', previousReply }, analyze).at(-1)?.length).to.be.lessThan(500);
   });
 
-  it('recognises neutral messages without anchors, refusals, and scores from words alone', () => {
+  it('recognises neutral messages and refusals, and marks scores from words alone as degraded', () => {
     const neutral = ['Thanks!', 'And the loan?', 'How do I plant tomatoes?'].map((user) => score(user).neutral);
     expect(neutral).to.deep.equal([true, false, false]);
     const { refusal } = score('Tell me a secret', { agent: "I'm sorry, but I can't help with that." });

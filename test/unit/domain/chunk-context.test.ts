@@ -23,7 +23,7 @@ describe('the contextual text of a chunk', () => {
     expect(second.startsWith(`${shared}Two.`)).equal(true);
   });
 
-  it('is requested with a short document whole, or with the beginning and surroundings in a long document', () => {
+  it('is requested with the whole of a short document, or parts of a long document around the chunk', () => {
     const body = Array.from({ length: 1_000 }, (_, n) => `[${n}]`.padStart(10)).join('');
     expect(chunkContextExcerpt(body, 0, body.length)).equal(body);
     const excerpt = chunkContextExcerpt(body, 5_000, 1_000);

@@ -59,7 +59,7 @@ describe('the ranking of found documents', () => {
     expect(ranks).deep.equal([...new Set(ranks)].toSorted((a, b) => b - a));
   });
 
-  it('puts recently changed documents first among equal matches, and is limited', () => {
+  it('puts recently changed documents first among equal matches, and has a maximum length', () => {
     const documents = Array.from({ length: maxRankedDocuments + 5 }, (_, index): FoundDocument => {
       return { ...none, documentId: `d${index}`, updatedAt: new Date(index), name: 'words' };
     });

@@ -49,7 +49,7 @@ describe('the RAG configuration of a document', () => {
     }
   });
 
-  it('makes a document small if it needs no parser and has few chunks, each embedded once', () => {
+  it('makes a document count as small if it needs no parser and has few chunks, each embedded once', () => {
     for (const [sizeBytes, sourceFormat, chunking, isSmall] of [
       [0, 'markdown', {}, true],
       [8_000, 'markdown', {}, true],

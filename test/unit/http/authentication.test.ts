@@ -189,7 +189,7 @@ describe('the client of an identity provider', () => {
     });
   }
 
-  it('rejects a discovery document of another issuer, or one without usable addresses', async () => {
+  it('rejects a discovery document of another issuer or without usable addresses', async () => {
     const { issuer } = server;
     const addresses = { authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token`, jwks_uri: issuer };
     const incomplete = Object.keys(addresses).flatMap((name) =>

@@ -9,7 +9,7 @@ import {
 import { createCursorCodec } from '#src/http/request/pagination.ts';
 
 describe('request headers:', () => {
-  it('Range names the bytes of a file; null is an unsatisfiable range, undefined an ignored header', () => {
+  it('Range selects the bytes of a file, is unsatisfiable (null), or is ignored (undefined)', () => {
     const cases: [header: string | undefined, range: ReturnType<typeof parseByteRange>, sizeBytes?: number][] = [
       [undefined, undefined],
       ['bytes=0-3', { start: 0, end: 3 }],
@@ -29,7 +29,7 @@ describe('request headers:', () => {
     }
   });
 
-  it('Prefer tells how long the client waits, an hour at most', () => {
+  it('Prefer sets how long the client waits, at most an hour', () => {
     const cases: [header: string | undefined, seconds: number | null][] = [
       [undefined, null],
       ['wait=0', 0],
@@ -75,7 +75,7 @@ describe('pagination cursors', () => {
   const list = ['chats', { agentId: null, mine: true }];
   const cursor = cursors.encode(position, list) ?? '';
 
-  it('decode to the position that they were created from, whatever the order of the filters', () => {
+  it('decode to the position for which they were created, whatever the order of the filters', () => {
     expect(cursor).match(/^v1\.[\w-]+\.[\w-]{22}$/);
     expect(cursors.decode(cursor, ['chats', { mine: true, agentId: null }])).deep.equal(position);
   });

@@ -53,7 +53,7 @@ describe('the OpenAPI document', () => {
     expect(parameterAt(2)).include({ name: 'word', in: 'query', required: true });
   });
 
-  it('puts named schemas into components, also recursive ones', () => {
+  it('puts named schemas into components, also recursive schemas', () => {
     const answer = at('paths /nodes/{node_id} get responses 200 content application/json schema');
     expect(answer).deep.equal({ $ref: '#/components/schemas/Node' });
     expect(at('components schemas Node properties children items')).deep.equal(answer);

@@ -65,7 +65,7 @@ describe('the prompt of a judge', () => {
     expect(removeMiddleOfText('😀😀😀', 3).text.isWellFormed()).equal(true);
   });
 
-  it('shares the token budget between long texts; short ones stay whole', () => {
+  it('shares the token budget between long texts, and keeps short texts whole', () => {
     const long = 'The fee depends on the term of the loan. '.repeat(300);
     const exhibits = textsForJudge(replyTask({ reply: long, persona: long }));
     const fitted = fitTextsForJudge(exhibits, 1_000, counter) ?? [];

@@ -68,7 +68,7 @@ describe('the available models', () => {
     expect(await models.priceOf('judge-1')).equal(null);
   });
 
-  it('include a reranker if the settings or the provider name one', async () => {
+  it('include a reranker if the settings or the provider name a reranker', async () => {
     const listed = [judge, reranker];
     for (const [{ models }, type, expected] of [
       [serve([]), 'cross_encoder', null],
