@@ -67,7 +67,7 @@ describe('a guarded fetch', () => {
 
   for (const [what, targets] of Object.entries(refusedUrls)) {
     it(`refuses ${what}, also as the target of a redirect`, async () => {
-      for (const url of what === 'other protocols' ? targets : targets.map((target) => `http://${target}`)) {
+      for (const url of what === 'protocols other than HTTP' ? targets : targets.map((target) => `http://${target}`)) {
         expect(await refusal(url), url).match(notAllowed);
         expect(await refusal(site.page(redirectTo(url))), url).match(notAllowed);
       }

@@ -15,7 +15,8 @@ import { compoundFile } from '#test/support/compound-file.ts';
 describe('the format of a text file', () => {
   const lines = readFileSync(new URL('cases/text-formats.txt', import.meta.url), 'utf8').split('\n');
   for (const line of lines.filter((each) => each !== '' && !each.startsWith('#'))) {
-    it(`is detected: name | content | format [| declared type] = ${line}`, () => {
+    const given = line.split(' | ').toSpliced(2, 1).join(' | ');
+    it(`is ${line.split(' | ')[2]} for name | content [| declared type]: ${given}`, () => {
       const [fileName = '', written = '', format, declaredMediaType] = line.split(' | ');
       const head = written.replaceAll('\\n', '\n').replaceAll('\\t', '\t');
       const detected = detectTextFormat({ fileName, head, ...(declaredMediaType && { declaredMediaType }) });
