@@ -33,7 +33,7 @@ const refusedUrls: Record<string, string[]> = {
   'reserved ranges': ['192.0.2.1', '198.18.0.1'],
   'host names of the local network': ['postgres', 'printer.local'],
   'ports other than those of HTTP': ['example.com:22', '93.184.215.14:5432'],
-  'credentials in a URL, also if they look like a host': ['user:secret@example.com', 'example.com@127.0.0.1'],
+  'a URL with credentials': ['user:secret@example.com', 'example.com@127.0.0.1'],
   'protocols other than HTTP': [
     ...['file:///etc/passwd', 'FiLe:///etc/passwd', 'ftp://example.com/', 'gopher://example.com:70/1'],
     ...['data:text/html,hello', 'javascript:alert(1)', 'hTTp://127.0.0.1/', 'http://'],
