@@ -65,7 +65,7 @@ const examples: Course[] = [
   { rounds: [onTopic, 'failed', repayment], happened: ['round', 'round', 'score'] },
 ];
 
-describe('scoring the rounds of a chat', () => {
+describe('alignment scoring of a chat', () => {
   const own = useIdleStack({}, () => undefined);
   let agentId: string;
   before(async () => {
@@ -167,7 +167,7 @@ describe('scoring the rounds of a chat', () => {
     }
   }
 
-  it('is the same under random interruptions and orders of scoring', async () => {
+  it('gives the same scores however often it is interrupted and in whatever order its steps run', async () => {
     const runs = fc.asyncProperty(courses, async ({ rounds, happened }) => {
       const [calm, chat] = [await startChat(), await startChat()];
       await addRounds(calm, rounds);
@@ -188,7 +188,7 @@ describe('scoring the rounds of a chat', () => {
     await fc.assert(runs, { numRuns: propertyRuns(60) + examples.length, examples: examples.map((each) => [each]) });
   });
 
-  it('retries a failing embedder, and then scores by words alone', async () => {
+  it('retries a failing embedder, and after the last retry scores by words alone', async () => {
     const chat = await startChat();
     await addRound(chat, 1, says('What is a loan with a collateral?', 'A loan with a collateral is safe.'));
     own.model.failEmbeddings(true);
@@ -199,7 +199,7 @@ describe('scoring the rounds of a chat', () => {
     expect(row.events.map((event: { type: string }) => event.type)).include('scoring_degraded');
   });
 
-  it('records once in a round why scoring failed, and keeps that beside its scores', async () => {
+  it('records the reason of a failure once in the unscored round, and keeps the reason when the round is scored', async () => {
     const chat = await startChat();
     await addRounds(chat, [onTopic, penguins]);
     for (let times = 0; times < 2; times += 1) {
@@ -216,7 +216,7 @@ describe('scoring the rounds of a chat', () => {
     expect((await eventsOf(2)).map(({ type }) => type)).include('watch_entered');
   });
 
-  describe('that is scored again', () => {
+  describe('that rescores a chat', () => {
     async function scoredChat(rounds = 1): Promise<ScoreAlignmentInput> {
       const chat = await startChat({ titleSource: 'user' });
       for (let round = 1; round <= rounds; round++) {
@@ -239,7 +239,7 @@ describe('scoring the rounds of a chat', () => {
     }
     const want = () => own.container.scoringRequests.requestRescoring(own.ada.orgId);
 
-    it('is consistent after each of several steps', async () => {
+    it('leaves consistent scores after each of its steps', async () => {
       const chat = await scoredChat(24);
       const expected = await stateOf(chat);
       await scoreAsBefore(chat);
@@ -253,7 +253,7 @@ describe('scoring the rounds of a chat', () => {
       expect((await chatOf(chat)).rescoringWantedAt).equal(null);
     });
 
-    it('is scored by words if the embedder rejects its texts, without a retry', async () => {
+    it('scores by words, without a retry, if the embedder rejects the texts', async () => {
       const chat = await scoredChat(22);
       await scoreAsBefore(chat);
       await want();
@@ -263,7 +263,7 @@ describe('scoring the rounds of a chat', () => {
       expect(await chatOf(chat)).include({ rescoringWantedAt: null, rescoredTo: 0 });
     });
 
-    it('keeps old scores while the embedder fails, scores new rounds, and is retried later', async () => {
+    it('keeps old scores while the embedder fails, scores new rounds, and retries the rescoring later', async () => {
       const chat = await scoredChat(3);
       await scoreAsBefore(chat);
       const before = await stateOf(chat);
@@ -285,7 +285,7 @@ describe('scoring the rounds of a chat', () => {
       expect((await chatOf(chat)).rescoringWantedAt).equal(null);
     });
 
-    it('is one of the outdated chats of the organization that was asked for', async () => {
+    it('rescores only outdated chats, and only those of the requested organization', async () => {
       const { requestRescoring, countRescoring } = own.container.scoringRequests;
       const [outdated, current] = [await scoredChat(), await scoredChat()];
       const wantedAt = async (chat: ScoreAlignmentInput) => (await chatOf(chat)).rescoringWantedAt;
@@ -304,7 +304,7 @@ describe('scoring the rounds of a chat', () => {
     });
   });
 
-  describe('and its job', () => {
+  describe('in a job', () => {
     function requestScoring({ orgId, chatId: id }: ScoreAlignmentInput, trx: Knex) {
       const { userId: createdBy } = own.ada;
       const subject = { id, orgId, agentId, createdBy, acl: [`user:${createdBy}`] };
@@ -317,7 +317,7 @@ describe('scoring the rounds of a chat', () => {
       return chat;
     }
 
-    it('stays open while a round is unscored', async () => {
+    it('keeps the job open while a round is unscored', async () => {
       const chat = await waitingChat();
       await own.container.alignment.recordSuccess(chat);
       expect(await jobOf(chat)).include({ status: 'queued' });
@@ -327,7 +327,7 @@ describe('scoring the rounds of a chat', () => {
       expect(await jobOf(chat)).include({ status: 'succeeded' });
     });
 
-    it('stays open for a round that is stored concurrently', async () => {
+    it('keeps the job open for a round that is stored while the job ends', async () => {
       const chat = await waitingChat();
       await scoreAll(chat);
       const ended = await own.db.transaction(async (trx) => {
@@ -343,7 +343,7 @@ describe('scoring the rounds of a chat', () => {
       expect(await jobOf(chat)).include({ status: 'queued' });
     });
 
-    it('is queued again if it failed while a round is unscored, but not if an operator cancelled it', async () => {
+    it('queues the job again if it failed with a round unscored, but not if an operator cancelled it', async () => {
       const finishedAt = own.db.raw("now() - interval '1 hour'");
       for (const [status, expected] of [
         ['failed', { status: 'queued', attempt: 2, dispatchedAt: null }],

@@ -20,7 +20,7 @@ describe('proposing anchor words', () => {
   }
   const agentNow = () => own.db('agents').where({ id: of.agentId }).first();
 
-  it('keeps the first candidates when repeated or run concurrently', async () => {
+  it('keeps the candidates of the first run when it is repeated or runs concurrently', async () => {
     const counts = await Promise.all([propose(), propose()]);
     const { anchorWordCandidates } = await agentNow();
     expect(counts).deep.equal([{ count: anchorWordCandidates.length }, { count: anchorWordCandidates.length }]);
@@ -30,13 +30,13 @@ describe('proposing anchor words', () => {
     expect(own.model.anchorRequests).deep.equal([]);
   });
 
-  it('skips an agent that was deleted meanwhile', async () => {
+  it('skips an agent that was deleted before the proposal', async () => {
     await own.ada.delete(`/agents/${of.agentId}`, 204);
     expect(await propose()).deep.equal({ count: 0 });
     expect((await agentNow()).anchorWordCandidates).deep.equal([]);
   });
 
-  it('continues without a chat model that rejects the request, or was unavailable for some attempts', async () => {
+  it('proposes words without the chat model if the model rejects the request or stays unavailable', async () => {
     own.model.behaveAnchoring(() => ({ kind: 'status', status: 503 }));
     expect(await appErrorCode(propose())).equal('model_unavailable');
     expect((await propose(5)).count).within(24, 40);

@@ -34,7 +34,7 @@ describe('the filesystem blob store', () => {
     expect(await open().signedUrl('org/one', options)).equal(null);
   });
 
-  it('reports an upload that breaks while its file is being opened only when the file can be deleted', async () => {
+  it('reports a broken upload only once its file is open and can be deleted', async () => {
     const { open: openFile } = fs;
     const goOn = Promise.withResolvers<void>();
     const opening = mock.method(fs, 'open', (...file: Parameters<typeof openFile>) => {
@@ -51,7 +51,7 @@ describe('the filesystem blob store', () => {
     expect(await end).deep.equal(['connection lost', true]);
   });
 
-  it('deletes the remains of crashed uploads', async () => {
+  it('deletes the files that crashed uploads left, once they are two hours old', async () => {
     await putBlob(open(), 'org/one', 'kept');
     for (const name of ['stray', 'fresh']) await writeFile(join(incoming(), name), 'half');
     const hoursAgo = new Date(Date.now() - 2 * 60 * 60_000);
@@ -63,7 +63,7 @@ describe('the filesystem blob store', () => {
     expect(await open().exists('org/one')).equal(true);
   });
 
-  describe('F17: on a full disk', () => {
+  describe('on a full disk (F17)', () => {
     const unshare = ['--user', '--map-root-user', '--mount'];
     before(function () {
       const { status } = spawnSync('unshare', [...unshare, 'mount', '-t', 'tmpfs', 'none', tmpdir()]);
@@ -104,7 +104,7 @@ describe('the filesystem blob store', () => {
       // Inodes: the directory itself, incoming, objects, and two for each object, its directory and its file.
       ['has no free inode', 'size=1m,nr_inodes=7', 1_000, 3, 1],
     ] as const) {
-      it(`throws service_unavailable when the disk ${end}, and leaves nothing of the upload`, async () => {
+      it(`throws service_unavailable when the disk ${end}, and deletes what it wrote of the upload`, async () => {
         const { ends, incoming, objects } = await storeOn(disk, fileBytes, files);
         expect(ends.slice(0, leastStored)).deep.equal(new Array(leastStored).fill('stored'));
         expect(ends.at(-1)).equal('service_unavailable The disk for files is full. 60');

@@ -10,7 +10,7 @@ describe('converting a file to Markdown', () => {
   const environment = useConverter();
   const bodyOf = async (...file: Parameters<typeof environment.convert>) => (await environment.convert(...file)).body;
 
-  it('keeps text as it is', async () => {
+  it('keeps the words of a plain text file unchanged', async () => {
     expect(await environment.convert('notes.txt', 'One\r\n\r\n\r\nTwo\u200b')).eql({
       ...{ body: 'One\n\nTwo', sourceFormat: 'text', title: null },
       ...{ pageMap: null, pageCount: null, pagesLeft: 0 },
@@ -56,14 +56,14 @@ describe('converting a file to Markdown', () => {
       ['open table.bin', workbook('ods'), 'ods', ofTable, null, '## Second'],
     ];
   for (const [name, content, sourceFormat, body, title, second] of files) {
-    it(`reads ${name} as ${sourceFormat}`, async () => {
+    it(`recognizes ${name} as ${sourceFormat} and writes its content as Markdown`, async () => {
       const converted = await environment.convert(name, content);
       expect(converted).include({ sourceFormat, body, title });
       expect(converted.pageMap).eql(second === undefined ? null : [0, body.indexOf(second)]);
     });
   }
 
-  it('reads the main part of a web page with headings, lists, tables and unbroken phrases', async () => {
+  it('keeps only the main part of a web page, with its headings, lists, tables and unbroken phrases', async () => {
     const paragraph = 'The <b>annual</b> report of the <a href="https://example.com/x_y">supply office</a> is public.';
     const page = `<!doctype html><html><head><title>Report</title><style>p{}</style></head><body>
       <nav><a href="/">Home</a> <a href="/b">About us</a></nav>
@@ -82,14 +82,14 @@ describe('converting a file to Markdown', () => {
       .not.match(/alert|About us|https/);
   });
 
-  it('reads a web page without a main part completely', async () => {
+  it('keeps all text of a web page that has no main part', async () => {
     const links = Array.from({ length: 40 }, (_, index) => `<li><a href="/${index}">Office number ${index}</a></li>`);
     expect(await bodyOf('list.html', `<html><body><ul>${links.join('')}</ul></body></html>`))
       .contain('- Office number 0\n')
       .and.contain('- Office number 39');
   });
 
-  describe('a PDF', () => {
+  describe('that is a PDF', () => {
     before(function () {
       needsPdfium(this);
     });
@@ -100,7 +100,7 @@ describe('converting a file to Markdown', () => {
       return Buffer.concat(await document.toArray());
     }
 
-    it('has its headings, paragraphs and a page map', async () => {
+    it('keeps its headings and paragraphs, and maps the text to pages', async () => {
       const file = pdfFile([
         [
           { text: 'Leave policy', x: 50, y: 750, size: 18, font: 'bold' },
@@ -116,7 +116,7 @@ describe('converting a file to Markdown', () => {
       expect({ pageCount, title }).eql({ pageCount: 2, title: 'Leave policy' });
     });
 
-    it('keeps form fields and notes, but no passwords', async () => {
+    it('keeps the text of form fields and notes, except of password fields', async () => {
       const fields = [
         { label: 'Name of the applicant:', name: 'name', value: 'Ada Lovelace' },
         { label: 'City of birth:', name: 'city', value: 'London' },
@@ -135,7 +135,7 @@ describe('converting a file to Markdown', () => {
       ]);
     });
 
-    it('is opened with an owner password, but not with a user password', async () => {
+    it('succeeds if only editing needs a password, and fails if opening does', async () => {
       const protectedBy = (options: object) => made((document) => document.text('Read me.'), options);
       const owned = await protectedBy({ ownerPassword: 'owner', permissions: { copying: false } });
       expect(await bodyOf('a.pdf', owned)).equal('Read me.');

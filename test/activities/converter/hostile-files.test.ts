@@ -64,7 +64,7 @@ const hostile: HostileFile[] = [
   ['a PDF page of too many lines', 'j.pdf', () => pdfFile([manyLines()]), 'too_large'],
 ];
 
-describe('rejecting a file', () => {
+describe('the converter', () => {
   const converter = useConverter();
 
   for (const [title, name, content, code, limits] of hostile) {
@@ -74,7 +74,7 @@ describe('rejecting a file', () => {
     });
   }
 
-  it('names the unsupported format, whatever the file name, and lists the supported ones', async () => {
+  it('names the unsupported format in the error, whatever the file name, and lists the supported formats', async () => {
     const readable = /can be read: text, Markdown, .*\.docx.* and images\.$/;
     const files: Record<string, [string, string | Buffer]> = {
       'an old Visio drawing (.vsd)': ['a.doc', compoundFile({ VisioDocument: 'x' })],
@@ -92,7 +92,7 @@ describe('rejecting a file', () => {
     }
   });
 
-  it('reads what only looks hostile: nested archives, entities in plain XML, padding after a PDF', async function () {
+  it('reads harmless files that look hostile: nested archives, entities in plain XML, padding after a PDF', async function () {
     const inner = zipFile({ bomb: Buffer.alloc(20 * MiB) });
     const outer = docxFile(docxParagraph('words'), { 'word/inner.zip': inner });
     expect((await converter.convert('a.docx', outer)).body).equal('words');
@@ -102,7 +102,7 @@ describe('rejecting a file', () => {
     expect((await converter.convert('b.pdf', padded)).body).equal('words');
   });
 
-  it('stops when the signal aborts', async () => {
+  it('stops when its caller aborts', async () => {
     const path = await converter.write('a.html', `<html><body>${'<p>words</p>'.repeat(50_000)}`);
     const stop = new AbortController();
     const reason = new Error('a newer upload');

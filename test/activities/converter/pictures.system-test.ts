@@ -18,7 +18,7 @@ describe('OCR', () => {
   const convert = async (fileName: string, content: Buffer, recognition: OcrOptions | null) =>
     environment.convertPath(await environment.write(fileName, content), recognition);
 
-  it('reads an image, also a rotated one', async () => {
+  it('reads the text of an image, also of a rotated image', async () => {
     const upright = await environment.convert('scan.png', await pngFile(scan));
     expect(upright).include({ sourceFormat: 'image', pageCount: 1, pagesLeft: 0 });
     expect(upright.body).contain('The harbour master keeps the keys of the lighthouse.');
@@ -26,14 +26,14 @@ describe('OCR', () => {
     expect(turned.body).equal(upright.body);
   });
 
-  it('reads each page of a TIFF', async () => {
+  it('reads each page of a TIFF file', async () => {
     const { body, pageMap } = await environment.convert('fax.tif', tiffFile([scan, blank, scan]));
     expect(body.match(/northern gate/g)).length(2);
     expect(pageMap).length(3);
     expect(body.slice(pageMap?.[2])).match(/^The harbour/);
   });
 
-  it('reads only the PDF pages that are pictures', async () => {
+  it('reads only those pages of a PDF that are pictures', async () => {
     const stamped = [onWholePage(scan), { text: 'Scanned by a program', x: 50, y: 20 }];
     const pdf = pdfFile([textLines('Qwx jvk zzyq, as no engine would read it.'), stamped, []]);
     const { body, pageMap, pageCount } = await environment.convert('mixed.pdf', pdf);
@@ -42,7 +42,7 @@ describe('OCR', () => {
     expect(body.slice(pageMap?.[1], pageMap?.[2])).contain('Nobody else may open the northern gate.');
   });
 
-  it('continues after the last slice and reads no page twice', async () => {
+  it('continues after the pages that an earlier call has read, and reads no page twice', async () => {
     const kept: OcrPage[] = [];
     for (const left of [1, 0]) {
       const recognition = { known: [...kept], sliceMs: 0, keep: async (page: OcrPage) => void kept.push(page) };
@@ -53,14 +53,14 @@ describe('OCR', () => {
     expect(kept.map(({ pageIndex }) => pageIndex)).eql([0, 1]);
   });
 
-  it('reads no pictures when the caller cannot store recognized pages', async () => {
+  it('reads no pictures when its caller cannot store recognized pages', async () => {
     expect(await appErrorCode(convert('a.png', await pngFile(scan), null))).equal('unsupported_format');
     expect(await appErrorCode(convert('a.pdf', pdfFile([[scan]]), null))).equal('unsupported_format');
     const mixed = pdfFile([textLines('words on a page'), [scan]]);
     expect((await convert('b.pdf', mixed, null)).body).equal('words on a page');
   });
 
-  it('rejects pictures without words, with too many pages or pixels, and damaged ones', async () => {
+  it('rejects damaged pictures, pictures without words, and pictures with too many pages or pixels', async () => {
     const pictures: [string, Buffer, string, object?][] = [
       ['a.png', await pngFile(blank), 'empty_document'],
       ['b.pdf', pdfFile([[blank]]), 'empty_document'],
@@ -76,7 +76,7 @@ describe('OCR', () => {
     }
   });
 
-  it('recognizes the sentences on real scans', async function () {
+  it('recognizes the sentences of real scanned documents', async function () {
     const folder = realDocuments(this);
     const { body } = await environment.convertPath(`${folder}/test_llm.jpg`);
     expect(body).contain('5bda1dd6');

@@ -63,7 +63,7 @@ const refused: [file: string, code: string, advice: RegExp][] = [
   ['fake-power-point.ppt', 'converter_unavailable', /Save the file as .pptx, or ask .* to install LibreOffice/],
 ];
 
-describe('converting real documents', () => {
+describe('the converter, for real documents', () => {
   const environment = useConverter();
   const reads = new Map<string, Promise<ConvertedDocument>>();
   before(function () {
@@ -78,7 +78,7 @@ describe('converting real documents', () => {
   after(() => Promise.allSettled(reads.values()));
 
   for (const [file, format, pages, sentence, ...alsoThere] of readable) {
-    it(`reads ${file} as ${format}${pages ? `, with its sentence on page ${pages.join(' and ')}` : ''}`, async function () {
+    it(`reads ${file} as ${format}${pages ? ` and finds a sentence on page ${pages.join(' and ')}` : ''}`, async function () {
       if (format === 'pdf') needsPdfium(this);
       const document = await reads.get(file);
       expect(document).include({ sourceFormat: format });
@@ -88,7 +88,7 @@ describe('converting real documents', () => {
   }
 
   for (const [file, code, advice] of refused) {
-    it(`rejects ${file} with ${code}`, async () => {
+    it(`rejects ${file} with the error ${code}`, async () => {
       const error: AppError | undefined = await reads.get(file)?.then(undefined, (reason) => reason);
       expect(error).include({ code });
       expect(error?.message).match(advice);

@@ -46,7 +46,7 @@ describe('deletion activities', () => {
     return code;
   }
 
-  it('leave nothing when each of them runs twice, in turn or at the same time', async () => {
+  it('leave nothing of a document when each activity runs twice, in turn or at the same time', async () => {
     const of = await ingested('in turn');
     const traces = await tracesOf(own, of.documentId);
     await markDeleted(of);
@@ -69,7 +69,7 @@ describe('deletion activities', () => {
     expect(await remainsOf(own, tracesOfOther)).deep.equal([]);
   });
 
-  it('keep a document that is not marked as deleted, and close the job of one whose ingestion never began', async () => {
+  it('keep a document that is not marked as deleted, and close the job of an ingestion that never began', async () => {
     const of = await upload('waiting');
     await remove('forgetDocument', of);
     await own.ada.get(`/documents/${of.documentId}`, 200);
@@ -78,7 +78,7 @@ describe('deletion activities', () => {
     expect(await jobOf(ingestWorkflowId(of.documentId, 1))).include({ status: 'cancelled' });
   });
 
-  it('leave no points of an ingestion step that ends late, at any stage of the deletion', async () => {
+  it('delete the vectors that a late ingestion step stores at any stage of the deletion', async () => {
     for (const count of [0, 2, 4, deletionSteps.length]) {
       const of = await ingestion.runAll(await upload(`late ${count}`), untilChunked);
       const code = await embedWhile(of, async () => {
@@ -90,7 +90,7 @@ describe('deletion activities', () => {
     }
   });
 
-  it('leave the active points when a late step of an older generation deletes its own', async () => {
+  it('keep the vectors of the active generation when a late step of an older generation deletes its own vectors', async () => {
     const old = await ingested('older');
     const seen = await pointsOf(old);
     // The new name changes the texts of the chunks, so their embeddings are not cached.
@@ -100,7 +100,7 @@ describe('deletion activities', () => {
     expect(await pointsOf(old)).deep.equal(seen);
   });
 
-  it('leave the points of the active generation when an ingestion step runs twice', async () => {
+  it('keep the vectors of the active generation when an ingestion step runs twice', async () => {
     const of = await ingestion.runAll(await upload('doubled'), untilChunked);
     const code = await embedWhile(of, async () => {
       // The other attempt ends first, its generation becomes active, and a newer one is requested.

@@ -55,7 +55,7 @@ describe('publication of documents to the vector store', () => {
       .whereNotNull('pointsLeasedUntil')
       .update({ pointsLeasedUntil: new Date(0) });
 
-  it('precedes the activation of a generation, and is repeated if access keys change meanwhile', async () => {
+  it('precedes the activation of a generation, and is repeated if access keys change in between', async () => {
     const seen: object[] = [];
     publish = async ({ documentId, acl }) => {
       seen.push({ acl, activeGeneration: (await rowOf(documentId)).activeGeneration });
@@ -71,7 +71,7 @@ describe('publication of documents to the vector store', () => {
     expect(await rowOf(documentId)).include({ activeGeneration: 1, activeEmbeddingModel: embeddingModel });
   });
 
-  it('follows a change of the settings and a move at once, and no other change', async () => {
+  it('follows a change of retrieval settings and a move to another folder at once, and follows no other change', async () => {
     const of = await ingest();
     await setRrfK(of, 10);
     await untilPublished(of);
@@ -86,7 +86,7 @@ describe('publication of documents to the vector store', () => {
     expect(published).length(2);
   });
 
-  it('is repeated by the sweeper when the store was down', async () => {
+  it('is repeated by the sweeper after the vector store was down', async () => {
     const of = await ingest();
     const asked = refuse();
     await setRrfK(of, 11);
@@ -104,7 +104,7 @@ describe('publication of documents to the vector store', () => {
     expect(await isOutdated(of)).equal(false);
   });
 
-  it('does not let a request wait for a store that does not respond', async () => {
+  it('does not make a request wait for a vector store that does not respond', async () => {
     const of = await ingest();
     const { promise: silence, resolve: answer } = Promise.withResolvers<void>();
     publish = () => silence;
@@ -114,7 +114,7 @@ describe('publication of documents to the vector store', () => {
     await untilPublished(of);
   });
 
-  it('goes on with other documents when the store refuses one', async () => {
+  it('goes on with other documents when the vector store refuses a document', async () => {
     const [refused, fine] = [await ingest(), await ingest()];
     const asked = refuse();
     await Promise.all([setRrfK(refused, 14), setRrfK(fine, 14)]);
@@ -127,7 +127,7 @@ describe('publication of documents to the vector store', () => {
     expect(await Promise.all([refused, fine].map(isOutdated))).deep.equal([true, false]);
   });
 
-  it('ends with the newest state when a change happens during the publication of an older one', async () => {
+  it('ends with the newest state when a document changes while an older state is published', async () => {
     const of = await ingest();
     publish = async (generation) => {
       published.push(generation);

@@ -79,7 +79,7 @@ describe('document totals', () => {
     return found;
   }
 
-  it('are exact after any concurrent changes, some of them rolled back', async () => {
+  it('are exact after concurrent changes of documents, some of which are rolled back', async () => {
     const undone = new Error('undone');
     const transact = ({ changes, fails }: Transaction) =>
       own.db.transaction(async (trx) => {
@@ -94,7 +94,7 @@ describe('document totals', () => {
     await fc.assert(exact, { numRuns: 30 });
   });
 
-  it("equal the counts of a reader's list and of the organization's limits", async () => {
+  it("equal the count of documents that a reader can list and the count for the organization's limits", async () => {
     const { db } = own;
     const actor = { userId: 'reader', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
     const documents = createDocumentsRepository(db);

@@ -53,7 +53,7 @@ describe('erasure activities', () => {
     await deletion.recordDeletion(of);
   }
 
-  it('erase the personal content of a user when each runs twice at the same time', async () => {
+  it('erase the personal content of a user, even if each activity runs twice at the same time', async () => {
     const { userId } = grace;
     const documentId = await paste(grace);
     await aPublishedAgent(grace);
@@ -78,7 +78,7 @@ describe('erasure activities', () => {
     expect(await own.db('auditLog').where({ target: userId, action: 'account.erased' })).length(1);
   });
 
-  it('keep content of other users: documents return to their creators, shared folders stay', async () => {
+  it('return documents of other users to their creators, and keep shared folders', async () => {
     await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
     const [shared, ofGrace] = [await rootOf(ada, 'org_root'), await rootOf(grace, 'personal_root')];
     const [staying, taken] = [await aFolder(grace, shared), await aFolder(ada, shared)];

@@ -48,7 +48,7 @@ describe('the limiter of model calls', () => {
     return asking;
   }
 
-  it('limits an organization to eight calls of a model at once across processes, and delays no other calls', async () => {
+  it('limits an organization to eight concurrent calls of a model over all processes, and delays no other calls', async () => {
     const { state, call, release } = gauge();
     const calls = limiters.flatMap((limiter) =>
       Array.from({ length: 12 }, () => limiter.run({ orgId, model }, call, never)),
@@ -71,7 +71,7 @@ describe('the limiter of model calls', () => {
     expect(await rowsOf('modelCalls')).deep.equal([]);
   });
 
-  it('limits a model with atOnce: 1 to one call over all organizations', async () => {
+  it('makes one call at a time, over all organizations, to a model that is configured so', async () => {
     const { state, call, release } = gauge();
     const orgIds = [orgId, await anotherOrganization(), await anotherOrganization()];
     const asking = askingFor(model);
@@ -98,7 +98,7 @@ describe('the limiter of model calls', () => {
     expect(state.done).equal(1);
   });
 
-  it('makes no call before the Retry-After time, and then one probing call before all others', async () => {
+  it('makes no call before the Retry-After time, and then a single probing call before all others', async () => {
     const calledAtMs: number[] = [];
     let refusedAtMs = 0;
     const call = async () => {
@@ -113,7 +113,7 @@ describe('the limiter of model calls', () => {
     expect((await rowsOf('modelPauses'))[0]).include({ width: 3 });
   });
 
-  it('throws with the remaining seconds on a long pause, and caps the pause at ten minutes', async () => {
+  it('throws an error with the remaining seconds when a model pauses long, and caps the pause at ten minutes', async () => {
     const busy = async () => {
       throw appError('model_unavailable', { retryAfterSeconds: 10 ** 9 });
     };

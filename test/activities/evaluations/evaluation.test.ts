@@ -41,7 +41,7 @@ describe('evaluation activities', () => {
   const changeRun = (change: string) => own.db.raw(`update evaluation_runs set ${change} where id = ?`, [run.runId]);
   const anotherRubric = `specification = specification || '{"rubricVersion": "r0"}'`;
 
-  it('give the same result when each runs twice concurrently', async () => {
+  it('give the same result when each activity runs twice concurrently', async () => {
     expect(await versionNow()).include({ evalStatus: 'queued' });
     const planned = { rubric: 'plain', judgesPrompt: true, cases: [false], calls: 3 };
     expect(await twice(plan)).deep.equal([planned, planned]);
@@ -58,7 +58,7 @@ describe('evaluation activities', () => {
     expect(await rowsOf('generatedAnswers')).length(1);
   });
 
-  it('fail a unit after five transient errors, which each attempt counts anew', async () => {
+  it('give up a judge call after five transient errors, and count anew in the next attempt of the run', async () => {
     own.model.behave(() => ({ kind: 'status', status: 503 }));
     for (let times = 1; times < 5; times += 1) expect(await appErrorCode(judge())).equal('model_unavailable');
     expect((await judge()).failed).deep.equal([{ unit: 'prompt', code: 'model_unavailable' }]);
@@ -66,7 +66,7 @@ describe('evaluation activities', () => {
     expect(await appErrorCode(judge())).equal('model_unavailable');
   });
 
-  it('fail a unit at once on a permanent error', async () => {
+  it('give up a judge call at once on a permanent error', async () => {
     own.model.behave(() => ({ kind: 'status', status: 401 }));
     expect((await answer()).failed).deep.equal([{ unit: 'case 1 answer', code: 'model_not_configured' }]);
     own.model.behave(() => ({ kind: 'answer', text: 'Five stars.' }));
@@ -95,14 +95,14 @@ describe('evaluation activities', () => {
     expect(own.model.requests).length(0);
   });
 
-  it('record a cancellation', async () => {
+  it('record that the run was cancelled', async () => {
     await plan();
     await twice(() => runActivity(steps.recordEvaluationCancellation, run));
     expect(await jobNow()).include({ status: 'cancelled' });
     expect(await versionNow()).include({ evalStatus: 'canceled' });
   });
 
-  it('store no verdict for a draft that was deleted during the call', async () => {
+  it('store no verdict for a draft that was deleted during the judge call', async () => {
     const judgeReply = Promise.withResolvers<void>();
     own.model.behave(judgeWell(undefined, judgeReply.promise));
     const judging = appErrorCode(judge());
@@ -113,7 +113,7 @@ describe('evaluation activities', () => {
     expect(await rowsOf('judgements')).deep.equal([]);
   });
 
-  it('judge again when the verdict is deleted concurrently, and fail only the unit whose answer is gone', async () => {
+  it('judge again when a verdict is deleted concurrently, and fail only the judge call whose answer is gone', async () => {
     await judge();
     const deletion = await own.db.transaction();
     const judgements = () => deletion('judgements').where({ orgId: ada.orgId });
@@ -129,7 +129,7 @@ describe('evaluation activities', () => {
     expect((await judge(ofCase)).failed).deep.equal([{ unit: 'case 1', code: 'eval_incomplete' }]);
   });
 
-  it('are verified by I7, which reports results without their judgements, and judgements without a run', async () => {
+  it('are checked for results without judgements, and for judgements without a run (I7)', async () => {
     await answer();
     for (const judged of [unit, ofCase]) await judge(judged);
     await score();
@@ -166,7 +166,7 @@ describe('evaluation activities', () => {
   });
 
   // Must be the last test: this process pauses calls to the model from here on.
-  it('do not count a requested pause as a failure, but fail the unit after an hour of pauses', async () => {
+  it('do not count a pause that the model requests as a failure, but give up a judge call after an hour of pauses', async () => {
     own.model.behave(() => ({ kind: 'status', status: 503, retryAfterSeconds: 3_600 }));
     for (let times = 0; times < 6; times += 1) expect(await appErrorCode(judge())).equal('model_unavailable');
     const pausedSince = own.db.raw(`now() - interval '61 minutes'`);

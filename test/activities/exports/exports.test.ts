@@ -82,7 +82,7 @@ describe('export activities', () => {
     expect((await own.container.storeAudit.auditPage(orphans)).findings).deep.equal({});
   });
 
-  it('continue after a store failure and leave nothing of the interrupted volume', async () => {
+  it('continue after a failure of the blob store, and leave nothing of the interrupted volume', async () => {
     const fifth = await own.db('documents').where({ orgId: ada.orgId }).orderBy('id').offset(4).first();
     async function* cut() {
       yield Buffer.from('Text');
@@ -103,7 +103,7 @@ describe('export activities', () => {
     expectAll(await stored());
   });
 
-  it('export a document without its missing original', async () => {
+  it('export the other data of a document whose original is missing', async () => {
     const { blobKey, id } = await own.db('documents').where({ orgId: ada.orgId }).first();
     await own.container.blobs.delete(blobKey);
     await writeFrom();
@@ -112,7 +112,7 @@ describe('export activities', () => {
     expect(documents.find((document) => document.document_id === id)).include({ original: null });
   });
 
-  it('fail once the requesting user is no longer an admin, or the export is deleted', async () => {
+  it('fail once the user who requested the export is no longer an admin, or the export is deleted', async () => {
     const grace = await aColleague(own, ada, 'Grace');
     for (const { userId } of [grace, ada]) {
       await own
@@ -127,7 +127,7 @@ describe('export activities', () => {
     expect(await appErrorCode(publish)).equal('export_not_found');
   });
 
-  it('delete older exports beyond twice the storage quota, and keep the newest', async () => {
+  it('delete the oldest exports when all exports exceed twice the storage quota, and keep the newest', async () => {
     const { db, config } = own;
     const { storageBytes } = config.tierLimits.free;
     const ids: string[] = [];
@@ -153,7 +153,7 @@ describe('export activities', () => {
     }
   });
 
-  it('delete the stored volumes on cancellation', async () => {
+  it('delete the stored volumes when the export is cancelled', async () => {
     await write(steps, 1);
     const [{ blobKey }] = await volumesNow();
     await runActivity(steps.recordExportCancellation, of);
@@ -161,7 +161,7 @@ describe('export activities', () => {
     expect(await own.container.blobs.exists(blobKey)).equal(false);
   });
 
-  it('buffer only a few pieces of a large file before they are read', async () => {
+  it('buffer only a few pieces of a large file while the reader is slow', async () => {
     const [pieceBytes, pieceCount] = [1_048_576, 64];
     const archive = createZipArchive(new Date());
     let [made, read, mostHeld] = [0, 0, 0];

@@ -73,7 +73,7 @@ describe('ingestion activities', () => {
     return { sourceFormat, generation, activeGeneration, stored: stored.map((rows) => rows.map(withoutTimes).sort()) };
   }
 
-  it('leaves the same state when each step runs twice, and when one activity does them all', async () => {
+  it('leave the same state when each step runs twice, and when a single activity does all steps', async () => {
     const content = sentences(9, 'twice');
     const [stepwise, whole] = [await upload(content), await upload(content)];
     const digestOf = ({ documentId }: IngestDocumentInput) => contentDigest(own.db, documentId);
@@ -94,7 +94,7 @@ describe('ingestion activities', () => {
     expect(job.progressDone).equal(job.progressTotal).above(1);
   });
 
-  it('leaves the same state when each step runs twice at the same time', async () => {
+  it('leave the same state when each step runs twice at the same time', async () => {
     const of = await uploadSentences('together', 200);
     for (const name of ingestionSteps) await Promise.all([run(name, of), run(name, of)]);
     const { chunksTotal, chunksEmbedded } = await rowsOf('documentGenerations', of).first();
@@ -103,7 +103,7 @@ describe('ingestion activities', () => {
     expect(indexes).deep.equal(Array.from({ length: chunksTotal }, (_, index) => index));
   });
 
-  it('ends the single activity early if a document has many chunks, needs a parser or has no text', async () => {
+  it('stop combining all steps in one activity if a document has many chunks, needs a parser or has no text', async () => {
     const step = { signal: new AbortController().signal, report: () => undefined };
     const atOnce = async (content: string, name = 'note.txt') =>
       own.container.ingestion.atOnce(await upload(content, { name }), step);
@@ -116,7 +116,7 @@ describe('ingestion activities', () => {
     expect(await appErrorCode(atOnce(' \n '))).equal('empty_document');
   });
 
-  it('resumes embedding after the last stored batch', async () => {
+  it('resume embedding after the last stored batch', async () => {
     const of = await runAll(await uploadSentences('resumed', 600), untilChunked);
     const interrupted = activityEnvironment();
     // The first heartbeats may come before a batch is stored.
@@ -135,14 +135,14 @@ describe('ingestion activities', () => {
     for (const { id, embeddedAt } of kept) expect(all.get(id)).equal(embeddedAt.getTime());
   });
 
-  it('converts equal content once per organization', async () => {
+  it('convert equal content once per organization', async () => {
     for (const reused of [false, true]) {
       const of = await runAll(await uploadSentences('shared', 3), ['parseDocument']);
       expect(await run('convertDocument', of)).include({ reused });
     }
   });
 
-  it('reuses the pages that OCR has read before, and deletes them after the conversion', async function () {
+  it('reuse the pages that OCR has read before, and delete these pages after the conversion', async function () {
     needsPdfium(this);
     const folder = await mkdtemp(join(tmpdir(), 'scan-'));
     const drawn = join(folder, 'drawn.pdf');
@@ -170,7 +170,7 @@ describe('ingestion activities', () => {
     expect(await own.db('recognizedPages')).deep.equal([]);
   });
 
-  it('throws superseded from every step of an older generation, and document_not_found after a deletion', async () => {
+  it('throw superseded from every step of an older generation, and document_not_found for a deleted document', async () => {
     const old = await runAll(await uploadSentences('superseded'), untilEmbedded);
     const newer = await ingestion.openNext(old);
     for (const name of ingestionSteps) expect(await appErrorCode(run(name, old)), name).equal('superseded');
@@ -183,7 +183,7 @@ describe('ingestion activities', () => {
     for (const name of ingestionSteps) expect(await appErrorCode(run(name, old)), name).equal('document_not_found');
   });
 
-  it('refuses to activate a generation with missing vectors, and embeds these again', async () => {
+  it('refuse to activate a generation with missing vectors, and embed the chunks without vectors again', async () => {
     const of = await runAll(await uploadSentences('incomplete'), untilEmbedded);
     const stateOf = async () => {
       const { chunksEmbedded, chunksTotal } = await rowsOf('documentGenerations', of).first();
@@ -197,7 +197,7 @@ describe('ingestion activities', () => {
     expect(await stateOf()).deep.equal({ missing: 0, active: 1 });
   });
 
-  it('deletes an unneeded generation when its run is cancelled, and when the next run begins', async () => {
+  it('delete the generation of a cancelled run, at the cancellation or when the next run begins', async () => {
     const of = await runAll(await uploadSentences('first', 30));
     const second = await runAll(await ingestion.openNext(of), untilEmbedded);
     const third = await ingestion.openNext(second);
@@ -208,7 +208,7 @@ describe('ingestion activities', () => {
     expect(await generationsOf('documentGenerations', of)).deep.equal([1, 4]);
   });
 
-  it('embeds chunks in slices of 1,024', async () => {
+  it('embed 1,024 chunks per call of the activity', async () => {
     const of = await runAll(await uploadSentences('sliced', 1_100), untilChunked);
     const { length } = await chunksOf(of);
     expect(length).greaterThan(1_024);
@@ -217,7 +217,7 @@ describe('ingestion activities', () => {
     await run('activateGeneration', of);
   });
 
-  it('embeds with the model of the generation, not with the present model of the deployment', async () => {
+  it('embed with the model of the generation, not with the model that the deployment has now', async () => {
     const of = await uploadSentences('two models');
     const setModel = (name: string) =>
       own.db.raw(`update documents set rag_config = jsonb_set(rag_config, '{embedding,model}', ?) where id = ?`, [
@@ -247,7 +247,7 @@ describe('ingestion activities', () => {
     }
   });
 
-  it('builds a generation from the document as it was when the generation was requested', async () => {
+  it('build a generation from the document as it was when the generation was requested', async () => {
     const of = await uploadSentences('asked');
     await run('parseDocument', of);
     await own.ada.patch(`/documents/${of.documentId}`, { name: 'Renamed', target_tokens: 100, ingest: false }, 200);
@@ -263,7 +263,7 @@ describe('ingestion activities', () => {
     expect(body).include({ chunking_stale: true, embedding_stale: true, source_format: 'text' });
   });
 
-  it('deletes the original of an old generation when nothing else uses it', async () => {
+  it('delete the original of an old generation when nothing else uses that file', async () => {
     const of = await uploadSentences('first');
     const { blobKey } = await documentOf(of);
     await replaceFile(of, 'second');
@@ -272,7 +272,7 @@ describe('ingestion activities', () => {
     expect(await own.container.blobs.exists(blobKey)).equal(false);
   });
 
-  it('deletes older generations in the next attempt when activation was cancelled before it did', async () => {
+  it('delete older generations in the next attempt when the activation was cancelled before their deletion', async () => {
     const first = await runAll(await uploadSentences('collected'));
     const second = await runAll(await ingestion.openNext(first), untilEmbedded);
     const cancelled = activityEnvironment();
@@ -290,7 +290,7 @@ describe('ingestion activities', () => {
     { end: 'recordCancellation', status: 'cancelled', errorCode: null },
   ] as const;
 
-  it('records how a run ended: as such for the newest generation, as superseded for an older one', async () => {
+  it('record the end of a run for the newest generation, and record runs of older generations as superseded', async () => {
     for (const { end, ...newest } of ends) {
       const of = await uploadSentences(`${end} of the newest`);
       await recordEnd(end, of);
@@ -302,7 +302,7 @@ describe('ingestion activities', () => {
     }
   });
 
-  it('ignores the late end of an earlier attempt', async () => {
+  it('ignore the end of an earlier attempt that is reported late', async () => {
     for (const { end, status } of ends) {
       const of = await uploadSentences(`${end} late`);
       const { id, startId } = await jobOf(of);
@@ -317,7 +317,7 @@ describe('ingestion activities', () => {
     }
   });
 
-  it('deletes cached embeddings and conversions that were unused for a day', async () => {
+  it('delete cached embeddings and conversions that were unused for a day', async () => {
     const used = await runAll(await uploadSentences('used'));
     const kept = await chunksOf(used);
     const { conversionId } = await own.db('documentGenerations').where({ documentId: used.documentId }).first();

@@ -40,7 +40,7 @@ describe('embedding windows for semantic chunking', () => {
   const readJob = async ({ documentId }: IngestDocumentInput) =>
     (await own.ada.get(`/jobs/${ingestWorkflowId(documentId, 1)}`, 200)).body;
 
-  it('embeds windows in slices, and again neither when the document is chunked nor when it is repeated', async () => {
+  it('embeds each window once, slice by slice, also if a step is repeated', async () => {
     const count = sliceSize + 300;
     const of = await convert(count, 'long');
     expect(await run('convertDocument', of)).property('needsWindows', true);
@@ -56,7 +56,7 @@ describe('embedding windows for semantic chunking', () => {
     expect(await run('embedWindows', of)).property('windowsLeft', 0);
   });
 
-  it('keeps windows that were embedded before the model failed', async () => {
+  it('keeps the vectors of windows that were embedded before the model failed', async () => {
     const of = await convert(600, 'failing');
     let answered = 0;
     own.model.behaveEmbedding((response, body: { input: string[] }) => {
@@ -71,7 +71,7 @@ describe('embedding windows for semantic chunking', () => {
     expect(embeddedTexts(own.model)).length(600 - answered);
   });
 
-  it('embeds no windows when chunking by tokens or for a short text', async () => {
+  it('embeds no windows for chunking by tokens, nor for a short text', async () => {
     const byTokens = await convert(600, 'tokens', 'token');
     expect(await run('convertDocument', byTokens)).not.property('needsWindows');
     for (const document of [byTokens, await convert(3, 'few')]) {
@@ -80,7 +80,7 @@ describe('embedding windows for semantic chunking', () => {
     expect(embeddedTexts(own.model)).length(0);
   });
 
-  it('keeps cached windows until their document is chunked, and deletes them when they are a day old', async () => {
+  it('keeps cached vectors of windows until the document is chunked, and deletes them when they are a day old', async () => {
     const { db, ada } = own;
     const eve = await own.signUp('Eve');
     await db('jobs').where({ orgId: ada.orgId }).update({ finishedAt: db.fn.now() });
@@ -99,7 +99,7 @@ describe('embedding windows for semantic chunking', () => {
   });
 });
 
-describe('chunk contexts', () => {
+describe('contextual texts of chunks', () => {
   const sections = ['Leave', 'Travel', 'Loans', 'Office'];
   const ruleOf = (name: string) => `# ${name}\n\n${`The rule of ${name} is short. `.repeat(3).trim()}`;
   const body = sections.map(ruleOf).join('\n\n');
@@ -136,7 +136,7 @@ describe('chunk contexts', () => {
     return own.db('contextualTexts').where({ conversionId });
   }
 
-  it('embeds each chunk with its context, and asks the model once per chunk', async () => {
+  it('are embedded with their chunks, and need one model call per chunk', async () => {
     const of = await convert(body);
     expect(await situate(of)).deep.equal({ chunksSituated: 4, chunksLeft: 0 });
     expect(own.model.requests).length(4);
@@ -159,7 +159,7 @@ describe('chunk contexts', () => {
     expect(own.model.requests).length(8);
   });
 
-  it('asks once for chunks of equal text, with the surroundings of the first', async () => {
+  it('need one model call for chunks of equal text, with the text around the first of these chunks', async () => {
     const part = (index: number) => `Line ${index} of the part is as long as the others. `.repeat(400).trim();
     const same = ruleOf('Same');
     await situate(await convert([same, part(1), part(2), part(3), part(4), same, part(5)].join('\n\n')));
@@ -168,7 +168,7 @@ describe('chunk contexts', () => {
     expect(prompts[0]).include('Line 1 of').not.include('Line 4 of');
   });
 
-  it('shows stored contexts in a preview without asking the model', async () => {
+  it('appear in a preview of chunks without another model call', async () => {
     const of = await convert(`${body}\n\nAn end.`);
     const preview = async () => {
       const reply = await own.ada.post(`/rag/documents/${of.documentId}/chunks/preview`, {}, 200);
@@ -181,7 +181,7 @@ describe('chunk contexts', () => {
     expect(await preview()).deep.equal(await contextsOf(of));
   });
 
-  it('keeps the answers of a slice in which one call failed, and asks only for the rest', async () => {
+  it('are kept when another call of the same slice fails; a retry calls the model only for the missing texts', async () => {
     const of = await convert(`${body}\n\n${ruleOf('Pets')}`);
     own.model.behave((request) =>
       promptOf(request).includes('passage>>\n# Loans')
@@ -196,7 +196,7 @@ describe('chunk contexts', () => {
     expect(own.model.requests.map(promptOf)[0]).include('passage>>\n# Loans');
   });
 
-  it('uses only name, headings and page when no context was requested or the answer is empty', async () => {
+  it('are only name, headings and page if the user requested no contexts or the model answers nothing', async () => {
     const unasked = await convert('A text of a run that began before.');
     const silent = await convert('A text of which there is nothing to say.');
     own.model.behave(() => ({ kind: 'answer', text: '" "' }));
@@ -207,7 +207,7 @@ describe('chunk contexts', () => {
     }
   });
 
-  it('deletes contexts a day after their last chunk, and at once with their document', async () => {
+  it('are deleted a day after their last chunk, and at once with their document', async () => {
     const of = await convert('# Leave\n\nOne rule of its own.\n\n# Travel\n\nAnother rule of its own.');
     await situate(of);
     const kept = await keptOf(of);
