@@ -22,7 +22,7 @@ const quietSeries = /status="5xx"|outcome!="ok"|outcome!~"ok\|(?:cancelled|inter
 type Answer = { query: string; alert?: string; error?: string; series: number };
 type Dashboard = { panels: { title: string; targets?: { expr: string }[] }[] };
 
-describe('the dashboard and the alerts', function () {
+describe('the Grafana dashboard and the alert rules', function () {
   this.timeout(240_000);
   let names: string[];
   let queries: Answer[];
@@ -43,14 +43,14 @@ describe('the dashboard and the alerts', function () {
     conditions = (await ask(program, { scrapes, queries: unbounded, rules: 'groups: []' })).queries;
   });
 
-  it('query only series that a running service has', () => {
+  it('query only time series that a running service has', () => {
     expect(queries.length).greaterThan(40);
     expect(queries.filter(({ error }) => error !== undefined)).to.deep.equal([]);
     const empty = queries.filter(({ query, series }) => series === 0 && !mayBeEmpty(query));
     expect(empty.map(({ query }) => query)).to.deep.equal([]);
   });
 
-  it('fire no alert while all is well, although every condition has a value', () => {
+  it('fire no alert while all is well, although every alert condition finds data', () => {
     expect(alerts.filter(({ error }) => error !== undefined)).to.deep.equal([]);
     expect(alerts.filter(({ series }) => series > 0)).to.deep.equal([]);
     const blind = conditions.filter(({ query, series, error }) => error || (series === 0 && !mayBeEmpty(query)));
@@ -66,7 +66,7 @@ describe('the dashboard and the alerts', function () {
     expect([...new Set(unknown)]).to.deep.equal([]);
   });
 
-  it('see every metric of the catalogue exported', () => {
+  it('find every metric of the catalogue exported by the service', () => {
     const there = new Set(names.map(withoutSuffix));
     const missing = Object.keys(metricCatalog).filter((name) => !there.has(name) && !quiet.includes(name));
     expect(missing).to.deep.equal([]);

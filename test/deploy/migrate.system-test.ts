@@ -38,7 +38,7 @@ describe('node scripts/migrate.ts', function () {
     await client.query(sql).finally(() => client.end());
   }
 
-  it('makes every migration once, however many begin at the same time', async () => {
+  it('runs every migration once, however many processes start at the same time', async () => {
     const ends = await Promise.all(Array.from({ length: 3 }, () => run({ DATABASE_URL: url })));
     expect(ends.map(({ code, stderr }) => ({ code, stderr }))).deep.equal(Array(3).fill({ code: 0, stderr: '' }));
     const said = ends.map(({ stdout }) => stdout).sort();
@@ -46,7 +46,7 @@ describe('node scripts/migrate.ts', function () {
     expect(said[2]).match(/^applied 20261121000100_identity\.ts\n(applied .*\n)+The schema is up to date\.\n$/);
   });
 
-  it('ignores the lock of a killed migration, and leaves the schema of a newer release as it is', async () => {
+  it('ignores the lock of a killed migration, and does not change the schema of a newer release', async () => {
     await query('update knex_migrations_lock set is_locked = 1');
     expect(await run({ DATABASE_URL: url })).include({ code: 0, stdout: 'The schema was up to date.\n' });
     const newer =
@@ -56,7 +56,7 @@ describe('node scripts/migrate.ts', function () {
     expect(await run({ DATABASE_URL: url })).include({ code: 0, stdout });
   });
 
-  it('reports an error in one line, without the password', async () => {
+  it('reports an error in one line, without the database password', async () => {
     expect(await run({})).include({ code: 1, stderr: 'wrong setting DATABASE_URL: is required\n' });
     const { code, stderr } = await run({ DATABASE_URL: 'postgres://user:hidden-password@127.0.0.1:1/none' });
     expect(code).equal(1);

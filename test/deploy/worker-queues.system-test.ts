@@ -9,7 +9,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('worker processes for some queues each', function () {
+describe('worker processes that are configured for some queues', function () {
   this.timeout(180_000);
   let own: Stack;
   let ada: Member;
@@ -35,7 +35,7 @@ describe('worker processes for some queues each', function () {
     return { status: response.status, workers: checks.workers };
   };
 
-  it('work on these alone, and the API is ready once all queues have a worker', async () => {
+  it('work only on those queues, and the API is ready once every queue has a worker', async () => {
     const worker = await start(taskQueues.ingestion);
     expect(worker.log()).include(`"queues":["${taskQueues.ingestion}"]`);
     const { documentId, jobId } = await uploadText(ada, 'What the first note says.');

@@ -60,7 +60,7 @@ describe('npm run admin, for accounts and keys', function () {
     expect(again).match(/^Use another email/);
   });
 
-  it('creates no organization if the password cannot be printed or is weak, and reads one from the input', async () => {
+  it('creates no organization if the password cannot be printed or is weak, and reads a password from standard input', async () => {
     const email = freshEmail('founder');
     const args = ['create-organization', 'Acme', '--admin', email];
     const full = await runAdmin(own.settings, args, { outputTo: '/dev/full' });
@@ -76,7 +76,7 @@ describe('npm run admin, for accounts and keys', function () {
     await signIn(email, 'Correct-horse-1', 200);
   });
 
-  it('changes the tier from the next request on', async () => {
+  it('changes the tier of an organization from its next request on', async () => {
     expect((await admin('set-tier', ada.orgId, 'pro')).stdout).equal('The tier was free and is pro now.\n');
     expect(Object((await ada.get('/entity/members', 200)).body)).include({ tier: 'pro', member_limit: 100 });
     expect((await admin('set-tier', ada.orgId, 'pro')).stdout).equal('The tier is pro already.\n');
@@ -87,7 +87,7 @@ describe('npm run admin, for accounts and keys', function () {
     expect(await refusalOf('set-tier', nobody, 'max')).equal(`There is no organization ${nobody}.`);
   });
 
-  it('disables and enables a user while the API runs, but not the last admin', async () => {
+  it('disables and enables a user while the API runs, but does not disable the last admin', async () => {
     await grace.get('/folders', 200);
     const disabled = await runAdmin(own.settings, ['disable-user', grace.email.toUpperCase()]);
     expect(disabled).include({ stdout: 'Disabled: all sessions of the user have ended.\n', stderr: '', code: 0 });
@@ -106,7 +106,7 @@ describe('npm run admin, for accounts and keys', function () {
     }
   });
 
-  it('lists the sessions of a user, and ends one of them or all', async () => {
+  it('lists the sessions of a user, and ends one session or all', async () => {
     const eve = await own.signUp('Eve');
     const second = Object((await signIn(eve.email, eve.password, 200)).body);
     const list = () => readJson('sessions', eve.email, '--json');
@@ -143,7 +143,7 @@ describe('npm run admin, for accounts and keys', function () {
     expect((await admin('audit', '--org', uuidv7())).stdout).equal('No entries match.\n');
   });
 
-  it('writes new keys that only their owner can read, and prints the steps', async () => {
+  it('writes new keys to files that only their owner can read, and prints the next steps', async () => {
     const folder = await mkdtemp(join(own.config.dataDir, 'keys-'));
     const signing = await admin('rotate-keys', 'signing', '--into', folder);
     expect(signing.stdout).include(`JWT_PRIVATE_KEY_FILE=${join(folder, 'next.pem')}`);

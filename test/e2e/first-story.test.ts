@@ -17,7 +17,7 @@ const stores: Record<string, () => Promise<{ stack: Stack; close?: () => Promise
 };
 
 for (const [place, open] of Object.entries(stores)) {
-  describe(`the first story, ${place}: from a pasted text to a scored, cited answer`, () => {
+  describe(`the first story of a user, in an installation ${place},`, () => {
     let s: Stack;
     let close: (() => Promise<void>) | undefined;
     before(async () => {
@@ -25,7 +25,7 @@ for (const [place, open] of Object.entries(stores)) {
     });
     after(() => close?.());
 
-    it('ingests, publishes, answers with a citation that opens the passage, and scores the round', async () => {
+    it('leads from a pasted text to a scored answer, whose citation opens the passage', async () => {
       const ada = await s.signUp();
       const content =
         '# Returns\n\nGoods can be returned within 30 days of delivery.\n\n# Shipping\n\nWe ship to Norway.';

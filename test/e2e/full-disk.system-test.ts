@@ -20,7 +20,7 @@ import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 const REQUESTS = 50;
 
 /** /dev/full refuses every write with ENOSPC, as a full disk does. */
-describe('a process that cannot write its log, because the disk is full', function () {
+describe('when the disk is full and takes no log lines,', function () {
   this.timeout(60_000);
   let dataDir: string;
   let child: ChildProcess | undefined;
@@ -69,7 +69,7 @@ describe('a process that cannot write its log, because the disk is full', functi
   };
 
   for (const [name, specOf] of Object.entries(specs)) {
-    it(`goes on serving, and ends with code 0: ${name}`, async () => {
+    it(`${name} goes on serving, and ends with exit code 0 when it is asked to stop`, async () => {
       const [port = 0] = await findFreePorts(1);
       const spec = await specOf(port);
       if (spec === undefined) throw new Error(`there is no process for ${name}`);

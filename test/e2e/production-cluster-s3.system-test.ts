@@ -22,7 +22,7 @@ import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-m
 import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
-describe('two processes of the API and three of workers, which share no disk', function () {
+describe('a cluster of two API processes and three workers without a shared disk', function () {
   this.timeout(180_000);
   let bucket: TestBucket;
   let model: ScriptedModel;
@@ -45,7 +45,7 @@ describe('two processes of the API and three of workers, which share no disk', f
     return [first ?? expect.fail(), second ?? expect.fail()] as const;
   };
 
-  it('keeps the original of a document in the bucket, serves it from there, replaces it, and deletes it', async () => {
+  it('stores, serves, replaces and deletes the original of a document in the bucket', async () => {
     const ada = await cluster.signUp();
     const content = 'Every byte of it.';
     const { id, embedding_job_id } = await anUpload(ada, { name: 'bytes.txt', content });
@@ -75,7 +75,7 @@ describe('two processes of the API and three of workers, which share no disk', f
     for (const { baseUrl } of cluster.apis) expect(cluster.balancer.servedBy(baseUrl)).greaterThan(5);
   });
 
-  it('evaluates, publishes and answers, continues a stream at the other process, scores and lists it', async () => {
+  it('evaluates and publishes an agent, continues its answer at the other API process, and scores the round', async () => {
     const ada = await cluster.signUp();
     await anIngestedDocument(ada, 'Loans', 'A loan is repaid month by month.');
     model.behave(judgeWell());
@@ -104,7 +104,7 @@ describe('two processes of the API and three of workers, which share no disk', f
     expect(Object((await ada.get('/logs/stats', 200)).body)).property('total_rounds', 2);
   });
 
-  it('applies a role and the end of a session that were changed at another process within five seconds', async () => {
+  it('applies a changed role or an ended session at the other API process within five seconds', async () => {
     const ada = await cluster.signUp();
     const account = { email: freshEmail('grace'), password: 'Correct-horse-1' };
     const { user_id } = Object((await ada.post('/entity/members', account, 201)).body);

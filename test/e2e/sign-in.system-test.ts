@@ -30,7 +30,7 @@ describe('signing in with an identity provider in a browser', function () {
     await frontend?.close();
   });
 
-  it('leads from the first click to the profile', async function () {
+  it("leads from the first click to the user's profile", async function () {
     const executablePath = process.env.CHROMIUM_PATH || CHROMIUM_PLACES.find((path) => existsSync(path));
     if (executablePath === undefined) return skip(this, 'no Chromium');
     const account = provider.addAccount({ givenName: 'Ada', familyName: 'Lovelace' });

@@ -15,7 +15,7 @@ describe('npm start', function () {
   });
   after(() => service.close());
 
-  it('serves on a fresh data folder, ends its whole tree on SIGTERM, and does so again on the same data with all that can be added', async () => {
+  it('serves on a new data folder, ends all its processes on SIGTERM, and starts again with every optional service', async () => {
     const apiUrl = `http://127.0.0.1:${service.ports.PORT}`;
     const all = { VECTOR_STORE: 'qdrant', TEMPORAL_CODEC_KEY: `1:${randomBytes(32).toString('base64')}` };
     const starts = [{ processes: 5 }, { settings: all, args: ['--with-sso'], processes: 8 }];

@@ -10,7 +10,7 @@ describe('npm start', () => {
   });
   after(() => service.close());
 
-  it('serves on a fresh data folder and ends its whole process tree on SIGTERM with exit code 0', async () => {
+  it('serves on a new data folder, and ends all its processes on SIGTERM with exit code 0', async () => {
     const { child, ended, ready } = service.start();
     await ready;
     expect((await fetch(`http://127.0.0.1:${service.ports.PORT}/readyz`)).status).equal(200);

@@ -16,7 +16,7 @@ import { DEFAULT_WATCH, type WatchPolicy } from '../../scripts/supervisor/watch.
 
 const SUPERVISOR = new URL('../../scripts/supervisor/', import.meta.url).href;
 
-describe('supervisor', () => {
+describe('the supervisor', () => {
   let dataDir: string;
   let lines: string[];
   let supervisor: Supervisor | undefined;
@@ -59,7 +59,7 @@ describe('supervisor', () => {
   const saysGoodbye = (name: string) =>
     `trap 'echo ${name} >> "$DIARY"; kill $!; exit 0' TERM; sleep 60 & touch "$READY"; wait`;
 
-  it('says which children are ready, one by one, and stops those started last first', async () => {
+  it('reports each child that becomes ready, and stops the children in the reverse order of their start', async () => {
     const { start, stop } = await open();
     const told: string[] = [];
     const slow = child('slow', `until [ -e "$DIARY.go" ]; do sleep 0.01; done; ${saysGoodbye('slow')}`);
@@ -74,7 +74,7 @@ describe('supervisor', () => {
     expect(lines).deep.equal([]);
   });
 
-  it('restarts a child that dies, and shows its last log lines', async () => {
+  it('restarts a child process that dies, and shows the last log lines of that child', async () => {
     const { start } = await open();
     await start([child('api', `echo out of memory; ${livesOn}`)]);
     process.kill(Number(diary()[0]), 'SIGKILL');
@@ -82,7 +82,7 @@ describe('supervisor', () => {
     expect(lines[0]).equal('api ended (SIGKILL) and is restarted. Its last log lines:\n  out of memory');
   });
 
-  it('gives up at the third death within a minute', async () => {
+  it('gives up when a child dies for the third time within a minute', async () => {
     const { start, failed, stop } = await open();
     await start([child('neighbour', livesOn)]);
     const lucklessOnceReady = 'touch "$READY"; until [ -e "$DIARY.end" ]; do sleep 0.01; done; echo no luck; exit 7';
@@ -113,7 +113,7 @@ describe('supervisor', () => {
     }
   });
 
-  it('reports a child that no longer answers, and restarts one that hangs', async () => {
+  it('reports a child that no longer answers, and restarts a child that hangs', async () => {
     const { start } = await open({ intervalMs: 20, silentAfter: 2, hangsAfter: 4 });
     const hangs = `trap '' TERM; echo $$ >> "$DIARY"; touch "$READY"; sleep 60 & wait; wait`;
     const once = child('once', livesOn);
@@ -129,7 +129,7 @@ describe('supervisor', () => {
     expect(ofApi[2]).include('api ended (SIGKILL) and is restarted.');
   });
 
-  it('says when the disk is full', async () => {
+  it('reports that the disk is full', async () => {
     await open({ intervalMs: 5, fullBelowBytes: Number.MAX_SAFE_INTEGER });
     await until(() => lines.length > 0);
     expect(lines[0]).match(/^The disk of \S+ is full \(\d+ MB free\): uploads are refused/);
@@ -147,7 +147,7 @@ describe('supervisor', () => {
     expect(readFileSync(`${log}.1`).includes(' end ')).equal(true);
   });
 
-  it('kills a child that does not end when asked, and all that it started', async () => {
+  it('kills a child that does not end when asked, and all processes that the child started', async () => {
     const { start, stop } = await open();
     const deaf = `trap '' TERM; sleep 60 & echo $! >> "$DIARY"; echo $$ >> "$DIARY"; touch "$READY"; wait`;
     await start([child('deaf', deaf, { stopTimeoutMs: 50 })]);
@@ -189,7 +189,7 @@ describe('supervisor', () => {
     expect(stranger.kill()).equal(true);
   });
 
-  it('ends its children when it is killed', async function () {
+  it('leaves no running children when it is killed', async function () {
     if (spawnSync('setpriv', ['--pdeathsig', 'KILL', 'true']).status !== 0) skip(this, 'no setpriv');
     run(`
       import { existsSync } from 'node:fs';
@@ -207,14 +207,14 @@ describe('supervisor', () => {
 });
 
 describe('ports of the embedded services', () => {
-  it('are found free and different, where no outgoing connection takes them before their program listens', async () => {
+  it('are free and different, and outside the range from which outgoing connections take ports', async () => {
     const ports = await findFreePorts(20);
     expect(new Set(ports).size).equal(20);
     for (const port of ports) expect(port).within(1_024, 32_767);
     await checkPortsAreFree(ports.map((port, index) => ({ setting: `PORT_${index}`, host: '127.0.0.1', port })));
   });
 
-  it('are refused all at once, in a line each that names the setting, when they are taken or the same', async () => {
+  it('are refused together if they are taken or equal, with a line for each setting', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

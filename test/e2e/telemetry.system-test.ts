@@ -57,7 +57,7 @@ const logLine = z.union([z.strictObject({ ...always, ...z.strictObject(others).p
 
 const statusOf = async (url: string, headers = {}): Promise<number> => (await fetch(url, { headers })).status;
 
-describe('a service that is watched', function () {
+describe('a running service', function () {
   this.timeout(180_000);
   let service: Awaited<ReturnType<typeof startMeasuredService>>;
 
@@ -71,7 +71,7 @@ describe('a service that is watched', function () {
   });
   after(() => service.close());
 
-  it('shows metrics on their own port, and not beside the API', async () => {
+  it('serves metrics on a separate port, and not on the port of the API', async () => {
     const page = await fetch(service.metricsUrl);
     expect(page.headers.get('content-type')).to.match(/^text\/plain; version=0\.0\.4/);
     expect(await page.text()).to.include(
@@ -81,14 +81,14 @@ describe('a service that is watched', function () {
     expect(await statusOf(new URL('/healthz', service.metricsUrl).href)).equal(404);
   });
 
-  it('has no label with an id, a name or an address in it', async () => {
+  it('has no metric label that contains an id, a name or an address', async () => {
     const text = (await service.scrape(0)).map((scrape) => scrape.text).join('\n');
     const labels = text.split('\n').filter((line) => line.startsWith('acs_'));
     expect(labels.filter((line) => /[\da-f]{8}-[\da-f]{4}|@|nobody/.test(line))).to.deep.equal([]);
     expect(text).to.include('route="none"');
   });
 
-  it('serves health, readiness and metrics of a worker', async () => {
+  it('serves health, readiness and metrics for each worker', async () => {
     expect(await (await fetch(`${service.workerUrl}/healthz`)).json()).to.deep.equal({ status: 'ok' });
     expect(await (await fetch(`${service.workerUrl}/readyz`)).json()).to.deep.equal({ status: 'ready' });
     const metrics = await (await fetch(`${service.workerUrl}/metrics`)).text();
@@ -99,7 +99,7 @@ describe('a service that is watched', function () {
     expect((await fetch(`${service.workerUrl}/metrics`, { method: 'POST' })).status).equal(405);
   });
 
-  it('writes lines of stable fields, which the docs explain', () => {
+  it('writes log lines of stable fields, which the docs explain', () => {
     for (const { log } of [service.api, service.worker]) {
       const lines = log().trimEnd().split('\n');
       expect(lines).not.empty;
@@ -114,7 +114,7 @@ describe('a service that is watched', function () {
   });
 });
 
-describe('a worker that ends', function () {
+describe('a worker that shuts down', function () {
   this.timeout(120_000);
   let stack: Stack;
   let worker: ServiceProcess;
@@ -126,7 +126,7 @@ describe('a worker that ends', function () {
     await stack.close();
   });
 
-  it('is alive and not ready any more while its steps end', async () => {
+  it('is alive but no longer ready while its last steps end', async () => {
     const [port] = await findFreePorts(1);
     const workerUrl = `http://127.0.0.1:${port}`;
     const faults = { NODE_ENV: 'test', FAULTS: 'ingestAtOnce:before:delay:15000' };

@@ -75,7 +75,7 @@ describe('a trace', function () {
     return parent === undefined ? [] : [parent.name, ...ancestorsOf(parent)];
   };
 
-  it('of an upload begins where the client says, and leads by every hop to the statements of the last step', () => {
+  it("of an upload begins with the client's span, and reaches the SQL statements of the last ingestion step", () => {
     const request = named('POST /documents');
     expect(request).include({ parentSpanId: callerSpan, service: 'agent-conversation-service-api' });
     expect(request.attributes).include({
@@ -123,14 +123,14 @@ describe('a trace', function () {
     ]);
   });
 
-  it('of a message has the search, the model and the run that scores the round', () => {
+  it('of a chat message contains the search, the model call and the run that scores the round', () => {
     expect(spansOf(chatTraceId).map(({ name }) => name)).include.members([
       ...['POST /chat/stream', 'vectors search', 'chat extractive-1'],
       ...['StartWorkflow scoreAlignment', 'RunWorkflow scoreAlignment'],
     ]);
   });
 
-  it('has its id in the lines of the log', () => {
+  it('has its id in the log lines', () => {
     const line = logs
       .flatMap((log) => log.trimEnd().split('\n'))
       .map((text) => JSON.parse(text))
@@ -138,7 +138,7 @@ describe('a trace', function () {
     expect(line).include({ trace_id: traceId, span_id: named('POST /documents').spanId });
   });
 
-  it('contains no texts, names or keys', () => {
+  it('contains no texts, names or secret keys', () => {
     const sent = collector.texts.join('\n');
     for (const secret of ['Zanzibar', 'vault', ada.email, ada.password, stack.settings.URL_SIGNING_KEY ?? '']) {
       expect(sent.includes(secret), secret).equal(false);

@@ -16,7 +16,7 @@ import { until } from '#test/support/until.ts';
 /** A message that a process was sent before it died, and the events of its stream: the first accepts the message. */
 type Sent = { path: '/chat' | '/chat/stream'; message: string; got: StreamEvent[]; chatId: string | null };
 
-describe('F4: an API that dies while it answers', function () {
+describe('F4: when an API process dies while it answers,', function () {
   this.timeout(isFullRun ? 600_000 : 120_000);
   const random = seeded(runSeed);
   const answer = Array.from({ length: 40 }, (_, index) => `word${index} `);
@@ -117,7 +117,7 @@ describe('F4: an API that dies while it answers', function () {
     return ended.filter(({ status }) => status === 'error').length;
   }
 
-  it('leaves no half answer, loses no message, and answers each once when it is sent again', async () => {
+  it('no half answer is stored, no message is lost, and a message that is sent again is answered once', async () => {
     let cut = 0;
     for (let moment = 1; moment <= (isFullRun ? 5 : 1); moment += 1) cut += await killAmidAnswers(moment);
     expect(cut, 'answers that were cut').above(0);
@@ -125,7 +125,7 @@ describe('F4: an API that dies while it answers', function () {
     await expectInvariants(own.stack);
   });
 
-  it('ends a round whose tool was at work, and calls the tool anew when the message is sent again', async () => {
+  it('a round with a running tool ends in an error, and the tool runs anew when the message is sent again', async () => {
     const message = 'How long does this calculation take?';
     const calculates = (expression: string) =>
       own.model.behave(({ messages }) =>
@@ -166,7 +166,7 @@ const streams = isFullRun ? 200 : 40;
 const heapSlackBytes = 20 * 1024 ** 2;
 const isToken = ({ text }: Told) => text.startsWith('{"event":"token"');
 
-describe(`${streams} answers that are read at the same time, by readers who leave and come back`, function () {
+describe(`${streams} answers that are read at the same time by readers who leave and come back`, function () {
   this.timeout(isFullRun ? 600_000 : 180_000);
   const random = seeded(runSeed);
   let own: FaultCase;
@@ -240,7 +240,7 @@ describe(`${streams} answers that are read at the same time, by readers who leav
     return readers;
   }
 
-  it('sends each reader every event once, stores each answer once, and frees its memory', async () => {
+  it('reach each reader with every event once, are stored once, and leave no memory in use', async () => {
     own.model.behave(({ messages }) => {
       const question = messages.at(-1)?.content.match(/How is the \w+ loan number \d+ repaid\?/)?.[0] ?? '';
       return { kind: 'answer', text: piecesOf(question), everyMs: 40 };

@@ -21,7 +21,7 @@ import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 import { type RunningWorkers, startWorkers } from '#workers/run.ts';
 
-describe('requests that are sent at once, before two processes of the API', () => {
+describe('concurrent requests to two API processes:', () => {
   let stacks: [Stack, Stack];
   let own: Stack;
   let ada: Member;
@@ -41,7 +41,7 @@ describe('requests that are sent at once, before two processes of the API', () =
   /** The processes are asked in turn. */
   const stackOf = (turn: number) => stacks[turn % 2] ?? own;
 
-  describe('F11: the same request fifty times', () => {
+  describe('F11: fifty equal requests', () => {
     const fiftyTimes = (ask: () => Promise<Response>) => Promise.all(Array.from({ length: 50 }, ask));
     const answered = (answers: Response[], status: number) => answers.filter((answer) => answer.status === status);
     const count = async (table: string) => Number((await own.container.db(table).count({ count: '*' }).first())?.count);
@@ -67,7 +67,7 @@ describe('requests that are sent at once, before two processes of the API', () =
       return { path: '/documents/paste', body, headers: { 'content-type': 'application/json' } };
     };
     for (const [what, request] of Object.entries({ 'an upload': form, 'a pasted text': text })) {
-      it(`under one key, ${what}: one document, one run`, async () => {
+      it(`under one idempotency key make one document and start one run (${what})`, async () => {
         const [documents, jobs] = [await count('documents'), await count('jobs')];
         const key = { 'idempotency-key': randomUUID() };
         const answers = await fiftyTimes(() => {
@@ -79,7 +79,7 @@ describe('requests that are sent at once, before two processes of the API', () =
       });
     }
 
-    it('without a key, an ingestion: one generation, one run', async () => {
+    it('to ingest a document, without an idempotency key, make one generation and start one run', async () => {
       const { documentId } = await uploadText(ada, 'A document for later.', { ingest: 'false' });
       const jobs = await count('jobs');
       const headers = { 'content-type': 'application/json' };
@@ -97,7 +97,7 @@ describe('requests that are sent at once, before two processes of the API', () =
       await untilRun(ada, jobId, 'succeeded');
     });
 
-    it('the evaluation of a version: one run, which every response names', async () => {
+    it('to evaluate a version start one run, which every response names', async () => {
       // Workers come after the starts: one that comes after the run has failed would rightly begin another attempt.
       const idle = await startStack({ EVAL_MODEL: 'judge' }, { workers: false });
       let workers: RunningWorkers | undefined;
@@ -121,7 +121,7 @@ describe('requests that are sent at once, before two processes of the API', () =
     });
   });
 
-  describe('F12: many who commit and publish', () => {
+  describe('F12: 32 requests to commit or publish', () => {
     const TIMES = 32;
     const atOnce = (ask: (member: Member, turn: number) => Promise<Response>) =>
       Promise.all(Array.from({ length: TIMES }, (_, turn) => ask({ ...ada, ...ada.at(stackOf(turn).baseUrl) }, turn)));
@@ -129,8 +129,12 @@ describe('requests that are sent at once, before two processes of the API', () =
     const oneOfAll = [201, ...Array(TIMES - 1).fill(409)];
 
     const commits = {
-      'under one parent: it gets one child, and one number is given': { force: false, statuses: oneOfAll, last: 2 },
-      'by force: each is made and replaces the one before, and the last is left': {
+      'under the same parent version make one new version and use one version number': {
+        force: false,
+        statuses: oneOfAll,
+        last: 2,
+      },
+      'with force all make a version that replaces the previous version, and the last version is kept': {
         force: true,
         statuses: Array(TIMES).fill(201),
         last: TIMES + 1,
@@ -148,7 +152,7 @@ describe('requests that are sent at once, before two processes of the API', () =
       });
     }
 
-    it('while every version is deleted: no error, and at least one version is left', async () => {
+    it('while every version is deleted cause no error and leave at least one version', async () => {
       const { id, versions } = await aDraftWithVersions(ada, TIMES / 2);
       const answers = await atOnce((member, turn) => {
         const versionId = versions[Math.floor(turn / 2)]?.id;
@@ -160,7 +164,7 @@ describe('requests that are sent at once, before two processes of the API', () =
       expect((await readDraft(ada, id)).versions).not.empty;
     });
 
-    it('one place below the limit of agents: one is published', async () => {
+    it('with room for one more agent under the limit publish one agent', async () => {
       const draft = await aDraft(ada);
       const agents: AgentDto[] = [];
       for (let used = 1; used < own.config.tierLimits.free.agents; used += 1) {
@@ -174,7 +178,7 @@ describe('requests that are sent at once, before two processes of the API', () =
     });
   });
 
-  describe('F13: a refresh token that is used many times', () => {
+  describe('F13: a refresh token', () => {
     const TIMES = 20;
 
     async function refresh(token: string, turn = 0) {
@@ -209,7 +213,7 @@ describe('requests that are sent at once, before two processes of the API', () =
       }
     }
 
-    it('twenty times at once: one success, and the session lives on', async () => {
+    it('that is used twenty times at once succeeds once, and its session continues', async () => {
       const { third } = await usedTwice();
       const outcomes = await often(third.refresh_token);
       const [winner, ...others] = outcomes.flatMap(({ tokens }) => tokens ?? []);
@@ -218,13 +222,13 @@ describe('requests that are sent at once, before two processes of the API', () =
       await renewed(winner?.refresh_token ?? '');
     });
 
-    it('once more when it is old: the whole family is revoked (I10)', async () => {
+    it('that was replaced and is used again revokes all tokens of its session (I10)', async () => {
       const { first, second, third } = await usedTwice();
       expect(await refresh(first, 1)).include({ status: 401, code: 'refresh_reused' });
       await expectDead([first, second.refresh_token, third.refresh_token], [second.access_token, third.access_token]);
     });
 
-    it('old and newest at once: all tokens that were issued meanwhile are dead (I10)', async () => {
+    it('that was replaced and is used together with the newest token revokes all tokens issued meanwhile (I10)', async () => {
       const { first, third } = await usedTwice();
       const [replays, honest] = await Promise.all([often(first), often(third.refresh_token)]);
       expect(replays.filter(({ status }) => status !== 401)).deep.equal([]);

@@ -3,7 +3,7 @@ import { runCase } from '#test/support/fault-run-case.ts';
 import { ingest } from '#test/support/fault-scenarios.ts';
 
 describe('a worker process that is killed after it stored embeddings', () => {
-  it('leaves a run that the next worker ends with the same content, embedding no text twice', async () => {
+  it('leaves a run that the next worker completes with the same content, without embedding a text twice', async () => {
     const embedding = { step: 'embedChunks', scenario: ingest, queues: 'ingestion' };
     const [undisturbed, killed] = await Promise.all([runCase(embedding, []), runCase(embedding, ['after_effect'])]);
     expect(killed.digest).equal(undisturbed.digest);

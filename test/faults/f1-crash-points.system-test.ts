@@ -56,7 +56,7 @@ async function runCaseWithinStep(): Promise<Outcome & { inFlight: number }> {
   }
 }
 
-describe('F1: a worker that dies', function () {
+describe('F1: when a worker dies', function () {
   this.timeout(CASE_TIMEOUT_MS * 4);
   let undisturbed: Promise<Outcome>;
   let withinStep: ReturnType<typeof runCaseWithinStep>;
@@ -72,7 +72,7 @@ describe('F1: a worker that dies', function () {
   });
 
   steps.forEach(({ step }, index) => {
-    it(`at ${step} (${positions.join(', ')}): nothing is lost, doubled or asked for again`, async () => {
+    it(`in the step ${step} (${positions.join(', ')}), the next worker loses and doubles nothing, and repeats no model call`, async () => {
       const reference = await undisturbed;
       const outcome = (await outcomes[index]) ?? expect.fail('the case was not started');
       expect(outcome.digest ?? reference.digest).equal(reference.digest);
@@ -81,7 +81,7 @@ describe('F1: a worker that dies', function () {
     });
   });
 
-  it('while it embeds: what was in flight is asked for once more, and no other text', async () => {
+  it('while it embeds, the next worker repeats only the embedding calls that were in flight', async () => {
     const reference = await undisturbed;
     const { digest, texts, inFlight, slowestResumeMs } = await withinStep;
     expect(digest).equal(reference.digest);

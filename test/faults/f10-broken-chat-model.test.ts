@@ -7,7 +7,7 @@ import { isFullRun, measured } from '#test/support/fault-run.ts';
 import { type Behaviour, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('F10: a chat model that breaks', () => {
+describe('F10: a chat with an unreliable model', () => {
   let model: ScriptedModel;
   let stack: Stack;
   let ada: Member;
@@ -56,7 +56,7 @@ describe('F10: a chat model that breaks', () => {
     ...(isFullRun && { 'nothing more': { kind: 'raw', body: piece('A loan is'), ends: false } }),
   };
   for (const [what, behaviour] of Object.entries(broken)) {
-    it(`${what}: ends in one error without a stored part, and answers the same message once the model is healthy`, async () => {
+    it(`ends an answer in one error and stores nothing of it if the model sends ${what}, and later answers again`, async () => {
       const beganAt = Date.now();
       const { last, lastOnes, round } = await tell(behaviour);
       expect(last?.event).equal('error');
@@ -73,7 +73,7 @@ describe('F10: a chat model that breaks', () => {
     });
   }
 
-  it('accepts an answer without usage, and one that arrives in a single piece of a megabyte', async () => {
+  it('accepts an answer without token counts, and an answer that arrives in a single event of a megabyte', async () => {
     for (const text of ['Month by month.', megabyte]) {
       const { last, lastOnes, round } = await tell(raw(piece(text), piece('', 'stop'), end));
       expect(last).nested.include({ event: 'done', 'data.reply': text });

@@ -114,7 +114,7 @@ describe('F15: documents that are replaced, changed, ingested again, cancelled a
     expect(items.map((chunk) => chunk.content).join('')).equal(content);
   }
 
-  it(`${SCHEDULES} schedules: the newest is read, the deleted is gone, and the stores match`, async () => {
+  it(`show their newest content or are gone, and leave matching stores, in ${SCHEDULES} random schedules`, async () => {
     const start = sideBySide(AT_A_TIME);
     const runs = Array.from({ length: SCHEDULES }, (_, index) =>
       start(async () => {

@@ -10,10 +10,10 @@ const total = isFullRun ? 1_000 : 40;
 /** Files that are fetched at once: what is under way at the end may be asked for twice. */
 const underWay = 8;
 
-describe('F16: a consent that ends in the middle of an import', function () {
+describe("F16: an import for which the user's consent ends", function () {
   this.timeout(TIMEOUT_MS);
 
-  it(`after ${total / 2} of ${total} files: downloads no imported file again after the consent is renewed, and loses none`, async () => {
+  it(`after ${total / 2} of ${total} files loses no file and downloads none twice once the consent is renewed`, async () => {
     const api = await importStack();
     const member = await api.signUp();
     const fake = api.fakes.acme_drive;

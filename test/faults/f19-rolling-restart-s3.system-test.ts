@@ -16,7 +16,7 @@ const requestsPerSecond = 12;
 /** The second one is slower than a process waits for its streams. */
 const answers = { usual: { words: 40, everyMs: 50 }, long: { words: 300, everyMs: 100 } };
 
-describe('F19: every process is restarted in turn while clients go on', function () {
+describe('F19: a restart of every process in turn, while clients send requests,', function () {
   this.timeout(lastsMs + 300_000);
   const random = seeded(runSeed);
   let model: ScriptedModel;

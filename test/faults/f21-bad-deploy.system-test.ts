@@ -14,7 +14,7 @@ import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const runs = 5;
 
-describe('F21: workers that cannot replay the open runs, and the rollback', function () {
+describe('F21: a release whose workers cannot replay the open runs', function () {
   this.timeout(90_000);
   let temporal: TestWorkers;
 
@@ -32,7 +32,7 @@ describe('F21: workers that cannot replay the open runs, and the rollback', func
     return { code: broken };
   }
 
-  it('leaves runs stuck and open; after the rollback they continue, and nothing is lost or done twice', async () => {
+  it('leaves these runs open, and after its rollback they continue without losing or repeating work', async () => {
     let isMended = false;
     const { activities, names } = stubIngestion({
       embedChunks: async () => {

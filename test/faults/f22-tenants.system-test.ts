@@ -28,7 +28,7 @@ const endless = 'watchJob';
 type Route = ScriptedStack['routes'][number];
 type Tenant = { member: Member; canary: string; ids: Ids };
 
-describe('F22: organizations that request each other’s objects', function () {
+describe('F22: users who request objects of another organization', function () {
   this.timeout(isFullRun ? 1_800_000 : 240_000);
   let stack: ScriptedStack;
   let tenants: [Tenant, ...Tenant[]];
@@ -86,7 +86,7 @@ describe('F22: organizations that request each other’s objects', function () {
     return { member, canary, ids };
   }
 
-  it(`${REQUESTS} requests: show nothing of another organization, and 404 for each of its ids (I9)`, async () => {
+  it(`see nothing of that organization in ${REQUESTS} requests, and get 404 for each of its ids (I9)`, async () => {
     const { body: config } = await tenants[0].member.get(`/rag/config/${tenants[0].ids.document_id}`, 200);
     const bodies = bodiesOfRoutes('How is a loan repaid?', Object(config).config);
     const routes = stack.routes.filter(

@@ -16,7 +16,7 @@ const ADMIN = join(import.meta.dirname, '..', '..', 'scripts', 'admin.ts');
 
 type Document = { id: string; embedding_job_id: string };
 
-describe('F24: everything is killed at once', function () {
+describe('F24: a service whose processes are all killed at once,', function () {
   this.timeout(10 * 60_000);
   const random = seeded(runSeed);
   let service: EmbeddedService;
@@ -56,7 +56,7 @@ describe('F24: everything is killed at once', function () {
     await promisify(execFile)(process.execPath, [ADMIN, 'verify'], { env });
   }
 
-  it(`${CUTS} times, amid its work: starts again without help, and loses nothing that was accepted`, async () => {
+  it(`${CUTS} times during its work, starts again without help and loses nothing that it accepted`, async () => {
     const uploaded: Document[] = [];
     let running = service.start();
     await running.ready;

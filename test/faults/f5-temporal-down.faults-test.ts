@@ -16,7 +16,7 @@ import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 const DOWN_MS = 30_000;
 const UPLOADS = 20;
 
-describe('F5: Temporal that is away for half a minute', function () {
+describe('F5: when Temporal is down,', function () {
   this.timeout(240_000);
   let own: FaultCase;
   let temporal: OwnServer;
@@ -50,7 +50,7 @@ describe('F5: Temporal that is away for half a minute', function () {
     await expectInvariants(own.stack);
   }
 
-  it('lets the API serve reads, uploads and chats, and everything catches up afterwards', async () => {
+  it('the API serves reads, uploads and chats, and all accepted work is completed afterwards', async () => {
     const { member, stack } = own;
     const agentId = await aPublishedAgent(member);
     const sentences = (of: string) => Array.from({ length: 200 }, (_, at) => `Sentence ${at} of ${of}.`).join(' ');
@@ -79,7 +79,7 @@ describe('F5: Temporal that is away for half a minute', function () {
     await expectNothingOpen();
   });
 
-  it('starts again the runs that it has lost with its data', async () => {
+  it('the workers start all runs again that Temporal has lost with its data', async () => {
     await temporal.kill();
     const uploaded = await uploadText(own.member, 'Uploaded before Temporal has lost its data.');
     for (const end of ['', '-wal', '-shm']) rmSync(join(temporal.dataDir, `temporal.db${end}`), { force: true });

@@ -12,7 +12,7 @@ import { until } from '#test/support/until.ts';
 /** Ends before the lease of a round, so that it is the answer itself that ends it. */
 const awayMs = isFullRun ? 15_000 : 3_000;
 
-describe('F6: Postgres that is away while answers are written', function () {
+describe('F6: the API, when Postgres fails while an answer is written,', function () {
   this.timeout(120_000);
   let model: ScriptedModel;
   let postgres: TcpProxy;
@@ -74,7 +74,7 @@ describe('F6: Postgres that is away while answers are written', function () {
   }
   const done = ['token', 'token', 'done'];
 
-  it('ends an answer that cannot be stored in one error, refuses new requests with 503, and recovers', async () => {
+  it('ends an answer that it cannot store in one error, refuses new requests with 503, and recovers', async () => {
     const { finish } = await beginAnswer('Is it repaid year by year?');
     postgres.cut();
     const cutAt = Date.now();
@@ -96,7 +96,7 @@ describe('F6: Postgres that is away while answers are written', function () {
     expect(await newest()).include({ round: 2, status: 'complete' });
   });
 
-  it('stores an answer that is written through a short outage, and its readers miss nothing', async () => {
+  it('stores the whole answer if the outage is short, and sends its readers every event', async () => {
     const { finish } = await beginAnswer('And a mortgage?');
     postgres.cut();
     await expectRefused();
@@ -109,7 +109,7 @@ describe('F6: Postgres that is away while answers are written', function () {
     expect(await newest()).include({ round: 3, status: 'complete', assistantReply: 'Year by year.' });
   });
 
-  it('stores an answer whose transaction is cut whole or ends it in an error, and its round is free at once', async () => {
+  it('ends an answer whose transaction is cut in an error, and accepts the next message at once', async () => {
     const { finish } = await beginAnswer('And a credit?');
     const dropped = postgres.dropAnswerTo('update "rounds" set "assistant_reply"');
     const told = await finish();
@@ -121,7 +121,7 @@ describe('F6: Postgres that is away while answers are written', function () {
     await ask(ada, { chat_id, message: 'And a credit?' }, 200);
   });
 
-  it('stores an answer once although the response to its commit was lost, and its reader gets the end', async () => {
+  it('stores an answer once although the response to its commit was lost, and sends the reader its end', async () => {
     const { finish } = await beginAnswer('And collateral?');
     const dropped = postgres.dropAnswerTo('COMMIT', 'update "rounds" set "assistant_reply"');
     expect((await finish()).map(({ event }) => event)).deep.equal(done);
@@ -132,7 +132,7 @@ describe('F6: Postgres that is away while answers are written', function () {
 
   // It takes ten seconds of waiting.
   if (isFullRun)
-    it('answers requests that find no free connection with 503', async () => {
+    it('answers requests with 503 if no database connection becomes free', async () => {
       const held = await Promise.all(Array.from({ length: 4 }, () => stack.container.db.transaction()));
       for (const trx of held) await trx.raw('select 1');
       const answers = await Promise.all([post('/chat', 'Who waits?'), ada.raw('/chat')]);

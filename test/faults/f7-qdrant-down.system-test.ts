@@ -18,7 +18,7 @@ import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 const DOWN_MS = isFullRun ? 60_000 : 0;
 const message = 'What does early repayment of the loan cost?';
 
-describe('F7: a vector store that is away', function () {
+describe('F7: when the vector store', function () {
   this.timeout(240_000);
   let stack: Stack;
   let qdrant: OwnServer;
@@ -53,7 +53,7 @@ describe('F7: a vector store that is away', function () {
   const expectWhole = async (fields: object = {}) =>
     expect(await degradations(await ask(ada, { agent_id, message, ...fields }, 201))).deep.equal([]);
 
-  it('lets chats search by words and writes wait, and everything is complete once it is back', async () => {
+  it('is down, chats search by words, writes wait, and all work is completed once the store is back', async () => {
     const doomed = await anIngestedDocument(ada, 'Old terms', 'Paying the loan back early was free of charge.');
     const byMeaning = await anIngestedDocument(ada, 'Rates', 'The interest rate of the loan is three percent.');
     await expectWhole();
@@ -90,7 +90,7 @@ describe('F7: a vector store that is away', function () {
     await expectStoresMatch(stack);
   });
 
-  it('is not waited for longer than a user would wait while it is silent', async () => {
+  it('does not respond, requests do not wait for it longer than a user would', async () => {
     qdrant.signal('SIGSTOP');
     await expectDegraded().finally(() => qdrant.signal('SIGCONT'));
     await expectWhole();

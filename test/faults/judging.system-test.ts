@@ -16,7 +16,7 @@ const KILLS = isFullRun ? 10 : 1;
 /** What was sent before the refusal was read, by a worker that may have to wait for its turn. */
 const UNDER_WAY_MS = 1_000;
 
-describe('judges under faults', function () {
+describe('judge models under faults:', function () {
   this.timeout(600_000);
   const random = seeded(runSeed);
   let own: FaultCase;
@@ -33,7 +33,7 @@ describe('judges under faults', function () {
     return (await member.post(`/agent-eval/${what}`, body, 200)).body;
   }
 
-  it('F9: a judge that is busy is not called before the time that it names, nor much more often than otherwise', async () => {
+  it('F9: a judge model that is busy is called neither before its Retry-After time nor much more often than usual', async () => {
     // For the prompt, and for each case an answer and four axes, three times each.
     const questions = 18 + CASES * (1 + 12);
     const began = performance.now();
@@ -60,7 +60,7 @@ describe('judges under faults', function () {
     await expectInvariants(own.stack);
   });
 
-  it('judging: a worker that is killed during a comparison repeats at most what was under way', async () => {
+  it('judging: a comparison whose worker is killed repeats at most the judge calls that were in flight', async () => {
     // Two prompts, and for each case two answers and four axes in both orders.
     const questions = 2 + CASES * (2 + 8);
     const asked = () => own.model.requests.map(({ messages }) => JSON.stringify(messages));

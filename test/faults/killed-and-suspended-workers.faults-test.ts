@@ -79,7 +79,7 @@ describe('F2: workers that are killed every three seconds, in turn', function ()
     return { kills, inFlight };
   }
 
-  it('ingests every document as without kills, and repeats only the calls that were in flight', async () => {
+  it('ingest every document with the same result as undisturbed workers, and repeat only calls in flight', async () => {
     const undisturbed = await withWorkers(ingestAll);
     const [outcome, { kills, inFlight }] = await withWorkers((own, workers) => {
       const over = new AbortController();
@@ -143,7 +143,7 @@ async function lock({ stack }: FaultCase, table: 'jobs' | 'documents', id: strin
 }
 
 const sleeps: Record<string, Sleep> = {
-  'while a call of the model is under way': { isReplaced: true, hold: holdCall },
+  'while a model call is in flight': { isReplaced: true, hold: holdCall },
   'just after it has entered a stage': {
     faults: 'parseDocument:after_effect:delay:2000',
     isReplaced: true,
@@ -230,6 +230,6 @@ describe('F25: a worker that is suspended until others have done its work', func
   });
 
   Object.keys(sleeps).forEach((where, index) => {
-    it(`doubles, loses and overwrites nothing when it wakes (${where})`, () => outcomes[index]);
+    it(`doubles, loses and overwrites nothing when it continues (suspended ${where})`, () => outcomes[index]);
   });
 });

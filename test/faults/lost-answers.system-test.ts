@@ -15,7 +15,7 @@ import { untilClosed } from '#test/support/workflow-run.ts';
 const content = Array.from({ length: 90 }, (_, index) => `Sentence ${index} of the text says something.`).join(' ');
 const chunking = { target_tokens: '14', overlap_tokens: '0' };
 
-describe('F3: an API that dies with an accepted upload', function () {
+describe('F3: an upload whose API process dies', function () {
   this.timeout(120_000);
   let own: FaultCase;
   let temporal: GrpcProxy;
@@ -32,10 +32,10 @@ describe('F3: an API that dies with an accepted upload', function () {
 
   const moments = {
     'between its commit and the start of the run': 'hold',
-    'after the start, of which it has not heard': 'drop_answer',
+    'after the start of the run, without the response of Temporal': 'drop_answer',
   } as const;
   for (const [moment, fate] of Object.entries(moments)) {
-    it(`leaves a run that is started without it, and once (${moment})`, async () => {
+    it(`is ingested by one run, which another process starts (the API dies ${moment})`, async () => {
       const { db, temporal: connection } = own.stack.container;
       const api = await startApiProcess(own.stack, { TEMPORAL_ADDRESS: temporal.address });
       const reached = temporal.next('StartWorkflowExecution', fate);
@@ -58,7 +58,7 @@ describe('F3: an API that dies with an accepted upload', function () {
   }
 });
 
-describe('F8: an answer that is lost although the work was done', function () {
+describe('F8: an ingestion that loses the response', function () {
   this.timeout(120_000);
   let own: Stack;
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
@@ -114,28 +114,28 @@ describe('F8: an answer that is lost although the work was done', function () {
   const ofTemporal = (method: string) => () => temporal.next(method, 'drop_answer');
   const answers: Record<string, () => Promise<void>> = {
     'of Postgres to the commit of an upload': ofPostgres('COMMIT', 'insert into jobs'),
-    'of Postgres to a conversion': ofPostgres('insert into "conversions"'),
+    'of Postgres to the insert of a conversion': ofPostgres('insert into "conversions"'),
     'of Postgres to the commit of the chunks': ofPostgres('COMMIT', 'insert into document_terms'),
-    'of Postgres to vectors that are stored': ofPostgres('insert into chunk_vectors'),
-    'of Postgres to marks of what is embedded': ofPostgres('update chunks set embedded_at'),
+    'of Postgres to the insert of vectors': ofPostgres('insert into chunk_vectors'),
+    'of Postgres to the update that marks chunks as embedded': ofPostgres('update chunks set embedded_at'),
     'of Postgres to the commit of the activation': ofPostgres('COMMIT', '"active_generation" = '),
-    'of Postgres to the state of the job': ofPostgres('update "jobs"'),
+    'of Postgres to the update of the job': ofPostgres('update "jobs"'),
     'of Temporal to the start of the run': ofTemporal('StartWorkflowExecution'),
     'of Temporal to a workflow task': ofTemporal('RespondWorkflowTaskCompleted'),
-    'of Temporal to a step': ofTemporal('RespondActivityTaskCompleted'),
+    'of Temporal to the completion of a step': ofTemporal('RespondActivityTaskCompleted'),
   };
   for (const [what, lose] of Object.entries(answers)) {
-    it(`loses and doubles nothing (${what})`, async () => {
+    it(`${what} stores the same content as without the fault`, async () => {
       expect(await ingest(lose)).deep.equal(undisturbed);
     });
   }
 
   const callsUnderWay: Record<string, () => Promise<void>> = {
-    'of the model': () => models.dropAnswerTo('/v1/embeddings'),
-    'of Postgres to vectors that are kept': ofPostgres('insert into embeddings'),
+    'of the embedding model': () => models.dropAnswerTo('/v1/embeddings'),
+    'of Postgres to the insert of cached vectors': ofPostgres('insert into embeddings'),
   };
   for (const [what, lose] of Object.entries(callsUnderWay)) {
-    it(`repeats the calls that were under way once (${what})`, async () => {
+    it(`${what} repeats the embedding calls in flight at most once`, async () => {
       const { digest, texts } = await ingest(lose);
       expect(digest).equal(undisturbed.digest);
       expect(texts - undisturbed.texts).within(0, undisturbed.texts);

@@ -9,7 +9,7 @@ import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-m
 import { answerEmbeddings, answerError, type ScriptedAnswer } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('a model service that breaks while a document is embedded', function () {
+describe('the embedding of a document', function () {
   this.timeout(60_000);
   let model: ScriptedModel;
   const stacks: Stack[] = [];
@@ -72,7 +72,7 @@ describe('a model service that breaks while a document is embedded', function ()
     ['answers with another model', answerEmbeddings(() => [1, 0, 0], 'another-model'), 'model_response_invalid'],
   ];
   for (const [what, answer, code] of faults) {
-    it(`stores nothing partially when it ${what}, and everything once it is healthy`, async () => {
+    it(`stores no vector while the model service ${what}, and all vectors once the service is healthy`, async () => {
       model.behaveEmbedding(healthy);
       const own = await startService();
       const ada = await own.signUp();
@@ -92,7 +92,7 @@ describe('a model service that breaks while a document is embedded', function ()
     });
   }
 
-  it('refuses vectors of another size in a new process, as when a provider changes the model behind a name', async () => {
+  it('fails in a new process if the provider has changed the model behind a name, and with it the size of vectors', async () => {
     model.behaveEmbedding(healthy);
     const first = await startService();
     const ada = await first.signUp();

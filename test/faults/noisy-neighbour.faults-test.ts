@@ -32,7 +32,7 @@ const usualLimits = {
   RATE_LIMIT_LOGIN_IP: '1000/900',
 };
 
-describe('noisy neighbour: a tenant that takes all it gets of an API', function () {
+describe('noisy neighbour: an organization that sends as many requests as it can', function () {
   this.timeout(600_000);
   let own: Stack;
   let api: ServiceProcess & { baseUrl: string };
@@ -125,7 +125,7 @@ describe('noisy neighbour: a tenant that takes all it gets of an API', function 
     return busy / idle;
   }
 
-  it('lets the requests of another take at most three times as long, within its memory', async () => {
+  it('makes requests of others at most three times as slow, within the memory limit of the API', async () => {
     const { rssBytes } = await memoryOf(api);
     expect(await slowdownBy({ hasUploads: false }), 'times as long').at.most(3);
     const grownBytes = (await memoryOf(api)).rssBytes - rssBytes;
@@ -134,7 +134,7 @@ describe('noisy neighbour: a tenant that takes all it gets of an API', function 
   });
 
   // No limit of ours: what is left is the disk, which both write to, and a core, which both take.
-  it('goes on answering another when it uploads files besides as fast as it can', async () => {
+  it('and also uploads files as fast as it can does not stop the API from answering another organization', async () => {
     note(`${(await slowdownBy({ hasUploads: true })).toFixed(1)} times as long`);
   });
 });

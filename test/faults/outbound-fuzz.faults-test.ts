@@ -21,7 +21,7 @@ const denseJson = ['{},', '[],', '"",', '0,', '[[[[]]]],', '{"a":{"b":{}}},'];
 
 type Measured = { lagMs: number; grownBytes: number };
 
-describe('outbound clients at a hostile server', function () {
+describe('the clients for model services and file providers', function () {
   this.timeout(900_000);
   let server: ChildProcess;
   let patient: Awaited<ReturnType<typeof openOutboundClients>>;
@@ -73,7 +73,7 @@ describe('outbound clients at a hostile server', function () {
     return isGood() ? [] : [`${name}, ${kind}: ${measured}`];
   }
 
-  it(`no answer blocks the event loop for ${maxLagMs} ms or takes 64 MB`, async () => {
+  it(`handle every hostile response without blocking the event loop for ${maxLagMs} ms or taking 64 MB`, async () => {
     const failures: string[] = [];
     for (const [name, patientClient] of Object.entries(patient.clients)) {
       for (const kind of Object.keys(hostileKinds) as HostileKind[]) {

@@ -24,7 +24,7 @@ const piece = 'word '.repeat(13_000);
 const pieces = 48;
 const short = { kind: 'answer', text: 'Month by month it is repaid.' } as const;
 
-describe('F18: readers who take a byte a second, and readers who are cut off', function () {
+describe('F18: stream readers that take a byte a second or are cut off', function () {
   this.timeout(600_000);
   const random = seeded(runSeed);
   let own: FaultCase;
@@ -139,7 +139,7 @@ describe('a restart of the API while streams are open', function () {
   });
   after(() => own.close());
 
-  it('lets answers end, interrupts those that take too long, and sends watchers to another process at once', async () => {
+  it('lets answers end, interrupts answers that take too long, and sends other readers to another process at once', async () => {
     const { db } = own.stack.container;
     const begin = async (member: ApiClient, message: string) => {
       const written = Promise.withResolvers<void>();

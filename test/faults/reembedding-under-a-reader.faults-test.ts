@@ -17,7 +17,7 @@ import { untilJob } from '#test/support/until-job.ts';
 const query = 'When does the loan counter open?';
 const COUNT = 25;
 
-describe('an organization that changes its embedding model under a reader', function () {
+describe('a change of the embedding model while a user searches', function () {
   this.timeout(120_000);
   let model: ScriptedModel;
   let stack: Stack;
@@ -73,7 +73,7 @@ describe('an organization that changes its embedding model under a reader', func
     };
   }
 
-  it('finds every document at any time, can be paused, counts failures, and retries them', async () => {
+  it('keeps every document findable at any time, can be paused, and counts and retries failed documents', async () => {
     const { reembedding } = stack.container;
     const of = { orgId: ada.orgId };
     const [jobId, start] = [`reembed-${ada.orgId}`, () => reembedding.start({ ...of, model: 'new' })];

@@ -20,7 +20,7 @@ const steps = [
 ] as const;
 const positions = ['before', 'after_effect'] as const;
 
-describe('a document that is ingested again and again while steps fail and workers die', function () {
+describe('a document that is ingested repeatedly while steps fail and workers die', function () {
   this.timeout(60_000 * INGESTIONS);
   const random = seeded(runSeed);
   let own: FaultCase;
@@ -117,7 +117,7 @@ describe('a document that is ingested again and again while steps fail and worke
     return readUntilOver;
   }
 
-  it(`${INGESTIONS} times: its readers always see one complete generation, and no chunk twice`, async () => {
+  it(`always shows its readers one complete generation, and no chunk twice, in ${INGESTIONS} ingestions`, async () => {
     const { member, stack } = own;
     await keepWorking();
     const { documentId, jobId } = await uploadText(member, text(1), { target_tokens: '14', overlap_tokens: '0' });

@@ -18,7 +18,7 @@ const files = readdirSync(folder);
 const readHistory = (file: string) => readFile(join(folder, file), 'utf8');
 const tampered = 'ingest-document-succeeded.json with another activity';
 
-describe('recorded histories', () => {
+describe('the current workflows', () => {
   /** The error of each replay by the name of its history; undefined where it succeeded. */
   let errors: Map<string, Error | undefined>;
 
@@ -35,13 +35,13 @@ describe('recorded histories', () => {
   });
 
   for (const file of files) {
-    it(`replays ${file} with the current workflows`, () => {
+    it(`replay the recorded history ${file}`, () => {
       expect(errors.has(file)).equal(true);
       expect(errors.get(file)).equal(undefined);
     });
   }
 
-  it('replays all histories when their payloads are encrypted', async () => {
+  it('replay all recorded histories when their payloads are encrypted', async () => {
     const key = { id: 'a-key', key: randomBytes(32) };
     const converter = createTemporalDataConverter({ sealing: key, all: [key] });
     const [codec] = converter.payloadCodecs ?? [];
@@ -57,7 +57,7 @@ describe('recorded histories', () => {
     for (const [file, error] of encrypted) expect(error, file).equal(undefined);
   });
 
-  it('rejects a history whose workflow would now schedule another activity', () => {
+  it('cannot replay a history if the workflow would now schedule another activity', () => {
     expect(errors.get(tampered)).instanceOf(DeterminismViolationError);
   });
 });

@@ -27,14 +27,14 @@ describe('the S3 blob store', () => {
 
   itKeepsBlobs(async () => ({ store: open(), leftovers }));
 
-  it('accepts any page size, and ignores foreign objects of the bucket', async () => {
+  it('lists objects with any page size, and ignores objects in the bucket that other programs stored', async () => {
     const other = { Bucket: bucket.settings.bucket, Key: `other-${prefix}file`, Body: 'not ours' };
     await bucket.client.send(new PutObjectCommand(other));
     await putBlob(open(), 'org/one', 'ours');
     expect((await open().list({ after: null, limit: 5_000 })).map(({ key }) => key)).deep.equal(['org/one']);
   });
 
-  it('signs a URL that downloads the object with its name and type, without credentials', async () => {
+  it('signs a URL that downloads the object with its file name and media type, without credentials', async () => {
     await putBlob(open(), 'org/one', 'over there');
     const options = { fileName: 'größe "1".html', mediaType: 'text/html', expiresInSeconds: 60 };
     const url = await open().signedUrl('org/one', options);
@@ -45,7 +45,7 @@ describe('the S3 blob store', () => {
     expect((await fetch((url ?? '').replace(/Signature=\w{4}/, 'Signature=0000'))).status).equal(403);
   });
 
-  it('deletes the remains of crashed uploads once they are old enough', async () => {
+  it('deletes what crashed uploads left in the bucket once it is old enough', async () => {
     const at = { Bucket: bucket.settings.bucket, Key: `${prefix}incoming/crashed` };
     await bucket.client.send(new CreateMultipartUploadCommand(at));
     await bucket.client.send(new PutObjectCommand({ ...at, Key: `${at.Key}-too`, Body: 'half' }));
@@ -56,7 +56,7 @@ describe('the S3 blob store', () => {
     expect(await leftovers()).deep.equal([]);
   });
 
-  it('throws service_unavailable while too many bytes wait for their upload, and counts none twice', async () => {
+  it('throws service_unavailable while too many bytes wait for their upload, and counts no byte twice', async () => {
     const store = createS3BlobStore({ ...bucket.settings, prefix, tempDir: tmpdir(), maxWaitingBytes: 1_000 });
     const put = (bytes: number) => putBlob(store, 'org/one', Buffer.alloc(bytes));
     expect(await appErrorCode(put(1_001))).equal('service_unavailable');
@@ -86,7 +86,7 @@ describe('the S3 blob store', () => {
     for (const content of unread) content.destroy();
   });
 
-  it('throws service_unavailable while the server is silent or unreachable, retries no aborted deletion, and recovers', async () => {
+  it('throws service_unavailable while the server is silent or unreachable, and works again afterwards', async () => {
     const proxy = await startTcpProxy({ port: Number(new URL(bucket.settings.endpoint).port) });
     try {
       const store = open({ endpoint: `http://127.0.0.1:${proxy.port}` });

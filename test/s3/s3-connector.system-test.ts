@@ -5,7 +5,7 @@ import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
 import { type ConnectorCase, itKeepsTheConnectorContract } from '#test/support/connector-contract.ts';
 import { openBucket, type TestBucket } from '#test/support/s3.ts';
 
-describe('the connector of acme_s3', () => {
+describe('the connector for S3 buckets', () => {
   let bucket: TestBucket;
   let agent: Agent;
   before(async function openIt() {

@@ -7,7 +7,7 @@ import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
 import { until } from '#test/support/until.ts';
 import { type JobView, untilJob } from '#test/support/until-job.ts';
 
-describe('F17: an object store that is away', () => {
+describe('while the object store is down (F17)', () => {
   let bucket: TestBucket;
   let proxy: TcpProxy;
   let stack: Stack;
@@ -22,7 +22,7 @@ describe('F17: an object store that is away', () => {
     await proxy?.close();
   });
 
-  it('refuses uploads and downloads with 503, lets runs wait, and everything is complete once it is back', async () => {
+  it('uploads and downloads are refused with 503, runs wait, and all work is completed once the store is back', async () => {
     const ada = await stack.signUp();
     const form = { name: 'a.txt', content: 'kept before' };
     const before = fullDocumentSchema.parse(

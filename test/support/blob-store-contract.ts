@@ -48,7 +48,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await leftovers()).deep.equal([]);
   });
 
-  it('lists no object before it is promoted, and repeats a promotion and an end of staging without error', async () => {
+  it('lists an object only after its upload is promoted; promoting or discarding an upload twice is no error', async () => {
     const unwanted = await staged('unwanted');
     for (let times = 0; times < 2; times += 1) await store.unstage(unwanted.stagingKey);
     expect(await leftovers()).deep.equal([]);
@@ -62,7 +62,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await store.exists('org/empty')).equal(true);
   });
 
-  it('reads an inclusive range or a local file, and serves other requests after a reader stops in the middle of an object', async () => {
+  it('reads a byte range or a local copy, and serves other requests after a reader stops in the middle of an object', async () => {
     await putBlob(store, 'org/one', '0123456789');
     expect(await text(await store.read('org/one', { start: 2, end: 4 }))).equal('234');
     expect(await text(await store.read('org/one', { start: 9, end: 9 }))).equal('9');
@@ -75,14 +75,14 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await store.exists('org/large')).equal(true);
   });
 
-  it('leaves nothing of a file above the size limit', async () => {
+  it('stores nothing of a file above the size limit', async () => {
     expect(await appErrorCode(stage(stream(11), 10))).equal('payload_too_large');
     expect(await appErrorCode(stage(stream(LARGE_BYTES), LARGE_BYTES - 1))).equal('payload_too_large');
     expect(await leftovers()).deep.equal([]);
     expect((await stage(stream(10), 10)).sizeBytes).equal(10);
   });
 
-  it('leaves nothing of an upload whose stream breaks, and passes its error on', async () => {
+  it('stores nothing of an upload whose stream breaks, and throws the error of the stream', async () => {
     for (const sizeBytes of [10, LARGE_BYTES]) {
       const broken = stream(sizeBytes, () => {
         throw new Error('connection lost');
@@ -92,7 +92,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await leftovers()).deep.equal([]);
   });
 
-  it('throws blob_missing for a missing object, and deletes one without error', async () => {
+  it('throws blob_missing when a missing object is read, and deletes a missing object without error', async () => {
     await store.delete('org/none');
     expect(await store.exists('org/none')).equal(false);
     const missing = await store.read('org/none').catch((error: unknown) => error);
@@ -129,7 +129,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(listed).length(keys.length);
   });
 
-  it('deleteStrays keeps uploads that are under way', async () => {
+  it('keeps uploads in progress when it deletes what crashed uploads left', async () => {
     await store.deleteStrays();
     const { stagingKey } = await staged('under way');
     await putBlob(store, 'org/kept', 'kept');

@@ -57,7 +57,7 @@ export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
     expect((await list('')).map(({ path }) => path)).include('list');
   });
 
-  it('lists page by page without duplicates', async () => {
+  it('lists a folder page by page without duplicates', async () => {
     const names = Array.from({ length: 7 }, (_, index) => `pages/${index}.txt`);
     for (const name of names) await open().put(name, name);
     open().pageSize?.(3);
@@ -97,7 +97,7 @@ export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
     expect(await appErrorCode(find({ fileId: '..' }))).equal('remote_file_not_found');
   });
 
-  it('downloads the exact bytes with their revision', async () => {
+  it('downloads the exact bytes of a file with its revision', async () => {
     const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => index % 256));
     await open().put('bytes/all.bin', bytes);
     const file = await find({ path: 'bytes/all.bin' });

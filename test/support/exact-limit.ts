@@ -39,7 +39,7 @@ export function itHoldsTheLimit(
   prepare: (member: Member) => Promise<() => Promise<Response>>,
   used = 0,
 ): void {
-  it(`409 ${code}: exactly over the limit of each tier, for ${CONCURRENT_REQUESTS} at once`, async () => {
+  it(`of ${CONCURRENT_REQUESTS} concurrent requests, as many succeed as the tier allows; the others get 409 ${code}`, async () => {
     const { container, signUp } = await limitedStack();
     for (const [tier, limit] of Object.entries(allowed)) {
       const member = await signUp();

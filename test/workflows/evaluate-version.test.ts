@@ -17,7 +17,7 @@ import { type StandingWorker, standingWorker } from '#test/support/standing-work
 import { failFirstAttempt, oneCall, stubEvaluation, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
-describe('evaluateVersion and compareVersions', () => {
+describe('an evaluation or comparison of versions', () => {
   let worker: StandingWorker;
   before(async () => {
     worker = await standingWorker();
@@ -62,7 +62,7 @@ describe('evaluateVersion and compareVersions', () => {
     expect(await attributeOf(ofCase, 'OrgId')).equal('org');
   });
 
-  it('compares each axis of each case in both orders, and both prompts', async () => {
+  it('compares both prompts, and on each axis the two answers of each case in both orders', async () => {
     const { activities, calls } = stubEvaluation({ cases: [true] });
     const run = await evaluate(activities, 'compareVersions');
     await run.result();
@@ -72,7 +72,7 @@ describe('evaluateVersion and compareVersions', () => {
     expect(names.filter((name) => name.startsWith('case 1/'))).length(10);
   });
 
-  it('continues when a unit fails, and reports the failed units at the end', async () => {
+  it('continues when a judge call fails, and reports the failed calls at the end', async () => {
     const failed = [{ unit: 'case 1 answer', code: 'context_too_long' }];
     const answerCase = async ({ caseIndex }: AnswerCaseInput) => (caseIndex === 0 ? { ...oneCall, failed } : oneCall);
     const scoreEvaluation = async () => {
@@ -93,7 +93,7 @@ describe('evaluateVersion and compareVersions', () => {
     expect(await attributeOf(run, 'ErrorCode')).equal('eval_incomplete');
   });
 
-  it('retries a unit after a transient fault', async () => {
+  it('retries a judge call after a transient fault', async () => {
     const judgeUnit = async () => {
       failFirstAttempt(appError('model_unavailable', { retryAfterSeconds: 0.01 }));
       return oneCall;
@@ -104,7 +104,7 @@ describe('evaluateVersion and compareVersions', () => {
     expect(calls.filter(({ name }) => name === 'judgeUnit')).length(2);
   });
 
-  it('fails at once with its code when the version no longer exists', async () => {
+  it('fails at once with version_not_found when the version no longer exists', async () => {
     const gone = async () => {
       throw appError('version_not_found');
     };
@@ -114,7 +114,7 @@ describe('evaluateVersion and compareVersions', () => {
     expect(calls.map(({ name }) => name)).not.include('scoreEvaluation');
   });
 
-  it('cancels its cases when it is cancelled, and waits for their end', async () => {
+  it('cancels the runs of its cases when it is cancelled, and waits for their end', async () => {
     const running = new Set<number>();
     const answerCase = async ({ caseIndex }: AnswerCaseInput) => {
       running.add(caseIndex);

@@ -141,7 +141,7 @@ for (const [workflow, row] of Object.entries(rows)) {
       return { run, ...stub };
     }
 
-    it('takes every step once, in order, and shows that it is done', async () => {
+    it('runs every step once, in order, and shows that it is done', async () => {
       const stub = row.stub(() => undefined);
       const run = await start(stub);
       expect((await run.result()) ?? undefined).deep.equal(row.result);
@@ -156,7 +156,7 @@ for (const [workflow, row] of Object.entries(rows)) {
       expect(stub.names).deep.equal(withBefore(failing));
     });
 
-    it('fails at once with the code of a permanent error, and records it', async () => {
+    it('fails at once with the code of a permanent error, and records the error', async () => {
       const stub = row.stub(() => {
         throw appError(row.permanentCode);
       });
@@ -168,7 +168,7 @@ for (const [workflow, row] of Object.entries(rows)) {
       expect(await attributeOf(run, 'ErrorCode')).equal(row.permanentCode);
     });
 
-    it('is parked with the reason when only an operator can help, and continues with the failed step', async () => {
+    it('is parked with the reason when only an operator can help, and continues with the failed step after a retry', async () => {
       const { run, names } = await startParked();
       expect(await attributeOf(run, 'ErrorCode')).equal(row.parkingCode);
       expect(await detailsOf(run)).include('Ask an operator.');
@@ -178,7 +178,7 @@ for (const [workflow, row] of Object.entries(rows)) {
       expect(await attributeOf(run, 'ErrorCode')).equal(undefined);
     });
 
-    it('fails when an operator skips it', async () => {
+    it('fails when an operator skips it while it is parked', async () => {
       const { run, names } = await startParked();
       await run.executeUpdate(skipUpdateName);
       expect(await failureOf(run))
@@ -188,7 +188,7 @@ for (const [workflow, row] of Object.entries(rows)) {
     });
 
     if (records.cancelled !== undefined) {
-      it('can be cancelled while it is parked, and records it', async () => {
+      it('can be cancelled while it is parked, and records the cancellation', async () => {
         const { run, names } = await startParked();
         await run.cancel();
         expect(await failureOf(run)).instanceOf(CancelledFailure);
@@ -198,8 +198,8 @@ for (const [workflow, row] of Object.entries(rows)) {
   });
 }
 
-describe('previewDocument and deleteDocument', () => {
-  it('makes no preview of a document that was deleted or replaced in the meantime', async () => {
+describe('workflows of a document:', () => {
+  it('previewDocument makes no preview of a document that was deleted or replaced in the meantime', async () => {
     const { activities, names } = stubPreviews({ renderPreview: async () => null });
     const args = [{ ...document, generation: 1 }];
     const run = await (await standingWorker()).start('previewDocument', activities, { args });
@@ -207,7 +207,7 @@ describe('previewDocument and deleteDocument', () => {
     expect(names).deep.equal(['renderPreview', 'recordPreview']);
   });
 
-  it('finishes a deletion although it is cancelled', async () => {
+  it('deleteDocument finishes the deletion although it is cancelled', async () => {
     const gate = Promise.withResolvers<void>();
     const { activities, names, untilCalled } = stubDeletion({ deleteChunks: () => gate.promise });
     const run = await (await standingWorker()).start('deleteDocument', activities, { args: [document] });

@@ -16,7 +16,7 @@ const QUEUED = 40;
 /** The worker may already have received some tasks. */
 const AT_ONCE = 5;
 
-describe('a queue of ingestions', () => {
+describe('a worker with a long queue of ingestions', () => {
   let temporal: TemporalConnection;
   let connection: NativeConnection;
 
@@ -81,12 +81,12 @@ describe('a queue of ingestions', () => {
     'a bulk import of the same organization': { orgId: 'org', bulk: true },
   };
   for (const [what, of] of Object.entries(backlogs)) {
-    it(`serves a single upload before ${what}`, async () => {
+    it(`ingests a single upload before ${what}`, async () => {
       expect(await countFinishedBefore({ orgId: 'org', documentId: 'single' }, documents(of))).below(AT_ONCE);
     });
   }
 
-  it('records the end of an ingestion before it starts others', async () => {
+  it('records the end of an ingestion before it starts other ingestions', async () => {
     const begun: string[] = [];
     let begunBefore: number | undefined;
     const broken = temporal.client.workflow.getHandle('ingest-broken-1');

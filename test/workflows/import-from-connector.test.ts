@@ -12,7 +12,7 @@ import { type StandingWorker, standingWorker } from '#test/support/standing-work
 import { stubConnectors, untilCancelled } from '#test/support/stub-activities.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
-describe('importFromConnector and syncConnection', () => {
+describe('an import or sync from a file provider', () => {
   let worker: StandingWorker;
   before(async () => {
     worker = await standingWorker();
@@ -68,7 +68,7 @@ describe('importFromConnector and syncConnection', () => {
     expect(stub.calls.at(-1)).deep.equal({ name: 'finishImport', input: { ...input, attempt: 2 } });
   });
 
-  it('is parked when the consent is revoked, starts no more files, and continues where it stopped', async () => {
+  it("is parked when the user's consent is revoked, starts no more files, and continues after a retry", async () => {
     let isRevoked = true;
     const stub = stubConnectors(20, {
       fetchFile: async ({ n }) => {
@@ -90,7 +90,7 @@ describe('importFromConnector and syncConnection', () => {
     expect(numbers.length - new Set(numbers).size).most(8);
   });
 
-  it('retries a file that the provider throttles or cannot serve', async () => {
+  it('retries a file if the provider throttles the download or cannot serve it', async () => {
     const attempts = new Map<number, number>();
     const stub = stubConnectors(3, {
       fetchFile: async ({ n }) => {
@@ -111,7 +111,7 @@ describe('importFromConnector and syncConnection', () => {
     expect(Number(step?.scheduleToCloseTimeout?.seconds ?? 0)).equal(0);
   });
 
-  it('fails when the connection is gone', async () => {
+  it('fails when the connection to the provider no longer exists', async () => {
     const gone = stubConnectors(3, {
       fetchFile: async () => {
         throw appError('connection_not_found');
@@ -124,7 +124,7 @@ describe('importFromConnector and syncConnection', () => {
     expect(gone.calls.at(-1)?.name).equal('recordImportFailure');
   });
 
-  it('cancels its files when it is cancelled', async () => {
+  it('cancels the imports of its files when it is cancelled', async () => {
     const stub = stubConnectors(20, {
       fetchFile: async ({ n }) => {
         if (n > 4) await untilCancelled();
@@ -139,7 +139,7 @@ describe('importFromConnector and syncConnection', () => {
     expect(stub.calls.at(-1)).deep.equal({ name: 'recordImportCancellation', input: { ...input, attempt: 2 } });
   });
 
-  it('lists and imports again after a confirmed mass deletion, because the source may have changed', async () => {
+  it('lists the source again after a mass deletion is confirmed, because the source may have changed', async () => {
     const isResumed = () => stub.calls.some(({ name }) => name === 'recordImportResumed');
     const isListedAgain = () => stub.calls.filter(({ name }) => name === 'listFiles').length === 2;
     const stub = stubConnectors(2, {

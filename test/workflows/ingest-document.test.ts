@@ -24,7 +24,7 @@ async function start(activities: IngestionActivities, args: object = input) {
   });
 }
 
-describe('ingestDocument in slices', () => {
+describe('ingestDocument of a large document', () => {
   /** Returns the results one by one; with a result `null` the first attempt fails. */
   function slices<Result>(results: (Result | null)[]): () => Promise<Result> {
     const left = [...results];
@@ -59,7 +59,7 @@ describe('ingestDocument in slices', () => {
       { situateChunks: 4 },
     ],
     [
-      'embeds slice by slice',
+      'embeds the chunks slice by slice',
       { embedChunks: slices([2, 1, 0].map((chunksLeft) => ({ chunksEmbedded: 3 - chunksLeft, chunksLeft }))) },
       { embedChunks: 3 },
     ],
@@ -75,7 +75,7 @@ describe('ingestDocument in slices', () => {
     });
   }
 
-  it('embeds again the vectors that the vector store has lost, and fails at the third loss', async () => {
+  it('embeds chunks again whose vectors the vector store has lost, and fails at the third loss', async () => {
     for (const losses of [1, 3]) {
       const { activities, names } = stubIngestion({
         activateGeneration: async () => {
@@ -93,7 +93,7 @@ describe('ingestDocument in slices', () => {
     }
   });
 
-  it('records a permanent error of the document before the run fails, and marks it as benign', async () => {
+  it('records a permanent error of the document before the run fails, and marks the failure as benign for Temporal', async () => {
     const recorded: unknown[] = [];
     let codeBefore: unknown;
     const { activities } = stubIngestion({
@@ -115,7 +115,7 @@ describe('ingestDocument in slices', () => {
     expect(await attributeOf(run, 'Stage')).equal('convert');
   });
 
-  it('fails with its own code when the failure cannot be recorded', async () => {
+  it('fails with the code of the original error when the failure cannot be recorded', async () => {
     const { activities } = stubIngestion({
       convertDocument: async () => {
         throw appError('encrypted_document');
@@ -139,7 +139,7 @@ describe('ingestDocument in slices', () => {
     expect(JSON.stringify(await run.fetchHistory())).not.include('confidential');
   });
 
-  it('cancels the step in progress and records its cancellation', async () => {
+  it('cancels the step in progress and records that the run was cancelled', async () => {
     const { activities, names, untilCalled } = stubIngestion({ embedChunks: untilCancelled });
     const run = await start(activities);
     await untilCalled('embedChunks');
@@ -153,7 +153,7 @@ describe('ingestDocument in slices', () => {
 describe('ingestDocument of a small document', () => {
   const small = { ...input, isSmall: true };
 
-  it('takes all steps in one activity, or the remaining ones when the document has many chunks', async () => {
+  it('runs all steps in one activity, and the last steps in their own activities if there are many chunks', async () => {
     const cases = [
       { chunksTotal: 3, isDone: true, steps: ['ingestAtOnce'] },
       { chunksTotal: 3_000, isDone: false, steps: ['ingestAtOnce', 'embedChunks', 'activateGeneration'] },
@@ -167,7 +167,7 @@ describe('ingestDocument of a small document', () => {
     }
   });
 
-  it('takes each step in its own activity after that one has failed, so that operators see which step fails', async () => {
+  it('runs each step in its own activity once the combined activity has failed, to show which step fails', async () => {
     const { activities, names } = stubIngestion({
       ingestAtOnce: async () => {
         throw appError('model_unavailable');
@@ -192,7 +192,7 @@ describe('ingestDocument of a small document', () => {
     expect(await attributeOf(run, 'Stage')).equal('convert');
   });
 
-  it('records its cancellation', async () => {
+  it('records that the run was cancelled', async () => {
     const { activities, names, untilCalled } = stubIngestion({ ingestAtOnce: untilCancelled });
     const run = await start(activities, small);
     await untilCalled('ingestAtOnce');

@@ -39,7 +39,7 @@ describe('an ingestion that needs an operator', () => {
     return { ...stub, parked, failed, run: await ingest(stub.activities) };
   }
 
-  it('shows why it is parked, and after a skip what it was parked with', async () => {
+  it('shows the error that parked it, also after an operator has skipped it', async () => {
     const { run, parked, failed, untilCalled } = await startStuck(refusedKey());
     await untilCalled('recordParked');
     expect(parked).deep.equal([{ code: 'model_not_configured', message: 'The key was refused.' }]);
@@ -65,7 +65,7 @@ describe('an ingestion that needs an operator', () => {
     expect(await run.result()).deep.equal({ chunks: 3 });
   });
 
-  it('rejects retry and skip while it runs', async () => {
+  it("rejects the operator's requests to retry or skip while it is not parked", async () => {
     const gate = Promise.withResolvers<void>();
     const { activities } = stubIngestion({
       embedChunks: () => gate.promise.then(() => ({ chunksEmbedded: 3, chunksLeft: 0 })),
@@ -79,7 +79,7 @@ describe('an ingestion that needs an operator', () => {
     expect(await run.result()).deep.equal({ chunks: 3 });
   });
 
-  it('accepts one of several concurrent retries and skips', async () => {
+  it('accepts only one of several concurrent requests to retry or skip', async () => {
     const { run, untilCalled } = await startStuck(refusedKey());
     await untilCalled('recordParked');
     const updates = [retryUpdateName, skipUpdateName, retryUpdateName];
@@ -88,7 +88,7 @@ describe('an ingestion that needs an operator', () => {
     await run.result().catch(() => undefined);
   });
 
-  it('is parked when its step has used up its attempts, which have no time limit', async () => {
+  it('is parked when a step has used up its attempts, which have no time limit', async () => {
     const { run, parked, untilCalled } = await startStuck(appError('model_unavailable'));
     await untilCalled('embedChunks');
     const { events } = await run.fetchHistory();
@@ -111,7 +111,7 @@ describe('an ingestion that needs an operator', () => {
   });
 });
 
-describe('an ingestion of many slices', () => {
+describe('an ingestion with a long history', () => {
   let worker: StandingWorker;
   let orchestrator: Orchestrator;
 
@@ -171,7 +171,7 @@ describe('an ingestion of many slices', () => {
     expect(await orchestrator.describe(run.workflowId)).equal('completed');
   });
 
-  it('continues in a new history while it adds windows and contexts', async () => {
+  it('continues in a new history while it embeds windows and adds contextual texts', async () => {
     let windowsLeft = 30;
     let chunksLeft = 30;
     const { activities, names } = stubIngestion({
@@ -187,7 +187,7 @@ describe('an ingestion of many slices', () => {
     expect(names.slice(-3)).deep.equal(['chunkDocument', 'embedChunks', 'activateGeneration']);
   });
 
-  it('can be cancelled in a new history and records it for the attempt that started it', async () => {
+  it('can be cancelled in a new history, and records the cancellation for the attempt that started it', async () => {
     const recorded: unknown[] = [];
     const held = Promise.withResolvers<void>();
     const { activities, names, untilCalled } = stubIngestion({
@@ -205,7 +205,7 @@ describe('an ingestion of many slices', () => {
     expect(await orchestrator.describe(run.workflowId)).equal('cancelled');
   });
 
-  it('counts lost vectors across histories and fails at the third loss', async () => {
+  it('counts losses of vectors across histories, and fails at the third loss', async () => {
     let chunksLeft = 0;
     const { activities, names } = stubIngestion({
       embedChunks: async () => {

@@ -60,7 +60,7 @@ describe('runs that may continue in a new history:', () => {
         typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'erase' }),
       });
 
-    it('waits until its due date, shows the date, and ignores a cancellation', async () => {
+    it('waits until its due date, shows this date, and ignores a cancellation', async () => {
       const dueAt = new Date(Date.now() + 30 * 86_400_000).toISOString();
       const { activities, names } = stubErasure(1);
       const run = await erase(activities, dueAt);
@@ -83,7 +83,7 @@ describe('runs that may continue in a new history:', () => {
       await run.terminate();
     });
 
-    it('continues in a new history without stopping the work or waiting again', async () => {
+    it('continues in a new history without repeating the wait or the step that stops other work', async () => {
       const { activities, names } = stubErasure(60);
       const run = await erase(activities);
       const byKind = { documents: 60 * 20, chats: 1, drafts: 1, agents: 1, folders: 1, traces: 1 };
@@ -132,7 +132,7 @@ describe('runs that may continue in a new history:', () => {
       expect(await detailsOf(run)).match(/^30 documents/);
     });
 
-    it('retries a page that failed and continues with the next', async () => {
+    it('retries a page that failed and continues with the next page', async () => {
       const { activities, pages } = stubStoreAudit(2);
       const auditPage: StoreAuditActivities['auditPage'] = async (input) => {
         if (input.pass === 'blobs') failFirstAttempt(new Error('the disk is busy'));

@@ -80,7 +80,7 @@ describe('the orchestrator over Temporal', () => {
     expect(Object.fromEntries(attributes)).include({ OrgId: 'org', DocumentId: 'document', JobKind: 'ingest' });
   });
 
-  it('starts another attempt only after the run of the last one has closed', async () => {
+  it('starts a further attempt of a job only after the run of the previous attempt has closed', async () => {
     const id = `ingest-${uuidv7()}-1`;
     expect(await start(id, ingest)).equal('started');
     expect(await start(id, ingest, 2)).equal('closing');
@@ -91,7 +91,7 @@ describe('the orchestrator over Temporal', () => {
     expect((await runOf(id).describe()).memo).deep.include({ attempt: 2, startId: startIds[1] });
   });
 
-  it('starts a completed run again: an ingestion because the database may be older, a deletion as a new attempt', async () => {
+  it('starts a completed ingestion again, because the database may be a restored older one, and also a deletion', async () => {
     const completed = [
       { id: `ingest-${uuidv7()}-1`, work: ingest, queue: taskQueues.ingestion, attempt: 1 },
       { id: `delete-${uuidv7()}`, work: remove, queue: taskQueues.deletion, attempt: 2 },
@@ -105,7 +105,7 @@ describe('the orchestrator over Temporal', () => {
     }
   });
 
-  it('cancels a run that another attempt of the job started, and terminates a deletion, which ignores that', async () => {
+  it('cancels a run that another attempt of the job started, and terminates a deletion, as it ignores cancellation', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest, 1, uuidv7());
     expect(await start(id, ingest)).equal('closing');
@@ -122,7 +122,7 @@ describe('the orchestrator over Temporal', () => {
     expect(await countEvents(id, 'workflowExecutionSignaledEventAttributes')).equal(2);
   });
 
-  it('cancels an open run, and ignores or reports a missing one', async () => {
+  it('cancels an open run, and ignores or reports a missing run', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest);
     expect(await orchestrator.inspect(id)).deep.equal({ state: 'open' });

@@ -67,7 +67,7 @@ describe('encrypted payloads', () => {
   const keysOf = (payloads: Payload[]) =>
     new Set(payloads.map(({ metadata }) => `${metadata?.encoding} ${metadata?.['encryption-key-id'] ?? ''}`.trim()));
 
-  it('hide inputs, results and failures from Temporal, and are readable for clients', async () => {
+  it('hide inputs, results and failures of workflows from Temporal, and are readable for clients with the key', async () => {
     await withWorkers(first, async () => {
       const good = await upload('Merger-with-Initech.txt', 'Words of a secret plan.');
       await untilRun(ada, good, 'succeeded');
@@ -96,7 +96,7 @@ describe('encrypted payloads', () => {
     });
   });
 
-  it('block a worker without the key, and continue on one that also has it', async () => {
+  it('stop a run on workers without the key, and let it continue on a worker that has the key', async () => {
     const waiting = await upload('Waiting.txt', 'It was sealed with the first key.');
     await withWorkers('', async () => {
       const run = outsider.client.workflow.getHandle(waiting);

@@ -95,7 +95,7 @@ describe('reembedOrganization', () => {
     expect(calls.at(-1)).deep.equal({ name: 'recordReembeddingCancellation', input: { orgId: 'org', attempt: 2 } });
   });
 
-  it('continues when documents fail, and fails at the end with their number', async () => {
+  it('continues when documents fail, and fails at the end with the number of failed documents', async () => {
     const recorded: unknown[] = [];
     const { activities } = stubReembedding(30, {
       awaitReembeddings: async ({ jobIds }) => ({ done: jobIds.slice(1), failed: jobIds.slice(0, 1) }),

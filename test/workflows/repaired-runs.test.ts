@@ -47,7 +47,7 @@ describe('an ingestion that an operator repairs', () => {
     running: { status: 'running', stage: 'embed', checkedAt: new Date(0) },
   };
   for (const [status, job] of Object.entries(jobs)) {
-    it(`is repeated after an older database was restored in which its job was ${status}`, async () => {
+    it(`runs again after the restore of an older database in which its job is still ${status}`, async () => {
       const content = `The fox is ${status}.`;
       const { documentId, jobId } = await uploadText(ada, content);
       await untilJob(ada, jobId, 'succeeded');

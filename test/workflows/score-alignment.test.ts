@@ -42,7 +42,7 @@ describe('scoreAlignment', () => {
     expect(await progress()).deep.equal({ scoredRounds: 3, lastRound: 3 });
   });
 
-  it('looks for rounds again when a nudge arrives during its last step', async () => {
+  it('looks for unscored rounds again when a signal arrives during its last step', async () => {
     const nudged = Promise.withResolvers<void>();
     const { activities, names, arrive, untilCalled } = stubAlignment(1, {
       recordAlignmentSuccess: () => withHeartbeats(() => nudged.promise),
@@ -115,7 +115,7 @@ describe('scoreAlignment', () => {
     expect(names.at(-1)).equal('recordAlignmentCancellation');
   });
 
-  it('waits for the cancellation of the title when it is cancelled', async () => {
+  it('waits, when it is cancelled, until the generation of the title has been cancelled too', async () => {
     let isGivenUp = false;
     const { activities, names, untilCalled } = stubAlignment(1, {
       nameChat: async () => {
@@ -132,7 +132,7 @@ describe('scoreAlignment', () => {
     expect(names.at(-1)).equal('recordAlignmentCancellation');
   });
 
-  it('records why it failed and fails with the code', async () => {
+  it('records the error code of its failure and fails with the same code', async () => {
     const recorded: unknown[] = [];
     const { activities } = stubAlignment(1, {
       scoreNextRound: async () => {
@@ -148,7 +148,7 @@ describe('scoreAlignment', () => {
     expect(recorded).deep.equal([{ ...input, error }]);
   });
 
-  it('tries again when a nudge arrives after it recorded its failure', async () => {
+  it('tries again when a signal arrives after it recorded its failure', async () => {
     const nudged = Promise.withResolvers<void>();
     let isBroken = true;
     const { activities, names, untilCalled } = stubAlignment(1, {

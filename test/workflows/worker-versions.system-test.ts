@@ -18,7 +18,7 @@ import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
 import { promoteFirstWorkerVersion, workerVersioningOptions } from '#workers/versioning.ts';
 
-describe('worker versions', () => {
+describe('versions of the workers', () => {
   let temporal: TestWorkers;
   let connection: TemporalConnection;
   const deploymentName = `test-${uuidv7()}`;
@@ -82,7 +82,7 @@ describe('worker versions', () => {
     return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? undefined;
   }
 
-  it('run in parallel: pinned runs stay, others follow the promoted version', async () => {
+  it('work in parallel: pinned runs stay on their version, other runs follow the version that was made current', async () => {
     const ingestion = stubIngestion({
       embedChunks: async ({ documentId }) => {
         if (documentId === 'parked' && !ingestion.names.includes('recordResumed'))
@@ -137,7 +137,7 @@ describe('worker versions', () => {
     await withVersion('v1', activities, () => story().finally(gate.resolve));
   });
 
-  it('cannot be promoted without workers', async () => {
+  it('cannot be made current without a running worker', async () => {
     const { code, stderr } = await admin('--promote', 'v9');
     expect(code).equal(1);
     expect(stderr).match(/^No runs were routed to version v9: [^\n]+\n$/);
@@ -145,7 +145,7 @@ describe('worker versions', () => {
     expect((await admin('--promote', 'v1', '--percent', '5')).stderr).to.include('--ramp <build id> with --percent');
   });
 
-  it('are promoted at once in a new installation, and readiness counts only the current one', async () => {
+  it('become current at once in a new installation, and readiness counts only workers of the current version', async () => {
     const own = await startStack({ TEMPORAL_DEPLOYMENT_NAME: 'acs' }, { workers: 'all' });
     try {
       await until('it is ready', async () => (await fetch(`${own.baseUrl}/readyz`)).status === 200);

@@ -65,7 +65,7 @@ const examples: Course[] = [
   { rounds: [onTopic, 'failed', repayment], happened: ['round', 'round', 'score'] },
 ];
 
-describe('alignment scoring of a chat', () => {
+describe('alignment scoring', () => {
   const own = useIdleStack({}, () => undefined);
   let agentId: string;
   before(async () => {
@@ -167,7 +167,7 @@ describe('alignment scoring of a chat', () => {
     }
   }
 
-  it('gives the same scores however often it is interrupted and in whatever order its steps run', async () => {
+  it('gives a chat the same scores however often it is interrupted and in whatever order its steps run', async () => {
     const runs = fc.asyncProperty(courses, async ({ rounds, happened }) => {
       const [calm, chat] = [await startChat(), await startChat()];
       await addRounds(calm, rounds);
@@ -199,7 +199,7 @@ describe('alignment scoring of a chat', () => {
     expect(row.events.map((event: { type: string }) => event.type)).include('scoring_degraded');
   });
 
-  it('records the reason of a failure once in the unscored round, and keeps the reason when the round is scored', async () => {
+  it('records the reason of its failure once in the unscored round, and keeps it when the round is scored', async () => {
     const chat = await startChat();
     await addRounds(chat, [onTopic, penguins]);
     for (let times = 0; times < 2; times += 1) {
@@ -216,7 +216,7 @@ describe('alignment scoring of a chat', () => {
     expect((await eventsOf(2)).map(({ type }) => type)).include('watch_entered');
   });
 
-  describe('that rescores a chat', () => {
+  describe('of a chat with scores of an older scorer', () => {
     async function scoredChat(rounds = 1): Promise<ScoreAlignmentInput> {
       const chat = await startChat({ titleSource: 'user' });
       for (let round = 1; round <= rounds; round++) {
@@ -304,7 +304,7 @@ describe('alignment scoring of a chat', () => {
     });
   });
 
-  describe('in a job', () => {
+  describe('in a background job', () => {
     function requestScoring({ orgId, chatId: id }: ScoreAlignmentInput, trx: Knex) {
       const { userId: createdBy } = own.ada;
       const subject = { id, orgId, agentId, createdBy, acl: [`user:${createdBy}`] };

@@ -63,7 +63,7 @@ const refused: [file: string, code: string, advice: RegExp][] = [
   ['fake-power-point.ppt', 'converter_unavailable', /Save the file as .pptx, or ask .* to install LibreOffice/],
 ];
 
-describe('the converter, for real documents', () => {
+describe('the converter, on real documents,', () => {
   const environment = useConverter();
   const reads = new Map<string, Promise<ConvertedDocument>>();
   before(function () {

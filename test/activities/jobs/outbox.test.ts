@@ -35,7 +35,7 @@ function createFakeTemporal() {
   return temporal;
 }
 
-describe('the jobs table as an outbox', () => {
+describe('the outbox of jobs,', () => {
   const own = useTestDatabase();
   const orgId = uuidv7();
   const createdBy = uuidv7();
@@ -98,8 +98,8 @@ describe('the jobs table as an outbox', () => {
     return jobOf(id);
   }
 
-  describe('starting runs', () => {
-    it('starts a job once, by its request', async () => {
+  describe('when runs are due,', () => {
+    it('starts a job once, as soon as the request asks for it', async () => {
       const id = await started();
       await jobs.dispatch(id);
       await sweepStarts();
@@ -107,7 +107,7 @@ describe('the jobs table as an outbox', () => {
       expect((await jobOf(id)).dispatchedAt).instanceOf(Date);
     });
 
-    it('starts no job that was rolled back with its transaction, or closed before its start', async () => {
+    it('starts no job whose transaction was rolled back, or that was closed before its start', async () => {
       const rolledBack = own.db.transaction(async (trx) => {
         await enqueue({ id: 'ingest-rolled-back' }, trx);
         throw new Error('rolled back');
@@ -121,7 +121,7 @@ describe('the jobs table as an outbox', () => {
     });
 
     for (const answers of ['no answer', 'closing'] as const) {
-      it(`starts a job later if Temporal first says: ${answers}`, async () => {
+      it(`starts a job later if Temporal first gives ${answers === 'closing' ? 'the answer that the run is still closing' : answers}`, async () => {
         temporal.answers = answers;
         const id = await started();
         await sweepStarts();
@@ -146,14 +146,14 @@ describe('the jobs table as an outbox', () => {
       expect(await jobOf(id)).include({ status: 'running', errorCode: null });
     });
 
-    it('starts more than one batch in a step, each job once, also with two sweepers', async () => {
+    it('starts several batches of jobs in one sweep, and each job once, even with two sweepers', async () => {
       const ids = await Promise.all(Array.from({ length: 120 }, () => enqueue()));
       await age('dispatchAfter');
       await Promise.all([jobs.dispatchPending(), jobs.dispatchPending()]);
       expect(temporal.started.sort()).deep.equal(ids.sort());
     });
 
-    it('resumes the run of a parked job that is retried, once Temporal is available, and starts no new one', async () => {
+    it('resumes the run of a parked job that is retried, once Temporal is available, and starts no new run', async () => {
       const id = await parked();
       temporal.answers = 'no answer';
       await jobs.dispatch(id);
@@ -173,8 +173,8 @@ describe('the jobs table as an outbox', () => {
     });
   });
 
-  describe('progress of a job', () => {
-    it('does not change once the job is closed', async () => {
+  describe('when progress is recorded,', () => {
+    it('changes nothing once the job is closed', async () => {
       const id = await enqueue();
       await jobs.advance(id, { status: 'running', stage: 'embed', progress: { done: 64, total: 70, unit: 'chunks' } });
       await jobs.advance(id, { status: 'succeeded' });
@@ -182,7 +182,7 @@ describe('the jobs table as an outbox', () => {
       expect(await jobOf(id)).include({ status: 'succeeded', stage: 'embed', progressDone: 64 });
     });
 
-    it('is counted: open jobs by kind and status, and jobs whose start is due', async () => {
+    it('counts open jobs by kind and status, and jobs whose start is due', async () => {
       await parked();
       await jobs.advance(await enqueue(), { status: 'succeeded' });
       await own.db('jobs').update({ dispatchedAt: own.db.fn.now() });
@@ -198,7 +198,7 @@ describe('the jobs table as an outbox', () => {
     });
   });
 
-  describe('reconciling jobs with their runs', () => {
+  describe('when it reconciles jobs with their runs in Temporal,', () => {
     const error = { code: 'model_rejected', message: 'no' };
     const states: [run: WorkflowRunState, status: string, errorCode: string | null][] = [
       [{ state: 'open' }, 'running', null],
@@ -209,7 +209,7 @@ describe('the jobs table as an outbox', () => {
       [{ state: 'unknown' }, 'queued', null],
     ];
     for (const [run, status, errorCode] of states) {
-      it(`shows an open job whose run is ${run.state} as ${status}`, async () => {
+      it(`shows an open job as ${status} if the state of its run is ${run.state}`, async () => {
         const id = await started();
         await jobs.advance(id, { status: 'running', stage: 'embed' });
         temporal.runs.set(id, run);
@@ -219,7 +219,7 @@ describe('the jobs table as an outbox', () => {
       });
     }
 
-    it('checks all jobs in one step that were not checked for long', async () => {
+    it('checks in one sweep all jobs that were not checked for long', async () => {
       for (const id of await Promise.all(Array.from({ length: 65 }, () => started()))) {
         temporal.runs.set(id, { state: 'cancelled' });
       }
@@ -228,7 +228,7 @@ describe('the jobs table as an outbox', () => {
       expect(await own.db('jobs').where({ status: 'cancelled' })).length(65);
     });
 
-    it('starts a job again whose run Temporal lost, but not after a request to cancel it', async () => {
+    it('starts a job again if Temporal lost its run, except a job that a user asked to cancel', async () => {
       const [lost, cancelled] = [await started(), await started()];
       await own.db('jobs').where({ id: cancelled }).update({ cancelRequestedAt: own.db.fn.now() });
       temporal.runs.set(lost, { state: 'unknown' });
@@ -238,7 +238,7 @@ describe('the jobs table as an outbox', () => {
       expect(temporal.started).deep.equal([lost, cancelled, lost]);
     });
 
-    it('closes a closed job at once that a late step reopens, unless its run was reset', async () => {
+    it('closes a job again at once if a late step of its run reopened it, unless the run was reset', async () => {
       const id = await started();
       for (const [run, status] of [
         [{ state: 'open' }, 'running'],
@@ -252,7 +252,7 @@ describe('the jobs table as an outbox', () => {
       }
     });
 
-    it('records a cancellation requested in Temporal, unless it belongs to an earlier start', async () => {
+    it('records a cancellation that was requested in Temporal, unless the request was for an earlier run', async () => {
       const id = await started();
       const { startId } = await jobOf(id);
       const askToStop = async (toStop: string) => (await reconcile(id, { state: 'open', toStop })).cancelRequestedAt;
@@ -262,7 +262,7 @@ describe('the jobs table as an outbox', () => {
       expect(await askToStop(startId)).deep.equal(askedAt);
     });
 
-    it('ignores a cancellation of a deletion', async () => {
+    it('ignores the cancellation of a deletion', async () => {
       const documentId = uuidv7();
       const start = { workflow: 'deleteDocument', input: { orgId, documentId }, summary: '' } as const;
       const id = await started({ id: `delete-${documentId}`, kind: 'delete', documentId, start });
@@ -270,7 +270,7 @@ describe('the jobs table as an outbox', () => {
       expect(await reconcile(id, { state: 'open', toStop: startId })).include({ cancelRequestedAt: null });
     });
 
-    it('keeps work queued that was added after a cancelled run had started', async () => {
+    it('keeps work queued that was added after the cancelled run of its job had started', async () => {
       const id = `alignment-${uuidv7()}`;
       const start = { workflow: 'scoreAlignment', input: { orgId, chatId: uuidv7() }, summary: '' } as const;
       const ask = () => enqueue({ id, kind: 'alignment', start });
@@ -286,7 +286,7 @@ describe('the jobs table as an outbox', () => {
     });
   });
 
-  describe('a job whose run is completed', () => {
+  describe('when a run is completed,', () => {
     const of = { orgId, createdBy, acl: [] };
     const ragConfig = { retrieval: {}, embedding: { model: 'model' } };
     const original = { fileName: 'a', sizeBytes: 1, contentSha256: 'hash', blobKey: 'key', ragConfig };
@@ -338,7 +338,7 @@ describe('the jobs table as an outbox', () => {
       'reembed-0': ['reembed', 'reembedOrganization', { model: '' }],
     };
     for (const [id, [kind, workflow, input, prepare, complete]] of Object.entries(works)) {
-      it(`has succeeded once the database has the result, and is repeated before: ${kind}`, async () => {
+      it(`closes the ${kind} job as succeeded if the database has the result, and starts it again if not`, async () => {
         await prepare?.();
         const start = { workflow, input: { orgId, ...input }, summary: '' };
         const subjects = Object.entries(input).filter(([key]) => ['documentId', 'agentId'].includes(key));

@@ -39,7 +39,7 @@ const anyFilter = fc.record({
   period: fc.record({ from: fc.option(anyTime), until: fc.option(anyTime) }),
 });
 
-describe('log statistics', () => {
+describe('statistics of chats', () => {
   const own = useTestDatabase(8);
   let logs: LogsService;
   let orgId: string;
@@ -164,7 +164,7 @@ describe('log statistics', () => {
     return found;
   };
 
-  it('equal the chats that each user may read, after any concurrent changes', async () => {
+  it('count, after concurrent changes, exactly the chats that each user may read', async () => {
     const changes = fc.array(anyChange, { minLength: 20, maxLength: 40 });
     const equal = fc.asyncProperty(changes, anyFilter, async (happened, { agent, state, period }) => {
       for (let at = 0; at < happened.length; at += 4) {

@@ -75,7 +75,7 @@ describe('originals that documents share', () => {
     expect(await keysOfStore()).deep.equal([]);
   });
 
-  it('are one object for each content and organization, until the last of their documents is gone', async () => {
+  it('are stored once per content and organization, until the last document with this content is gone', async () => {
     const [first, second] = [await upload('shared'), await upload('shared')];
     expect(await keysOfStore()).deep.equal([await keyOf(first)]);
     await remove(first);
@@ -87,7 +87,7 @@ describe('originals that documents share', () => {
     expect((await bob.get(`/documents/${Object(body).id}/file`, 200)).body).equal('shared');
   });
 
-  it('stay when one of their documents gets another original or the same again, and for an upload under way', async () => {
+  it('stay stored when a document gets another original or the same file again, and for an upload in progress', async () => {
     const [first, second] = [await upload('old'), await upload('old')];
     for (let times = 0; times < 2; times += 1) {
       await upload('new', first);
@@ -99,7 +99,7 @@ describe('originals that documents share', () => {
     await expectContent((await addDocument(file)).id, 'old');
   });
 
-  it('are stored again by an upload during the deletion of the last document', async () => {
+  it('are stored again by an upload that happens while the last document is deleted', async () => {
     const [deleting, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const slow = originalsWith(async (key) => {
       deleting.resolve();
@@ -115,7 +115,7 @@ describe('originals that documents share', () => {
     await expectContent(await again, 'raced');
   });
 
-  it('of a failed upload are deleted when the claim expires, and not before', async () => {
+  it('are deleted after a failed upload when its claim expires, and not before', async () => {
     const { blobKey } = await store('crashed');
     await sweep();
     expect(await keysOfStore()).deep.equal([blobKey]);
@@ -124,7 +124,7 @@ describe('originals that documents share', () => {
     expect(await keysOfStore()).deep.equal([]);
   });
 
-  it('are lost to an upload that was discarded, and kept if its document exists', async () => {
+  it('cannot be used by an upload that was discarded, but are kept if the upload has made its document', async () => {
     const late = await store('late');
     await own.container.uploads.discard(late);
     expect(await appErrorCode(addDocument(late))).equal('service_unavailable');
@@ -134,7 +134,7 @@ describe('originals that documents share', () => {
     await expectContent(id, 'kept');
   });
 
-  it('are deleted by the sweep if the blob store failed at release, each although another one fails', async () => {
+  it('are deleted later by the sweep if the blob store failed, also when the deletion of another original fails', async () => {
     const [stuck, other] = [await store('kept by the store'), await store('not kept')];
     await originalsWith(() => Promise.reject(new Error('away'))).discard(stuck);
     expect(await keysOfStore()).have.members([stuck.blobKey, other.blobKey]);
@@ -148,7 +148,7 @@ describe('originals that documents share', () => {
     await sweep();
   });
 
-  it('stay locked no longer than the timeout of a blob store that does not answer', async () => {
+  it('are unlocked after a timeout if the blob store does not answer their deletion', async () => {
     const asked = Promise.withResolvers<AbortSignal | undefined>();
     const silent = originalsWith((_, signal) => {
       asked.resolve(signal);
@@ -160,7 +160,7 @@ describe('originals that documents share', () => {
     await expectContent(await upload('silent'), 'silent');
   });
 
-  it('leave database connections for other work while the blob store does not answer', async () => {
+  it('leave database connections for other work while the blob store does not answer their deletion', async () => {
     const answer = Promise.withResolvers<void>();
     let asked = 0;
     const silent = originalsWith(async () => {
@@ -177,7 +177,7 @@ describe('originals that documents share', () => {
     expect(asked).equal(count);
   });
 
-  it('are released without waiting long for a blob store that does not answer', async () => {
+  it('are released without a long wait if the blob store does not answer', async () => {
     const file = await store('given up');
     const answer = Promise.withResolvers<void>();
     const silent = originalsWith(async (key) => {

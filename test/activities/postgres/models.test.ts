@@ -19,7 +19,7 @@ class ParentModel extends tableModel('parents', { id: uuidColumn() }) {}
 type Model = typeof BaseModel;
 type Table = { columns: Map<string, string>; primaryKey: string[] };
 
-describe('models', () => {
+describe('the database models in the code', () => {
   let db: Knex;
   let tables: Map<string, Table>;
   let models: Model[];
@@ -36,7 +36,7 @@ describe('models', () => {
     expect(models.flatMap((each) => differencesOf(each, tables.get(each.tableName)))).deep.equal([]);
   });
 
-  it('exist once per table', () => {
+  it('exist once for each table', () => {
     const names = [...models.map(({ tableName }) => tableName), ...withoutModel];
     expect(names.sort()).deep.equal([...tables.keys()].sort());
   });
@@ -85,7 +85,7 @@ async function loadModels(): Promise<Model[]> {
   return loaded.flatMap((exported) => Object.values<Model>(exported).filter((it) => it.prototype instanceof BaseModel));
 }
 
-describe('statements', () => {
+describe('raw SQL statements', () => {
   const heard: string[] = [];
   let pool: Knex;
   let db: Knex.Transaction;
@@ -102,7 +102,7 @@ describe('statements', () => {
     await pool.destroy();
   });
 
-  it('fail if the columns of the result do not match the shape', async () => {
+  it('fail if the columns of the result do not match the declared row shape', async () => {
     const sql = `select 'Ada' as full_name, 1 as count, null::text as color`;
     const complete = { fullName: textColumn(), count: integerColumn(), color: textColumn() };
     const other = { count: bigintColumn(), color: textColumn(), other: uuidColumn() };
@@ -120,7 +120,7 @@ describe('statements', () => {
     ]);
   });
 
-  it("throw Postgres's own errors, and are reported with the class of their failure", async () => {
+  it('throw the errors of Postgres unchanged, and are reported with the class of the failure', async () => {
     const parent = { id: randomUUID() };
     await ParentModel.query(db).insert(parent);
     heard.length = 0;

@@ -39,7 +39,7 @@ describe('LibreOffice', function () {
     return converter.readPages({ orgId: 'any', path: pdfPath, signal });
   }
 
-  it('prints a Word file, whose pages are found in its text', async () => {
+  it('makes a PDF of a Word file, whose pages are then found in the text of the document', async () => {
     const sentences = Array.from({ length: 90 }, (_, index) => `Clause ${index + 1} of the contract is told here.`);
     const pages = await print('docx', docxFile(sentences.map((text) => docxParagraph(text)).join(''), wordTypes));
     expect(pages).length.within(2, 4);
@@ -49,7 +49,7 @@ describe('LibreOffice', function () {
     }
   });
 
-  it('follows no link of a file, to the web or to the disk', async () => {
+  it('follows no link in a file, neither to the web nor to the disk', async () => {
     const asked: (string | undefined)[] = [];
     const server = createServer((request, response) => {
       asked.push(request.url);

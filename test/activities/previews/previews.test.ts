@@ -52,7 +52,7 @@ describe('preview activities', () => {
     return createPreviewsService({ ...own.container, renderer, ...parts });
   }
 
-  it('make one preview when a step runs twice, also concurrently', async () => {
+  it('make one preview when an activity runs twice, also concurrently', async () => {
     const { previews } = own.container;
     const of = await convert('Run twice.');
     const [one, other] = await Promise.all([previews.render(of, step), previews.render(of, step)]);
@@ -65,7 +65,7 @@ describe('preview activities', () => {
     await expectStoresMatch(own);
   });
 
-  it('make no preview that exceeds the storage quota together with others', async () => {
+  it('make no preview that would exceed the storage quota, also when several previews are made at once', async () => {
     const of = await convert('One too many.');
     gotenberg.answer({ pages: [...pages, 'Not stored before.'] });
     const keys = await keysOfStore();
@@ -76,7 +76,7 @@ describe('preview activities', () => {
     expect(await keysOfStore()).deep.equal(keys);
   });
 
-  it('number the pages of chunks that exist before and after the alignment', async () => {
+  it('give page numbers to chunks that are stored before or after the pages are found', async () => {
     const { previews, ingestion } = own.container;
     const early = await convert('Cut before.');
     await ingestion.chunk(early, step);
@@ -90,7 +90,7 @@ describe('preview activities', () => {
     for (const each of [early, late]) expect(await pageNumbers(each)).deep.equal([1, 2, 2]);
   });
 
-  it('render again after a change of the renderer or a loss of the PDF, and delete the old preview', async () => {
+  it('render again after a change of the renderer or the loss of the PDF file, and delete the old preview', async () => {
     const { previews, db, blobs, originals } = own.container;
     // Equal PDFs are one object.
     gotenberg.answer({ pages: [...pages, 'The first time.'] });
@@ -124,7 +124,7 @@ describe('preview activities', () => {
     await expectStoresMatch(own);
   });
 
-  it('reject output of the renderer that is no PDF', async () => {
+  it('fail if the output of the renderer is no PDF', async () => {
     const of = await convert('Printed wrongly.');
     for (const text of ['<html>not pdf</html>', '%PDF-1.4\ngarbage', '%PDF-1.4\ngarbage\n%%EOF']) {
       gotenberg.answer({ status: 200, text });
@@ -133,7 +133,7 @@ describe('preview activities', () => {
     expect(await previewsOf(of)).deep.equal([]);
   });
 
-  it('fail with converter_unavailable without a renderer, and are not queued', async () => {
+  it('fail with converter_unavailable if no renderer is installed, and new documents then queue none', async () => {
     const of = await convert('No program.');
     const service = serviceWith({ renderer: null });
     expect(await appErrorCode(service.render(of, step))).equal('converter_unavailable');

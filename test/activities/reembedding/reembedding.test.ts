@@ -33,7 +33,7 @@ describe('reembedding activities', () => {
   const documentOf = (id: string) => own.db('documents').where({ id }).first();
   const jobOf = (id: string) => own.db('jobs').where({ id }).first();
 
-  it('open each next generation once, also when repeated', async () => {
+  it('request one new generation per document, even when an activity is repeated', async () => {
     const ids = [await add(), await add(), await add()];
     const jobIds = ids.map((id) => jobIdOf(id, 2));
     expect(await count('new')).deep.equal({ total: 3 });
@@ -50,14 +50,14 @@ describe('reembedding activities', () => {
     }
   });
 
-  it('change only the configuration of documents without chunks, and supersede running ingestions', async () => {
+  it('change only the configuration of documents without chunks, and supersede ingestions in progress', async () => {
     const [stored, failed, queued] = [await add('stored'), await add('failed'), await add('queued')];
     expect(await open()).deep.equal({ jobIds: [jobIdOf(queued, 2)], settled: 2, after: null });
     for (const id of [stored, failed, queued]) expect((await documentOf(id)).ragConfig.embedding.model).equal('new');
     expect((await documentOf(failed)).generation).equal(1);
   });
 
-  it('skip deleted documents and those that already have the model', async () => {
+  it('skip deleted documents and documents that already have the new model', async () => {
     const [deleted, changed] = [await add(), await add()];
     await ada.delete(`/documents/${deleted}`, 204);
     await open();
@@ -65,7 +65,7 @@ describe('reembedding activities', () => {
     expect(await open()).deep.equal({ jobIds: [], settled: 0, after: null });
   });
 
-  it('report the ended and the failed ingestions', async () => {
+  it('report which ingestions have ended and which failed', async () => {
     const ends = ['succeeded', 'cancelled superseded', 'failed model_rejected', 'cancelled'];
     for (const _ of ends) await add();
     const { jobIds } = await open();
@@ -79,7 +79,7 @@ describe('reembedding activities', () => {
     expect(ended.failed).have.members(jobIds.slice(2));
   });
 
-  it('record no success if a document was set to another model meanwhile', async () => {
+  it('record no success if a document got another model in the meantime', async () => {
     const id = await add();
     const jobId = await own.container.reembedding.start({ orgId: ada.orgId, model: 'new' });
     await open();

@@ -74,7 +74,7 @@ describe('word search', () => {
     return Array.from({ length: count }, text);
   }
 
-  it('returns the same as scoring everything, also when it starts with the rare words', async () => {
+  it('returns the same hits as scoring every chunk; a search limited to rare words returns the same best hit', async () => {
     const texts = await add(zipfTexts(600), 150);
     const random = seededRandom(5);
     for (let round = 0; round < 25; round += 1) {
@@ -89,7 +89,7 @@ describe('word search', () => {
     }
   });
 
-  it('orders equal scores by chunk id, also at the limit', async () => {
+  it('orders chunks of equal score by their id, also where the limit cuts the list', async () => {
     const texts = await add(new Array(40).fill('these blue words'), 8);
     const right = [...texts.keys()].sort();
     expect((await search(['blue'], 7)).map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
@@ -97,14 +97,14 @@ describe('word search', () => {
     expect(hits.map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
   });
 
-  it('counts a repeated term once and ignores unknown terms', async () => {
+  it('counts a repeated search term once and ignores unknown terms', async () => {
     const texts = await add(zipfTexts(50));
     expectSame(await search(['w3', 'w3', 'nobody', 'w40', 'w3']), scoreAll(texts, ['w3', 'w40']).slice(0, 10));
     expect(await search(['nobody', 'none'])).deep.equal([]);
     expect(await search([])).deep.equal([]);
   });
 
-  it('returns only readable, active chunks of the model, the settings and the included documents', async () => {
+  it('returns only readable chunks of active generations that match the requested model, settings and documents', async () => {
     const { db } = own;
     const { searchWords } = createWordSearchRepository(db, { postings: 1, candidatesPerHit: 1, documents: 0 });
     const pie = ['apple pie'];
@@ -135,7 +135,7 @@ describe('word search', () => {
     for (const [extra, expected] of cases) expect(await found(extra), JSON.stringify(extra)).deep.equal(expected);
   });
 
-  it('uses only word frequencies of unreadable documents', async () => {
+  it('uses documents that the caller may not read for word frequencies only', async () => {
     const word = fc.constantFrom('loan', 'fee', 'bank', 'hous', 'rate', 'year');
     const texts = fc.array(
       fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => words.join(' ')),
@@ -175,7 +175,7 @@ describe('word search', () => {
   });
 });
 
-describe('word statistics', () => {
+describe('stored word statistics', () => {
   const own = useTestDatabase(20);
   let owner: Awaited<ReturnType<typeof addOrganization>>;
   beforeEach(async () => {
@@ -209,7 +209,7 @@ describe('word statistics', () => {
     expect(await statistics()).deep.equal({ chunks: { chunkCount: contents.length, termCount }, terms });
   }
 
-  it('are exact after concurrent inserts and deletions, without deadlocks', async () => {
+  it('are exact after concurrent inserts and deletions, which cause no deadlock', async () => {
     const addNth = (n: number) => add(texts(1 + (n % 7) * 40, n * 31));
     const early = await Promise.all([1, 2, 3, 4, 5, 6].map(addNth));
     const late = Array.from({ length: 12 }, async (_, index) => {
@@ -220,7 +220,7 @@ describe('word statistics', () => {
     await expectExact();
   });
 
-  it('are exact between the batches of a deletion', async () => {
+  it('are exact after each batch of a deletion', async () => {
     const range = { ...(await add(texts(2_100))), from: 0, before: null };
     for (const part of [2_048, 52, undefined]) {
       const deleted = await own.db.transaction((trx) => deleteIndexedChunks(trx, range));
@@ -229,7 +229,7 @@ describe('word statistics', () => {
     }
   });
 
-  it('are exact and keep no word when a document is deleted twice concurrently', async () => {
+  it('are exact, without the words of the document, when a document is deleted twice concurrently', async () => {
     const document = await add(Array.from({ length: 4_200 }, (_, index) => `word${index % 60}`));
     const range = { ...document, from: 0, before: null };
     let second: Promise<Buffer[] | null> | undefined;
@@ -257,7 +257,7 @@ describe('word statistics', () => {
     await expectExact();
   });
 
-  it('are separate for each organization, and split a word of ten thousand letters', async () => {
+  it('are separate for each organization, and count a word of ten thousand letters in pieces', async () => {
     await addIndexedDocument(own.db, await addOrganization(own.db), texts(2));
     expect((await add(['x'.repeat(10_000)])).chunkIds).length(1);
     expect((await statistics()).chunks).include({ chunkCount: 1, termCount: 157 });

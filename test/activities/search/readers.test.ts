@@ -39,7 +39,7 @@ const query = fc
   .tuple(fc.array(queryWord, { minLength: 1, maxLength: 4 }), fc.boolean())
   .map(([chosen, isQuoted]) => (isQuoted ? `"${chosen.join(' ')}"` : chosen.join(' ')));
 
-describe('search by users with different access', () => {
+describe('document search by users with different access', () => {
   const own = useTestDatabase();
   let service: SearchService;
   before(() => {
@@ -62,7 +62,7 @@ describe('search by users with different access', () => {
   };
   const search = (actor: Actor, q: string) => service.search(actor, q, { limit: 50, offset: 0 });
 
-  it('neither returns nor counts unreadable documents', async () => {
+  it('neither returns nor counts documents that the user may not read', async () => {
     const searched = fc.asyncProperty(documents, query, fc.constantFrom('ada', 'bob'), async (made, q, name) => {
       const [one, other] = [await addOrganization(own.db), await addOrganization(own.db)];
       const ids: string[] = [];
@@ -97,7 +97,7 @@ describe('search by users with different access', () => {
     await fc.assert(searched, { numRuns: 15 });
   });
 
-  it('returns the same from the index as by comparing all names, to readers of many or few documents', async () => {
+  it('finds the same by its index as by comparing all names, for readers of many or few documents', async () => {
     const organization = await addOrganization(own.db);
     const actor = actorOf('ada', organization.orgId);
     const names = ['Annual_Report-2024.pdf', 'Report.pdf', 'Yearly repotr.md', 'Annual contract', '测试报告'];

@@ -110,7 +110,7 @@ describe('invariant checks', () => {
   };
   for (const faults of [faultsOfDocument, faultsOfOrganization]) {
     for (const [violation, fault] of Object.entries(faults)) {
-      it(`report: ${violation}`, async () => {
+      it(`report the violation "${violation}"`, async () => {
         const readable = await addReadable();
         await fault(readable);
         await expectViolation(violation, faults === faultsOfDocument ? readable.documentId : undefined);
@@ -118,7 +118,7 @@ describe('invariant checks', () => {
     }
   }
 
-  it('I1 reports an open job whose workflow run was terminated', async () => {
+  it('report an open job whose workflow run was terminated (I1)', async () => {
     const { documentId } = await uploadFile(own.ada, 'Some words.');
     await expectNone();
     await own.container.temporal.client.workflow.getHandle(`ingest-${documentId}-1`).terminate();
@@ -134,14 +134,14 @@ describe('invariant checks', () => {
     'I6 round 3': [{ echoState: 'drift_user' }, 3],
   };
   for (const [violation, [columns, round]] of Object.entries(faultsOfChat)) {
-    it(`report: ${violation}`, async () => {
+    it(`report the violation "${violation}"`, async () => {
       const rounds = own.db('rounds').where({ chatId: await addScoredChat([0.9, 0.9, 0.9]), round });
       await (columns === null ? rounds.delete() : rounds.update(columns));
       await expectViolation(violation);
     });
   }
 
-  it('I8 reports a version number that will be used twice, versions after the head, and a second root', async () => {
+  it('report a version number that will be used twice, versions after the head, and a second root (I8)', async () => {
     const draft = await aDraft(own.ada);
     await commitVersion(own.ada, draft.id, { parent_version_id: draft.head_version_id });
     await expectNone();
@@ -153,7 +153,7 @@ describe('invariant checks', () => {
     await expectViolation('I8 2 versions have no parent');
   });
 
-  it('I11 reports a running job that is unchanged for days, unless it waits for its date or was just retried', async () => {
+  it('report a running job that is unchanged for days, unless it waits for its date or was just retried (I11)', async () => {
     const { documentId } = await addReadable();
     const longAgo = own.db.raw("now() - interval '3 days'");
     await update('jobs', { status: 'running', finishedAt: null, dispatchedAt: longAgo, updatedAt: longAgo });
@@ -164,7 +164,7 @@ describe('invariant checks', () => {
     }
   });
 
-  it('I13 reports each kind of data that a deleted user or organization still has', async () => {
+  it('report each kind of data that remains of a deleted user or organization (I13)', async () => {
     const { db } = own;
     const { userId, orgId, ...eve } = await own.signUp('Eve');
     await eve.upload('/documents', { name: 'note.txt', content: 'Some words.' }, 201);
@@ -197,7 +197,7 @@ describe('invariant checks', () => {
     expect(detailsOf(await check())).deep.equal([]);
   });
 
-  it('I14 reports an organization with members whose only admin was demoted or disabled', async () => {
+  it('report an organization with members whose only admin was demoted or disabled (I14)', async () => {
     const { userId } = own.ada;
     for (const [table, where, broken, intact] of [
       ['memberships', { userId }, { isOrgAdmin: false }, { isOrgAdmin: true }],
@@ -209,7 +209,7 @@ describe('invariant checks', () => {
     }
   });
 
-  it('I15 reports a folder that is its own ancestor, or has other access keys than its root', async () => {
+  it('report a folder that is its own ancestor, or has other access keys than its root (I15)', async () => {
     const { id: rootId, ...root } = await own
       .db('folders')
       .where({ orgId: own.ada.orgId, systemRole: 'org_root' })
@@ -230,7 +230,7 @@ describe('invariant checks', () => {
     await own.db('folders').whereIn('id', [one, two]).delete();
   });
 
-  it('I17 reports wrong chat logs, wrong totals and wrong search words', async () => {
+  it('report wrong entries, totals and search words of the chat logs (I17)', async () => {
     const { db } = own;
     const { orgId } = own.ada;
     const chatId = await addEmptyChat();
@@ -254,7 +254,7 @@ describe('invariant checks', () => {
     }
   });
 
-  it('I18 reports a run with a wrong count of files, and a document that belongs to two files', async () => {
+  it('report an import with a wrong count of files, and a document that belongs to two files (I18)', async () => {
     const { orgId } = own.ada;
     const connectionId = await aStoredConnection(own, own.ada, 'Reports');
     const run = { id: uuidv7(), orgId, connectionId, kind: 'import', jobId: 'import-1', status: 'succeeded', total: 2 };
@@ -275,7 +275,7 @@ describe('invariant checks', () => {
     await own.db('connections').where({ id: connectionId }).delete();
   });
 
-  it('fail with the error when they cannot be checked', async () => {
+  it('fail with an error when Temporal cannot be reached', async () => {
     const settings = { TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' };
     const cut = await startStack(settings, { workers: false });
     try {

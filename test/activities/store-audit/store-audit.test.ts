@@ -18,7 +18,7 @@ import { putBlob } from '#test/support/put-blob.ts';
 
 const vector = new Float32Array(384).fill(0.05);
 
-describe('store audit', () => {
+describe('the audit of the stores', () => {
   const own = useIdleStack();
   let vectors: VectorStore;
   before(async () => {
@@ -64,13 +64,13 @@ describe('store audit', () => {
     }
   }
 
-  it('finds nothing in intact stores, and reports how much it compared', async () => {
+  it('finds no difference between intact stores, and reports how much was compared', async () => {
     await addDocument('sound');
     const { checked } = await audit();
     expect(checked).deep.include({ points: 1, documents: 1, blobs: 1, deletions: 0 });
   });
 
-  it('does not delete many orphans at once unless forced, because the database may be the wrong one', async () => {
+  it('deletes many orphans at once only if forced, because the database may be the wrong one', async () => {
     const count = 25;
     for (let n = 0; n < count; n += 1) await addPoint({ documentId: uuidv7(), generation: 1 });
     const keys = Array.from({ length: count }, newKey);
@@ -89,7 +89,7 @@ describe('store audit', () => {
     }
   });
 
-  it('deletes vectors and chunks of unused generations, and keeps the active and the newest', async () => {
+  it('deletes vectors and chunks of unused generations, and keeps the active and the newest generation', async () => {
     const of = await addDocument('generations');
     const { ragConfig, ...columns } = await rowsOf('documentGenerations', of).first();
     for (const generation of [2, 3]) {
@@ -118,7 +118,7 @@ describe('store audit', () => {
     await updateDocument(of, { deletedAt: null });
   });
 
-  it('ingests a document with missing vectors again, once', async () => {
+  it('ingests a document with missing vectors again, but only once', async () => {
     const of = await addDocument('lost');
     const { id: chunkId } = await rowsOf('chunks', of).where({ chunkIndex: 1 }).first('id');
     await own.db('chunkVectors').where({ chunkId }).delete();
@@ -144,7 +144,7 @@ describe('store audit', () => {
     for (const document of broken) await ingest({ ...document, generation: 2 });
   });
 
-  it('deletes originals without a document, and keeps those of older generations', async () => {
+  it('deletes originals without a document, and keeps originals of older generations', async () => {
     const of = await addDocument('replaced');
     const key = newKey();
     await putBlob(own.container.blobs, key, 'newer');
@@ -164,7 +164,7 @@ describe('store audit', () => {
     await own.db('documents').where({ id: of.documentId }).delete();
   });
 
-  it('queues a deletion again that has no job, or whose job failed', async () => {
+  it('queues a document deletion again if it has no job or its job failed', async () => {
     const [lost, failed] = [await addDocument('lost-deletion'), await addDocument('failed-deletion')];
     for (const each of [lost, failed]) await updateDocument(each, { deletedAt: own.db.fn.now(), acl: [] });
     await own.db.raw(

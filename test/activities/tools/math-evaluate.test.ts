@@ -3,12 +3,12 @@ import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { createMathTool } from '#src/adapters/tools/built-in-executors.ts';
 import { toolContext as context, refusal } from '#test/support/tool-context.ts';
 
-describe('math.evaluate', () => {
+describe('the tool math.evaluate', () => {
   const sandbox = createParserSandbox('auto');
   const evaluate = createMathTool({ sandbox });
   const failureOf = (outcome: Promise<unknown> | undefined) => outcome?.catch((error: unknown) => error);
 
-  it('evaluates usual expressions', async () => {
+  it('evaluates common mathematical expressions', async () => {
     for (const [expression, value] of [
       ['(1200 * 0.035) / 12', '3.5'],
       ['5 inch to cm', '12.7 cm'],
@@ -20,7 +20,7 @@ describe('math.evaluate', () => {
     }
   });
 
-  it('says what is wrong with an expression', async () => {
+  it('returns an error that says what is wrong with the expression', async () => {
     for (const [expression, reason] of [
       ['2 +', /Unexpected end/],
       ['9^9^9^9', /not a finite number/],
@@ -30,13 +30,13 @@ describe('math.evaluate', () => {
     }
   });
 
-  it('gives no access to code, files or the environment', async () => {
+  it('gives expressions no access to code, files or the environment', async () => {
     const attacks = ['evaluate("1")', 'import({a: 1})', 'createUnit("x")', 'process.env', '{}.__proto__'];
     for (const expression of [...attacks, 'cos.constructor("return process")()'])
       expect(await refusal(evaluate, { expression }), expression).not.equal('');
   });
 
-  it('kills expressions above the CPU or memory limit', async () => {
+  it('kills a calculation above the CPU or memory limit', async () => {
     const greedy = ['sum(zeros(30000, 30000))', '1:1e9', 'inv(random([900, 900]))^99'];
     greedy.push('f(n) = f(n - 1) + f(n - 2) + f(n - 3) + 1; f(0)');
     const limited = createMathTool({ sandbox, cpuSeconds: 1 });

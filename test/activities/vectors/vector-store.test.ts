@@ -94,7 +94,7 @@ for (const [place, open] of Object.entries(stores)) {
     const countsOf = (documentId: string) =>
       vectors.countGenerations([1, 2, 3].map((generation) => ({ orgId, documentId, generation })));
 
-    it('returns the nearest first, with their cosine similarity, and equal hits by id', async () => {
+    it('returns the nearest chunks first, with their cosine similarity, and equally near chunks by id', async () => {
       const { chunkIds } = await addDocument([60, 0, 180]);
       const hits = await search();
       expect(hits.map((hit) => hit.chunkId)).deep.equal([chunkIds[1], chunkIds[0], chunkIds[2]]);
@@ -106,7 +106,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await found()).deep.equal([...equal.chunkIds].sort());
     });
 
-    it('keeps to the limit and the minimum similarity, and stops when the caller aborts', async () => {
+    it('returns no more hits than the limit and none below the minimum similarity, and stops when the caller aborts', async () => {
       await addDocument([0, 30, 60, 90]);
       expect(await search({}, { limit: 2 })).length(2);
       expect(await search({}, { minSimilarity: 0.7 })).length(2);
@@ -114,7 +114,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await search({}, { signal }).catch((error: Error) => error.message)).equal('gone');
     });
 
-    it('returns only readable chunks, and unreadable ones take no place in the ranking', async () => {
+    it('returns only chunks that the caller may read, and ranks them as if no others existed', async () => {
       const far = await addDocument([80], { acl: ['team:red', 'user:ada'] });
       await addDocument(new Array(20).fill(1), { acl: ['user:grace'] });
       for (const [acl, expected] of [
@@ -127,7 +127,7 @@ for (const [place, open] of Object.entries(stores)) {
       }
     });
 
-    it('includes and excludes documents, and filters by retrieval settings', async () => {
+    it('searches only included documents, no excluded documents, and only those with the given retrieval settings', async () => {
       const [one, two] = [await addDocument([0]), await addDocument([10], { rrfK: 10 })];
       const both = [...one.chunkIds, ...two.chunkIds];
       const cases: [Partial<Readable>, string[]][] = [
@@ -145,7 +145,7 @@ for (const [place, open] of Object.entries(stores)) {
       }
     });
 
-    it('keeps models apart, also those with similar names or other vector sizes', async () => {
+    it('keeps vectors of different models apart, also of models with similar names or other vector sizes', async () => {
       for (const name of ['Test-Model', 'test/model', 'test model', `${model}@2`]) {
         await addDocument([0], { model: name });
       }
@@ -155,7 +155,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await found()).deep.equal(chunkIds);
     });
 
-    it('hides points until their generation is published, again without effect', async () => {
+    it('hides vectors until their generation is published; publishing it again has no effect', async () => {
       const newer = await addDocument([0], { generation: 2, isPublished: false });
       expect(await found()).deep.equal([]);
       expect(await vectors.countGenerations([newer])).deep.equal([1]);
@@ -166,7 +166,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await found()).deep.equal(document.chunkIds);
     });
 
-    it('applies new access keys and retrieval settings', async () => {
+    it('searches with new access keys and retrieval settings once they are published', async () => {
       const document = await addDocument([0]);
       for (const [acl, readers] of [
         [['team:red'], ['team:red']],
@@ -181,7 +181,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await found({ retrievalSettings: [retrievalSettings] })).length(1);
     });
 
-    it('returns vectors as they were written, and the newer one of two writes', async () => {
+    it('returns vectors as they were written, and after two writes the newer vector', async () => {
       const document = await addDocument([20, 40], { isPublished: false });
       const [first = '', second = ''] = document.chunkIds;
       await rewrite(document, first, 70);
@@ -197,7 +197,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await vectors.countGenerations([document])).deep.equal([60]);
     });
 
-    it('deletes older generations of a document, one between others, or all, of every model', async () => {
+    it('deletes the older generations of a document, a single generation, or all generations, for every model', async () => {
       const { documentId } = await addDocument([0]);
       await addNewer(documentId);
       await vectors.deleteGenerations({ orgId, documentId, before: 2 });
@@ -211,7 +211,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await countsOf(other.documentId)).deep.equal([1, 0, 1]);
     });
 
-    it('lists every generation, page by page', async () => {
+    it('lists every stored generation, page by page', async () => {
       const stored = new Set<string>();
       for (const org of [orgId, await anotherOrganization()]) {
         for (const generation of [1, 3]) {
@@ -229,7 +229,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect([...listed]).include.members([...stored]);
     });
 
-    it('tells which chunks have a vector of any model', async () => {
+    it('reports which chunks have a vector of any model', async () => {
       const [{ chunkIds }, other] = [await addDocument([0, 10]), await addDocument([0], { model: 'other-model' })];
       const known = [chunkIds[0] ?? '', ...other.chunkIds];
       expect(await vectors.findExisting({ orgId, chunkIds: [...known, uuidv7()] })).deep.equal(new Set(known));
@@ -263,7 +263,7 @@ for (const [place, open] of Object.entries(stores)) {
   });
 }
 
-it('the vector store takes points into a Qdrant collection without indexes, after a killed process', async () => {
+it('the vector store writes to a Qdrant collection that a killed process left without indexes', async () => {
   const client = { url: testQdrantUrl(), apiKey: null, collectionPrefix: `half${randomBytes(4).toString('hex')}` };
   const points = createQdrantClient(client);
   const collection = points.collectionOf('model');
@@ -318,7 +318,7 @@ describe('the HNSW index in Postgres', () => {
     ...{ readable: { orgId: owner.orgId, acl: [`user:${percent}`] }, model: of, vector, limit: 10, minSimilarity: -1 },
   });
 
-  it('finds what an exact search finds, whatever share is readable', async () => {
+  it('finds what an exact search finds, whatever share of the chunks the caller may read', async () => {
     const [exact, indexed] = [createPgVectorStore(own.db), createPgVectorStore(own.db, { exactLimit: 0 })];
     await add(indexed, 300);
     await indexed.maintain();
@@ -339,7 +339,7 @@ describe('the HNSW index in Postgres', () => {
     expect(await few.search({ ...query(1), limit: 40 })).length(3 * chunksEach);
   });
 
-  it('is created for a large model of any name and length, and dropped when the model shrinks', async () => {
+  it('is created for a model with many vectors, and dropped when few are left', async () => {
     const vectors = createPgVectorStore(own.db, { exactLimit: 15 });
     for (const [name, dimensions, count] of [
       [`it's "a" model? :yes`, 24, 1],
@@ -358,7 +358,7 @@ describe('the HNSW index in Postgres', () => {
     }
   });
 
-  it('is rebuilt after an interruption', async () => {
+  it('is rebuilt after an interrupted build', async () => {
     const vectors = createPgVectorStore(own.db, { exactLimit: 0 });
     await add(vectors, 2);
     await vectors.maintain();
