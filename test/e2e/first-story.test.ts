@@ -17,7 +17,7 @@ const stores: Record<string, () => Promise<{ stack: Stack; close?: () => Promise
 };
 
 for (const [place, open] of Object.entries(stores)) {
-  describe(`the first story of a user, in an installation ${place},`, () => {
+  describe(`the first story of a user, whose service runs ${place},`, () => {
     let s: Stack;
     let close: (() => Promise<void>) | undefined;
     before(async () => {

@@ -240,7 +240,7 @@ describe('secrets', function () {
     'log of another service': () => readServiceLogs(),
   };
   for (const [place, read] of Object.entries(places)) {
-    it(`appear in no ${place}`, async () => {
+    it(`of users and of the service appear in no ${place}`, async () => {
       const text = await read();
       // The search finds what may be there, so that it can be trusted.
       expect(findSecrets([{ name: 'organization', value: ada.orgId }], [{ name: place, text }])).length(1);

@@ -240,7 +240,7 @@ describe(`${streams} answers that are read at the same time by readers who leave
     return readers;
   }
 
-  it('reach each reader with every event once, are stored once, and leave no memory in use', async () => {
+  it('reach each reader complete and without repetition, are stored once, and leave no memory in use', async () => {
     own.model.behave(({ messages }) => {
       const question = messages.at(-1)?.content.match(/How is the \w+ loan number \d+ repaid\?/)?.[0] ?? '';
       return { kind: 'answer', text: piecesOf(question), everyMs: 40 };

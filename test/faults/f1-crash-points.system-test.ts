@@ -72,7 +72,7 @@ describe('F1: when a worker dies', function () {
   });
 
   steps.forEach(({ step }, index) => {
-    it(`in the step ${step} (${positions.join(', ')}), the next worker loses and doubles nothing, and repeats no model call`, async () => {
+    it(`in ${step} (${positions.join(', ').replaceAll('_', ' ')}), the next worker loses, doubles and repeats nothing`, async () => {
       const reference = await undisturbed;
       const outcome = (await outcomes[index]) ?? expect.fail('the case was not started');
       expect(outcome.digest ?? reference.digest).equal(reference.digest);

@@ -47,8 +47,8 @@ describe('F10: a chat with an unreliable model', () => {
   const broken: Record<string, Behaviour> = {
     'status 500': { kind: 'status', status: 500 },
     'a stream that breaks off': { kind: 'break_off', text: 'A loan is' },
-    'a piece that is no JSON': raw(piece('A loan is'), 'data: {"choices":[{"ind\n\n', piece(' repaid.', 'stop'), end),
-    'a piece of another kind': raw('data: 7\n\n', 'data: null\n\n', 'data: []\n\n', end),
+    'an event that is no JSON': raw(piece('A loan is'), 'data: {"choices":[{"ind\n\n', piece(' repaid.', 'stop'), end),
+    'events that are no objects': raw('data: 7\n\n', 'data: null\n\n', 'data: []\n\n', end),
     'an answer without text': raw(piece('', 'stop'), end),
     'an answer that is not finished': raw(piece('A loan is repaid.'), end),
     'no event at all': raw(),

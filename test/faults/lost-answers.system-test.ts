@@ -125,7 +125,7 @@ describe('F8: an ingestion that loses the response', function () {
     'of Temporal to the completion of a step': ofTemporal('RespondActivityTaskCompleted'),
   };
   for (const [what, lose] of Object.entries(answers)) {
-    it(`${what} stores the same content as without the fault`, async () => {
+    it(`${what} makes the same content and model calls as without the fault`, async () => {
       expect(await ingest(lose)).deep.equal(undisturbed);
     });
   }

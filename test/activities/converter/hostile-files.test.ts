@@ -31,7 +31,7 @@ const hostile: HostileFile[] = [
   ['white space', 'b.txt', () => ' \n\u200b\n', 'empty_document'],
   ['a web page without text', 'c.html', () => '<html><body><script>x</script></body></html>', 'empty_document'],
   ['a Word file without text', 'd.docx', () => docxFile(''), 'empty_document'],
-  ['random bytes as text', 'a.txt', () => randomBytes(1_024), 'unsupported_format'],
+  ['random bytes in a .txt file', 'a.txt', () => randomBytes(1_024), 'unsupported_format'],
   ['half a Word file', 'a.docx', () => half(wordFile), 'corrupt_document'],
   ['a Word file with broken XML', 'b.docx', () => documentPart('<w:docu'), 'corrupt_document'],
   ['a truncated old Word file', 'a.doc', () => oldWordFile.subarray(0, 512), 'corrupt_document'],
@@ -74,7 +74,7 @@ describe('the converter', () => {
   const converter = useConverter();
 
   for (const [title, name, content, code, limits] of hostile) {
-    it(`rejects ${title} as ${code}`, async function () {
+    it(`rejects ${title} with ${code}`, async function () {
       if (name.endsWith('.pdf')) needsPdfium(this);
       expect(await appErrorCode(converter.convert(name, content(), limits))).equal(code);
     });

@@ -133,7 +133,7 @@ describe('preview activities', () => {
     expect(await previewsOf(of)).deep.equal([]);
   });
 
-  it('fail with converter_unavailable if no renderer is installed, and new documents then queue none', async () => {
+  it('fail with converter_unavailable if no renderer is installed, and are not queued for new documents then', async () => {
     const of = await convert('No program.');
     const service = serviceWith({ renderer: null });
     expect(await appErrorCode(service.render(of, step))).equal('converter_unavailable');
