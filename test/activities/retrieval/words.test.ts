@@ -135,6 +135,47 @@ describe('word search', () => {
     for (const [extra, expected] of cases) expect(await found(extra), JSON.stringify(extra)).deep.equal(expected);
   });
 
+  it('finds all matches for a user who may read few documents, however often rare words occur in other documents', async () => {
+    const mine = await addDocument(['a blue apple', 'a red apple']);
+    const apples = new Array(30).fill('some apple and apple');
+    await addDocument([...apples, 'blue paint', 'blue sky'], { acl: ['user:bob'] });
+    for (const documents of [0, 300]) {
+      const hits = await search(['blue', 'appl'], 10, { postings: 3, candidatesPerHit: 1, documents });
+      expect(hits.map((hit) => hit.chunkId)).deep.equal(mine.chunkIds);
+    }
+  });
+
+  it('finds the same for a user who may read a small part of the documents, however many others there are', async () => {
+    await add(zipfTexts(150));
+    const { orgId } = owner;
+    await add(zipfTexts(200), 100, ['user:bob']);
+    const [first] = await own.db('documents').where({ orgId }).whereRaw('acl && ?', [acl]).orderBy('id');
+    const settings = { retrievalSettings: [first.retrievalSettings] };
+    const others = { ...settings, excludeDocumentIds: [first.id] };
+    const effort = { postings: 40, furthest: 60, candidatesPerHit: 2, documents: 0 };
+    const { searchWords, searchPassages } = createWordSearchRepository(own.db, effort);
+    const random = seededRandom(9);
+    const queries = Array.from({ length: 12 }, () => Array.from({ length: 3 }, () => `w${random.below(40)}`));
+    // Sums of the same scores in another order differ in their last digit, and so may the order of equal ones.
+    const rounded = (_: string, value: unknown) => (typeof value === 'number' ? value.toFixed(9) : value);
+    const comparable = (hits: readonly object[]) => hits.map((hit) => JSON.stringify(hit, rounded)).sort();
+    async function findAll() {
+      const found = [];
+      for (const terms of queries) {
+        for (const narrowing of [{}, settings, others]) {
+          found.push(comparable(await searchWords({ readable: { orgId, acl, ...narrowing }, terms, limit: 10 })));
+        }
+        found.push(comparable(await searchPassages({ readable: { orgId, acl }, terms, limit: 30 }, 20)));
+      }
+      return found;
+    }
+    const before = await findAll();
+    expect(before.every((hits) => hits.length > 0)).equal(true);
+    // Without words, so that no statistics change.
+    for (let more = 0; more < 100; more += 1) await addDocument([], { acl: ['user:bob'] });
+    expect(await findAll()).deep.equal(before);
+  });
+
   it('uses documents that the caller may not read for word frequencies only', async () => {
     const word = fc.constantFrom('loan', 'fee', 'bank', 'hous', 'rate', 'year');
     const texts = fc.array(
