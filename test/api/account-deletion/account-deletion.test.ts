@@ -29,12 +29,12 @@ import { untilJob } from '#test/support/until-job.ts';
 
 /** Each deletes the account of `grace`. */
 const deletions: Record<string, (ada: Member, grace: Member) => Promise<unknown>> = {
-  'the removal of a member': (ada, grace) => ada.delete(`/entity/members/${grace.userId}`, 204),
-  'the deletion of the own account': (_, grace) => grace.delete('/auth/account', 204, { password: grace.password }),
-  'the deletion of the organization': (ada) => ada.delete('/entity/org', 204),
+  'an admin removes the member': (ada, grace) => ada.delete(`/entity/members/${grace.userId}`, 204),
+  'the user deletes their own account': (_, grace) => grace.delete('/auth/account', 204, { password: grace.password }),
+  'an admin deletes the organization': (ada) => ada.delete('/entity/org', 204),
 };
 
-describe('the deletion of an account, at once', () => {
+describe('deleting an account', () => {
   let stack: ScriptedStack;
   let finish: PromiseWithResolvers<void>;
   beforeEach(async () => {
@@ -48,7 +48,7 @@ describe('the deletion of an account, at once', () => {
   });
 
   for (const [title, remove] of Object.entries(deletions)) {
-    it(`ends streams, discards the answer in progress and cancels runs by ${title}`, async () => {
+    it(`ends its streams, discards its unfinished answer and cancels its personal jobs (${title})`, async () => {
       const isOrganizationGone = title.endsWith('organization');
       const { db } = stack.container;
       const ada = await stack.signUp();
@@ -75,7 +75,7 @@ describe('the deletion of an account, at once', () => {
   }
 });
 
-describe('connections of a deleted account', () => {
+describe('connections to file providers', () => {
   let api: ConnectorStack;
   before(async () => {
     api = await startConnectorStack({ ERASE_AFTER_DAYS: '0' }, { workers: true });
@@ -106,7 +106,7 @@ describe('connections of a deleted account', () => {
     return { id: String(id), jobId: result?.job_id ?? '' };
   }
 
-  it('are revoked and deleted with their schedules, runs and documents, and leave nothing behind', async () => {
+  it('of a deleted user are revoked and deleted, with their schedules, syncs and documents', async () => {
     const ada = await api.signUp();
     const grace = await aColleague(api, ada);
     const { id, jobId } = await parkedImport(grace, 'of grace');
@@ -131,7 +131,7 @@ describe('connections of a deleted account', () => {
     expect([await isOpen(own.jobId), await isScheduled(own.id)]).deep.equal([false, false]);
   });
 
-  it('of a disabled user start no sync, and stop a running one at the next file', async () => {
+  it('of a disabled user start no sync, and a running sync stops at the next file', async () => {
     const ada = await api.signUp();
     const grace = await aColleague(api, ada);
     const { id, jobId } = await parkedImport(grace, 'of a disabled one');
@@ -146,7 +146,7 @@ describe('connections of a deleted account', () => {
   });
 });
 
-describe('erasure on the due day', () => {
+describe('the erasure of deleted accounts', () => {
   let own: Stack;
   let db: Knex;
   let ada: Member;
@@ -172,7 +172,7 @@ describe('erasure on the due day', () => {
     await untilJob(ada, erasureWorkflowId(member.userId), 'succeeded');
   }
 
-  it('of a user erases personal content and keeps shared content with the name of its author', async () => {
+  it('removes personal content on the due day, and keeps shared content with the name of its author', async () => {
     const personal = await anIngestedDocument(grace, 'Mine', 'The fox is quick and brown.');
     const inShared = { target_folder_id: await rootOf(grace, 'org_root') };
     const shared = await anIngestedDocument(grace, 'Ours', 'The dog is lazy and grey.', inShared);
@@ -223,7 +223,7 @@ describe('erasure on the due day', () => {
     expect(Object.fromEntries(attributes)).include({ OrgId: ada.orgId, JobKind: 'erase', Stage: 'done' });
   });
 
-  it('of a user keeps a document that another user linked into a folder, until that user is deleted', async () => {
+  it('keeps a document that another user linked into a folder, until that user is deleted too', async () => {
     const id = await aDocumentIn(grace, await rootOf(grace, 'org_root'));
     const second = await aColleague(own, ada, 'Second', { is_admin: true });
     await second.patch(`/documents/${id}`, { target_folder_id: await rootOf(second, 'personal_root') }, 200);
@@ -235,7 +235,7 @@ describe('erasure on the due day', () => {
     expect(await remainsOf(own, traces)).deep.equal([]);
   });
 
-  it('of a user also erases content that was stored after it ended', async () => {
+  it('also removes content that was stored for a user after their erasure had ended', async () => {
     await remove(grace);
     const of = { orgId: ada.orgId, createdBy: grace.userId, visibility: 'personal', acl: [`user:${grace.userId}`] };
     const id = crypto.randomUUID();
@@ -245,7 +245,7 @@ describe('erasure on the due day', () => {
     await untilJob(ada, erasureWorkflowId(grace.userId), 'succeeded');
   });
 
-  it('of a user or an organization erases nothing if it is not deleted', async () => {
+  it('removes nothing of a user or an organization that is not deleted', async () => {
     await aDocumentIn(grace, await rootOf(grace, 'personal_root'));
     const { erasure } = own.container;
     const { signal } = new AbortController();
@@ -260,7 +260,7 @@ describe('erasure on the due day', () => {
     expect(await db('users').where({ id: grace.userId }).first()).include({ email: grace.email });
   });
 
-  it('of an organization keeps only a row without a name and the audit log', async () => {
+  it('leaves of an organization only a row without its name, and the audit log', async () => {
     for (const member of [ada, grace]) {
       await anIngestedDocument(member, 'Mine', `The fox of ${member.userId} is quick and brown.`);
       const agentId = await aPublishedAgent(member, { visibility: 'org_level' });

@@ -32,7 +32,7 @@ const operations: Record<string, (member: Member) => Promise<object>> = {
   '/agent-eval/compare': async (member) => ({ ...(await twoEvaluableVersions(member))[0], cases: [feeCase] }),
 };
 
-describe('evaluations', () => {
+describe('agent evaluations', () => {
   let shared: ScriptedStack;
   let ada: Member;
   before(async () => {
@@ -49,7 +49,7 @@ describe('evaluations', () => {
 
   for (const [path, newBody] of Object.entries(operations)) {
     describe(`by POST ${path}`, () => {
-      it('502: name the missing verdict, and a repeated request asks only for that', async () => {
+      it('answer 502 and name a missing verdict, and ask the model only for that verdict when repeated', async () => {
         const body = await newBody(ada);
         shared.model.behave((request) =>
           isForJudge(request) ? { kind: 'answer', text: '{"winner":"version"}' } : judgeWell()(request),
@@ -62,7 +62,7 @@ describe('evaluations', () => {
         expect(shared.model.requests.filter((request) => !isForJudge(request))).deep.equal([]);
       });
 
-      it('504: name the job, which continues', async () => {
+      it('answer 504 and name the job, which continues, when the wait ends first', async () => {
         const body = await newBody(ada);
         const { promise: released, resolve: release } = Promise.withResolvers<void>();
         shared.model.behave(judgeWell(undefined, released));
@@ -74,7 +74,7 @@ describe('evaluations', () => {
         await ada.post(path, body, 200, { prefer: 'wait=0' });
       });
 
-      it('409 over the daily limit, 404 for an unknown version, and 422 for an unknown judge', async () => {
+      it('answer 409 over the daily limit, 404 for an unknown version, and 422 for an unknown judge', async () => {
         const body = await newBody(ada);
         const codeOf = async (changes: object, status: number) =>
           problemSchema.parse((await ada.post(path, { ...body, ...changes }, status)).body).code;
@@ -99,7 +99,7 @@ describe('evaluations', () => {
     };
   });
 
-  it('have every case answered and judged, for accuracy where there is a reference of any length', async () => {
+  it('answer and judge every case, and score its accuracy if it has a reference answer of any length', async () => {
     shared.model.behave(
       judgeWell(({ messages }) => ({ score: JSON.stringify(messages).includes('The reference') ? 5 : 2 })),
     );
@@ -122,7 +122,7 @@ describe('evaluations', () => {
     expect(shared.model.requests).length(7);
   });
 
-  it('are stored: a model is asked only for what is missing, or for new answers on no-cache', async () => {
+  it('are cached: the model is asked only for missing results, or for new answers with no-cache', async () => {
     const body = { ...(await anEvaluableVersion(ada)), cases: [{ input: 'What is a fee?' }] };
     const first = await evaluate(ada, body);
     shared.model.behave(judgeWell(() => ({ score: 1 })));
@@ -134,7 +134,7 @@ describe('evaluations', () => {
     expect(shared.model.requests.filter((request) => !isForJudge(request))).length(2);
   });
 
-  it('of no draft need only the prompt, and show their job to its owner and the verdict to colleagues', async () => {
+  it('of a prompt without a draft show their job to its owner only, and give colleagues the same verdict', async () => {
     const result = await evaluatePrompt('evaluate-prompt-adhoc', adhoc);
     expect(result).deep.include({ agent_id: null, rubric: 'plain', cases: [], prompt_average: 3 });
     const grace = await aColleague(shared, ada);
@@ -147,7 +147,7 @@ describe('evaluations', () => {
     expect(anchored.prompt_scores[0]).include({ severity: 'structural' });
   });
 
-  it('of one case judge the answer that model, temperature and max_tokens of the version give', async () => {
+  it('of a single case use the chat model, temperature and max_tokens of the version', async () => {
     const chat_model = shared.config.models.chatModel;
     const of = await anEvaluableVersion(ada, { chat_model, temperature: 0.4, max_tokens: 99 });
     const reply = await ada.post('/agent-eval/evaluate-case', { ...of, case: feeCase }, 200);
@@ -172,7 +172,7 @@ describe('evaluations', () => {
     const compare = async (body: object) =>
       comparisonResultSchema.parse((await ada.post('/agent-eval/compare', body, 200)).body);
 
-    it('compare every axis of every case with the parent in both orders, and mirror the result', async () => {
+    it('compare every case on every axis in both orders, and swap the winner with the versions', async () => {
       shared.model.behave(brevityWins);
       const [version, parent] = await twoEvaluableVersions(ada);
       const result = await compare({ ...version, cases });
@@ -194,7 +194,7 @@ describe('evaluations', () => {
       expect(shared.model.requests).length(2 + 4 + 18);
     });
 
-    it('404 for a baseline of another draft, 422 for a first version without a baseline', async () => {
+    it('answer 404 for a baseline of another draft, and 422 for a first version without a baseline', async () => {
       const of = await anEvaluableVersion(ada);
       const { version_id: baseline_version_id } = await anEvaluableVersion(ada);
       expect((await ada.post('/agent-eval/compare', { ...of, baseline_version_id }, 404)).body).include({

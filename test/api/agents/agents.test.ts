@@ -27,7 +27,7 @@ describe('agents', () => {
   const list = async (member: Member) => agentListSchema.parse((await member.get('/agents', 200)).body).items;
   const read = async (member: Member, id: string) => (await member.get(`/agents/${id}`, 200)).body;
 
-  it('are listed to the users who may use them, newest first, as published', async () => {
+  it('are listed newest first, as published, to the users who may use them', async () => {
     const personal = await publish();
     const shareable = await publish({ visibility: 'org_level' });
     expect(await list(ada)).deep.equal([shareable, personal]);
@@ -35,7 +35,7 @@ describe('agents', () => {
     expect(await list(await shared.signUp('Eve'))).deep.equal([]);
   });
 
-  it('are ready while model and tools are available', async () => {
+  it('are ready while their chat model and tools are available', async () => {
     const { id } = await publish();
     for (const [gone, there] of [
       [{ chatModel: 'unheard-of' }, { chatModel: shared.config.models.chatModel }],
@@ -48,7 +48,7 @@ describe('agents', () => {
     }
   });
 
-  it('can change in display fields and tools; fields that are not sent stay', async () => {
+  it('can get new display fields and tools; fields that are not sent keep their values', async () => {
     const agent = await publish();
     const change = { agent_name: 'Notary', tags: [], icon_name: 'scale', enabled_tools: [] };
     const { body } = await ada.patch(`/agents/${agent.id}`, change, 200);
@@ -58,7 +58,7 @@ describe('agents', () => {
     expect(cleared).include({ agent_name: 'Notary', color: null, icon_name: null });
   });
 
-  it('refuse changes of what was published with 422, as immutable', async () => {
+  it('reject a change of a published field, such as the prompt, with 422 `immutable`', async () => {
     const { id, ...published } = await publish();
     for (const field of [
       ...(['agent_prompt', 'chat_model', 'temperature', 'max_tokens', 'visibility', 'team_ids'] as const),
@@ -72,7 +72,7 @@ describe('agents', () => {
     expect(await read(ada, id)).deep.equal({ id, ...published });
   });
 
-  it('are deleted for all users, while the draft stays, and their chats stay readable but closed', async () => {
+  it('are deleted for all users, while the draft stays and their chats can be read but not continued', async () => {
     const draft = await aDraft(ada);
     const { id } = await anAgentOfDraft(ada, draft, { visibility: 'org_level' });
     const { chat_id } = await ask(grace, { agent_id: id, message: 'Hello?', enable_rag: false }, 201);
@@ -108,7 +108,7 @@ describe('agents', () => {
     await anAgentOfDraft(ada, draft);
   });
 
-  it('are hidden from the list of one user, as often as they ask, until they show them again', async () => {
+  it('can be hidden by a user from their own list, also repeatedly, and be shown again', async () => {
     const ids = [(await publish({ visibility: 'org_level' })).id, (await publish({ visibility: 'org_level' })).id];
     const [one = '', two = ''] = ids;
     const listed = async (member: Member) => (await list(member)).map(({ id }) => id);

@@ -61,7 +61,7 @@ describe('anchor words', () => {
   }
 
   for (const [name, persona] of Object.entries(personas)) {
-    it(`are 24 to 40 proposals for ${name} without a chat model, each stem once`, async () => {
+    it(`are proposed without a chat model: 24 to 40 words with different stems (${name})`, async () => {
       isDown();
       const words = await expand({ ...persona, words: ['', ' '], exclude_words: [''] });
       expect(words).length.within(24, 40);
@@ -70,7 +70,7 @@ describe('anchor words', () => {
     });
   }
 
-  it('are ranked with the proposals of the chat model first, and other words after them', async () => {
+  it('are proposed with the words of the chat model first, and words from other sources after them', async () => {
     const jargon = ['route reflector', 'AS path', 'spanning tree', 'LACP', 'core switch'];
     stack.model.behaveAnchoring(proposing(...jargon));
     const words = await expand(personas.networkOperations);
@@ -78,7 +78,7 @@ describe('anchor words', () => {
     expect(words).length.within(24, 40);
   });
 
-  it('are no form of words that are chosen, excluded or anchors of the published agent', async () => {
+  it('are not proposed in a form of a word that is chosen, excluded or an anchor word of the agent', async () => {
     stack.model.behaveAnchoring(proposing('Refunds', 'vouchers', 'the', 'parcels', 'loans', 'mortgages', 'deposit'));
     const taken = { words: ['refund'], anchor_words: ['voucher'], exclude_words: ['Parcel'] };
     const stems = (await expand({ ...personas.webShop, ...taken })).map(stemsOf);
@@ -88,7 +88,7 @@ describe('anchor words', () => {
     for (const word of Object.keys(loanAnchors)) expect(more.map(stemsOf)).not.include(stemsOf(word));
   });
 
-  it('are the valid ones of the answer of the chat model', async () => {
+  it('are proposed from the valid words in the answer of the chat model', async () => {
     const invalid = ['x', '<b>bold</b>', 'see https://example.com', 'one two three four', '12', 'line\nbreak'];
     stack.model.behaveAnchoring(proposing(...Array(40).fill('comet'), ...invalid, '天文学', 'звезда', 7, null));
     const words = await expand(personas.networkOperations);
@@ -97,7 +97,7 @@ describe('anchor words', () => {
     for (const word of words) expect(word).match(/^[\p{L}\p{M}\p{N} '’.+#&/-]+$/u);
   });
 
-  it('are found only in documents that the caller may read', async () => {
+  it('are proposed only from documents that the caller may read', async () => {
     isDown();
     const owner = await stack.signUp();
     const content = 'The flumbrium regulator of a boiler. Each flumbrium regulator is set when the boiler is cold.';
@@ -108,7 +108,7 @@ describe('anchor words', () => {
     for (const reader of [await aColleague(stack, owner), ada]) expect(await saysIt(reader)).equal(false);
   });
 
-  it('422 for draft fields beside agent_id, no text about the agent, and an unknown chat model', async () => {
+  it('are not proposed (422) for draft fields beside agent_id, no text on the agent or an unknown model', async () => {
     const agent_id = await aPublishedAgent(ada);
     for (const [body, code, paths] of [
       [{ agent_id, tags: ['a'], agent_prompt: 'You lend.' }, 'validation_failed', ['agent_prompt', 'tags']],
@@ -124,14 +124,14 @@ describe('anchor words', () => {
     [502, 400, 'model_rejected'],
     [503, 503, 'model_unavailable'],
   ] as const) {
-    it(`${status}: reports that the embedding service answers ${providerStatus}`, async () => {
+    it(`are not proposed (${status}) when the embedding service answers ${providerStatus}`, async () => {
       stack.model.failEmbeddings(true, providerStatus);
       const answer = await refused(personas.webShop, status).finally(() => stack.model.failEmbeddings(false));
       expect(answer.code).equal(code);
     });
   }
 
-  it('are read with their weights by all users of the agent: 404 if there are none', async () => {
+  it('are shown with their weights to all users of the agent; GET answers 404 if the agent has none', async () => {
     const agent_id = await aPublishedAgent(ada, { visibility: 'org_level' });
     const grace = await aColleague(stack, ada);
     const words = anchorWordsSchema.parse((await grace.get(`/anchor-words/${agent_id}`, 200)).body);
@@ -144,7 +144,7 @@ describe('anchor words', () => {
     expect((await ada.get(`/anchor-words/${agent_id}`, 404)).body).include({ code: 'agent_not_found' });
   });
 
-  it('are proposed after publishing: no chosen ones, and none of documents that not all users read', async () => {
+  it('are proposed after publishing, without chosen words, from documents that all agent users may read', async () => {
     stack.model.behaveAnchoring(proposing('down payment', 'mortgages'));
     await anIngestedDocument(ada, 'Loans', 'A flumbrium loan. The flumbrium loan of a bank is repaid late.');
     const agentId = await aPublishedAgent(ada);

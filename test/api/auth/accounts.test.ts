@@ -15,7 +15,7 @@ const newPassword = '\u00c4nother-horse-2';
 const lookalike = password.replace('o', '\u043e');
 const manyPasswords = Array.from({ length: 6 }, (_, index) => `Another-horse-${index}`);
 
-describe('accounts', () => {
+describe('accounts:', () => {
   let api: Stack;
   let member: Member;
   beforeEach(async () => {
@@ -42,7 +42,7 @@ describe('accounts', () => {
       return tokenResponse.parse((await api.anonymous.post('/auth/register', sent, 201)).body);
     };
 
-    it('201: creates an account and an organization, named after its founder or as told, with their folders', async () => {
+    it('201: creates an account and an organization that is named as requested or after its founder', async () => {
       const email = freshEmail('grace');
       const { access_token, organization, ...tokens } = await register({ email });
       expect(organization).include({ name: `${email.split('@')[0]}'s organization`, tier: 'free' });
@@ -57,7 +57,7 @@ describe('accounts', () => {
       expect((await register({ org_name: 'Looms' })).organization.name).equal('Looms');
     });
 
-    it('409: for an email that has an account, in any case, also for concurrent requests', async () => {
+    it('409: when the email already has an account in any letter case, also for concurrent requests', async () => {
       const taken = { email: ` ${member.email.toUpperCase()} `, password };
       expect((await api.anonymous.post('/auth/register', taken, 409)).body).include({ code: 'email_taken' });
       const sent = { email: freshEmail(), password };
@@ -70,7 +70,7 @@ describe('accounts', () => {
     const auditOf = ({ request_id: requestId }: { request_id: string }) =>
       api.container.db('auditLog').where({ requestId }).first();
 
-    it('200: for the right password, ignoring case and surrounding spaces of the email', async () => {
+    it('200: for the right password, ignoring letter case and surrounding spaces of the email', async () => {
       const sent = { username: ` ${member.email.toUpperCase()}`, password };
       const { body, headers } = await api.anonymous.post('/auth/login', sent, 200);
       const { access_token, organization, is_new_user } = tokenResponse.parse(body);
@@ -79,7 +79,7 @@ describe('accounts', () => {
       await api.anonymous.withToken(access_token).get('/folders', 200);
     });
 
-    it('200: renews a hash that was made with other parameters, once for concurrent sign-ins', async () => {
+    it('200: rehashes a password whose hash has outdated parameters, once for concurrent sign-ins', async () => {
       const weak = await hash(password, { memoryCost: 8_192, timeCost: 1 });
       await usersRow().update({ passwordHash: weak });
       await login(401, { password: wrong });
@@ -104,7 +104,7 @@ describe('accounts', () => {
       await login(401);
     });
 
-    it('403: for a disabled account, but only with its right password', async () => {
+    it('403: for a disabled account, but only with the right password', async () => {
       await usersRow().update({ disabledAt: new Date() });
       const problem = await login(403);
       expect(problem).include({ code: 'account_disabled' });
@@ -120,7 +120,7 @@ describe('accounts', () => {
     const expectWrongPassword = async (fields?: object) =>
       expect((await change(403, fields)).body).include({ code: 'wrong_password' });
 
-    it('204: only the new password signs in; all refresh tokens and other sessions end', async () => {
+    it('204: only the new password signs in, and all refresh tokens and other sessions end', async () => {
       const other = await signIn();
       await other.client.get('/folders', 200);
       await change(204);
@@ -136,7 +136,7 @@ describe('accounts', () => {
       await (await signIn({ password: newPassword })).client.get('/folders', 200);
     });
 
-    it('204: ends a session that was opened concurrently with the old password', async () => {
+    it('204: ends sessions that are opened with the old password during the change', async () => {
       const sent = { username: member.email, password };
       const logins = Array.from({ length: 8 }, () => sendJson(api.anonymous, 'POST', '/auth/login', sent));
       const [answers] = await Promise.all([Promise.all(logins), change(204)]);
@@ -147,7 +147,7 @@ describe('accounts', () => {
       }
     });
 
-    it('403: for a wrong password, which changes nothing and is recorded, and without a password', async () => {
+    it('403: for a wrong current password, which is audited, and for an account without a password', async () => {
       for (const current_password of [newPassword, lookalike]) await expectWrongPassword({ current_password });
       expect(await auditActions()).include('password.refused');
       await login(200);
@@ -155,7 +155,7 @@ describe('accounts', () => {
       await expectWrongPassword();
     });
 
-    it('403: for all but one of many concurrent changes', async () => {
+    it('403: for all but one of many concurrent password changes', async () => {
       const requests = manyPasswords.map((new_password) =>
         sendJson(member, 'POST', '/auth/change-password', body({ new_password })),
       );
@@ -174,7 +174,7 @@ describe('accounts', () => {
   describe('POST /auth/set-password', () => {
     const set = (status: number) => member.post('/auth/set-password', { password: newPassword }, status);
 
-    it('204: sets the first password, and 409 for another one; sessions stay open', async () => {
+    it('204: sets the first password and keeps sessions open; 409 if the account already has a password', async () => {
       expect((await set(409)).body).include({ code: 'password_already_set' });
       await login(200);
       await usersRow().update({ passwordHash: null });
@@ -217,7 +217,7 @@ describe('accounts', () => {
       expect((await auditEntries(api, member.orgId)).at(-1)).deep.include(entry);
     });
 
-    it('403 or 422: requires the right password, and none of an account without one', async () => {
+    it('403 or 422: for a wrong or missing password; an account without a password needs none', async () => {
       expect((await remove(grace, 403, { password: wrong })).body).include({ code: 'wrong_password' });
       const { errors } = Object((await remove(grace, 422)).body);
       const error = { path: 'password', code: 'password_required', message: 'is required: the account has one' };

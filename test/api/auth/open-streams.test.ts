@@ -8,7 +8,7 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 import { stoppedIngestion } from '#test/support/stopped-jobs.ts';
 import { until } from '#test/support/until.ts';
 
-describe('an open event stream', () => {
+describe('an answer that is being written', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;
@@ -43,7 +43,7 @@ describe('an open event stream', () => {
     expect(Object(rest[0]?.data).code).to.be.oneOf(['invalid_token', 'account_disabled']);
   };
 
-  it('ends when its user is disabled; the answer is cancelled and not stored', async () => {
+  it('ends its stream and is not stored when its user is disabled', async () => {
     const events = await anOpenStream();
     await disable();
     await expectEnded(events);
@@ -51,7 +51,7 @@ describe('an open event stream', () => {
     expect(await roundOfAda()).include({ errorCode: 'account_disabled', assistantReply: null, leaseOwner: null });
   });
 
-  it('is not required: disabling the user fails a non-streaming request with 403', async () => {
+  it('fails a non-streaming request with 403 when its user is disabled', async () => {
     const refused = ada.post('/chat', question(), 403);
     await until('the round is open', roundOfAda);
     await disable();
@@ -59,7 +59,7 @@ describe('an open event stream', () => {
     expect(await roundOfAda()).include({ status: 'error', assistantReply: null });
   });
 
-  it('ends when its session ends, also one of a job, while the answer is completed and stored', async () => {
+  it('is completed and stored when the session ends, while its stream and streams of jobs are closed', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'parked');
     const progress = readEvents(await ada.raw(`/jobs/${jobId}/events`));
     await progress.next();
@@ -70,7 +70,7 @@ describe('an open event stream', () => {
     await until('the answer is stored', async () => (await roundOfAda())?.status === 'complete');
   });
 
-  it('stays open when another session of its user ends', async () => {
+  it('keeps its stream when another session of its user ends', async () => {
     const { body } = await ada.post('/auth/login', { username: ada.email, password: ada.password }, 200);
     const events = await anOpenStream();
     const other: ApiClient = ada.withToken(tokenResponse.parse(body).access_token);

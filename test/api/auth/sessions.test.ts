@@ -7,7 +7,7 @@ import type { ApiClient, Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('sessions', () => {
+describe('sessions:', () => {
   let api: Stack;
   let ada: Member;
   beforeEach(async () => {
@@ -35,7 +35,7 @@ describe('sessions', () => {
   const families = () => api.container.db('refresh_token_families').where({ userId: ada.userId });
   const logOut = (refresh_token: string) => api.anonymous.post('/auth/logout', { refresh_token }, 204);
 
-  it('401: asks for an access token with a WWW-Authenticate header', async () => {
+  it('a request without a valid access token gets 401 with a WWW-Authenticate header', async () => {
     const challengeOf = async (client: ApiClient) =>
       (await client.get('/folders', 401)).headers.get('www-authenticate');
     expect(await challengeOf(api.anonymous)).equal('Bearer');
@@ -59,7 +59,7 @@ describe('sessions', () => {
     });
   }
 
-  it('an access token keeps working when its session can no longer be refreshed', async () => {
+  it('an access token stays valid when the refresh token of its session is revoked or expired', async () => {
     await families().update({ revokedAt: new Date(), expiresAt: new Date() });
     await ada.get('/folders', 200);
   });
@@ -79,7 +79,7 @@ describe('sessions', () => {
         [interval, ada.userId],
       );
 
-    it('200: returns a new pair of tokens; none is stored in plain text', async () => {
+    it('200: returns a new pair of tokens, neither of which is stored in plain text', async () => {
       const { refreshToken, access_token, is_new_user } = await next(ada.refreshToken);
       expect(refreshToken).not.equal(ada.refreshToken);
       expect(is_new_user).equal(false);
@@ -88,7 +88,7 @@ describe('sessions', () => {
       expect(JSON.stringify(await api.container.db('refresh_tokens'))).not.contain(refreshToken);
     });
 
-    it('401: for the token used last; revokes the session if that was more than ten seconds ago', async () => {
+    it('401: for the last used refresh token; ends the session if that use was over ten seconds ago', async () => {
       const second = await next(ada.refreshToken);
       await refuse(ada.refreshToken, 'refresh_reused');
       const third = await next(second.refreshToken);
@@ -97,7 +97,7 @@ describe('sessions', () => {
       await refuse(third.refreshToken, 'refresh_invalid');
     });
 
-    it('401: for an older token, and revokes the session at once', async () => {
+    it('401: for a refresh token used before the last one, and ends the session at once', async () => {
       const newest = await next((await next(ada.refreshToken)).refreshToken);
       await refuse(ada.refreshToken, 'refresh_reused');
       await refuse(newest.refreshToken, 'refresh_invalid');
@@ -107,13 +107,13 @@ describe('sessions', () => {
       expect(audit).include('session.reuse_detected');
     });
 
-    it('401: for an unknown token, and for one that was not used for seven days', async () => {
+    it('401: for an unknown refresh token, and for one that was not used for seven days', async () => {
       await refuse('unknown', 'refresh_invalid');
       await age('expires_at', '7 days');
       await refuse(ada.refreshToken, 'refresh_invalid');
     });
 
-    it('401: for a session past its maximum age, and for one that was deleted a day later', async () => {
+    it('401: for a session past its maximum age, also once the session is deleted a day later', async () => {
       const { sessions } = api.container;
       await sessions.deleteExpired();
       expect(await families()).length(1);
@@ -156,7 +156,7 @@ describe('sessions', () => {
     expect(second.next_cursor).equal(null);
   });
 
-  it('DELETE /auth/sessions/{session_id} ends one session with all its tokens, also the own one', async () => {
+  it('DELETE /auth/sessions/{session_id} ends a session with all its tokens, also the current session', async () => {
     const [phone, tablet, bob] = [await signIn('Phone'), await signIn('Tablet'), await api.signUp()];
     const path = `/auth/sessions/${phone.sessionId}`;
     expect((await bob.delete(path, 404)).body).include({ code: 'session_not_found' });
@@ -171,7 +171,7 @@ describe('sessions', () => {
     expect(await idsOf(ada)).length(1);
   });
 
-  it('DELETE /auth/sessions ends all sessions of the caller except the one of the request', async () => {
+  it('DELETE /auth/sessions ends all sessions of the caller except the current session', async () => {
     const bob = await api.signUp();
     const [phone, tablet] = [await signIn('Phone'), await signIn('Tablet')];
     await phone.delete('/auth/sessions', 204);

@@ -31,8 +31,8 @@ describe('sign-ins with an email after failures from many networks', () => {
       .where({ name: 'login_account' })
       .update({ endsAt: api.container.db.raw('ends_at - make_interval(secs => ?)', [seconds]) });
 
-  for (const kind of ['an account', 'an email without one'] as const) {
-    it(`are delayed for ${kind} after some failures, for longer each time, up to the limit`, async () => {
+  for (const kind of ['an account', 'an email without an account'] as const) {
+    it(`are delayed for ${kind} after some failures, longer after each failure, up to a limit`, async () => {
       const email = kind === 'an account' ? (await api.signUp()).email : freshEmail();
       let failedAtMs = performance.now();
       await fail(email, 3);
@@ -50,7 +50,7 @@ describe('sign-ins with an email after failures from many networks', () => {
     });
   }
 
-  it('refuse the right password from other networks during a delay; a success or an admin ends it', async () => {
+  it('are refused even with the right password until the delay is over or an admin sets a new password', async () => {
     const admin = await api.signUp();
     const { email, password, userId } = await aColleague(api, admin);
     await fail(email, 3);
@@ -64,7 +64,7 @@ describe('sign-ins with an email after failures from many networks', () => {
     expect((await login(email, new_password)).status).equal(200);
   });
 
-  it('are not delayed in a network where the user has signed in, and not for other accounts', async () => {
+  it('are not delayed in a network from which the user has signed in; other accounts are delayed there', async () => {
     const home = '203.0.113.20';
     const { email, password } = await api.signUp();
     expect((await login(email, password, home)).status).equal(200);

@@ -32,7 +32,7 @@ describe('the keys that sign access tokens', () => {
     return keySetResponse.parse(body).keys.map(({ kid }) => kid);
   };
 
-  it('are published, and rotate by the steps of docs/operators.md without an end of sessions', async () => {
+  it('are published, and can be rotated as docs/operators.md describes without ending sessions', async () => {
     const first = await start({ JWT_PRIVATE_KEY: old });
     const member = await first.signUp();
     const statusOf = async ({ anonymous }: Stack, token: string) =>

@@ -12,7 +12,7 @@ import { statusesOf } from '#test/support/json-request.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 
-describe('sign-in at an identity provider', () => {
+describe('single sign-on:', () => {
   const password = 'Another-horse-2';
   let provider: IdentityProvider;
   let api: Stack;
@@ -55,7 +55,7 @@ describe('sign-in at an identity provider', () => {
     const addressOf = async (fields: object) => new URL((await authorize(fields, 200)).authorization_url);
 
     // Must be the first test: the discovery document is cached once it could be read.
-    it('502 and 503: for an unusable or unavailable discovery document, and stores no state', async () => {
+    it('502 and 503: for an invalid or unavailable discovery document, and stores no state', async () => {
       provider.tamper({ answers: { discovery: 'cut' } });
       const { body, headers } = await api.anonymous.post('/auth/sso/authorize', { provider: 'acme' }, 503);
       expect(body).include({ code: 'provider_unavailable' });
@@ -67,7 +67,7 @@ describe('sign-in at an identity provider', () => {
       await authorize({ provider: 'acme' }, 200);
     });
 
-    it('200: returns the address at the provider; stores only the hash of its state, until it expires', async () => {
+    it('200: returns the URL of the provider, and stores only the hash of its state until that expires', async () => {
       const { db, sso } = api.container;
       const { origin, searchParams } = await addressOf({ provider: 'AcmeOAuth' });
       expect([origin, searchParams.get('redirect_uri')]).deep.equal([provider.issuer, 'https://app.example/signed-in']);
@@ -80,7 +80,7 @@ describe('sign-in at an identity provider', () => {
       expect(await traces()).include({ signInStates: 0 });
     });
 
-    it('200 or 400: takes one provider, and as redirect_uri a page of an allowed origin without a query', async () => {
+    it('200 or 400: accepts known providers only, and a redirect_uri of an allowed origin and no query', async () => {
       for (const redirect_uri of ['https://other.example/a/b', 'https://app.example/']) {
         expect((await addressOf({ provider: 'acme', redirect_uri })).searchParams.get('redirect_uri')).equal(
           redirect_uri,
@@ -99,7 +99,7 @@ describe('sign-in at an identity provider', () => {
       }
     });
 
-    it('501: in a deployment without an identity provider, also at the callback', async () => {
+    it('501: without a configured identity provider, also at the callback', async () => {
       const { anonymous } = await stack();
       await anonymous.post('/auth/sso/authorize', { provider: 'acme' }, 501);
       const { body } = await anonymous.get('/auth/sso/callback?code=a&state=b', 501);
@@ -120,7 +120,7 @@ describe('sign-in at an identity provider', () => {
     }
     const visitAsNewcomer = (fields = {}) => visit(provider.addAccount(fields));
 
-    it('200: creates an account and an organization for a new user, with the names of the provider', async () => {
+    it('200: creates an account and an organization for a new user, with the names from the provider', async () => {
       const person = { givenName: ' Ada ', familyName: 'Lovelace', picture: 'https://pictures.example/ada.png' };
       const email = `Ada-${process.pid}@Example.com`;
       const response = await api.anonymous.get(await visitAsNewcomer({ ...person, email }), 200);
@@ -136,7 +136,7 @@ describe('sign-in at an identity provider', () => {
       expect(await auditOf('account.registered', userIdOf(tokens))).length(1);
     });
 
-    it('200: signs a known identity in to the same account, even if its email has changed', async () => {
+    it('200: signs a known identity in to its account, even if its email has changed', async () => {
       const account = provider.addAccount();
       const first = await signIn(account);
       provider.tamper({ userinfo: (claims) => ({ ...claims, email: 'other@example.com', email_verified: false }) });
@@ -147,7 +147,7 @@ describe('sign-in at an identity provider', () => {
       await api.anonymous.post('/auth/refresh_tokens', { refresh_token: first.refresh_token }, 200);
     });
 
-    it('200 or 401: takes the parameter iss as optional, and only of its own provider', async () => {
+    it('200 or 401: accepts a missing iss parameter, and rejects the iss of another provider', async () => {
       const visitWith = async (iss: string) => (await visitAsNewcomer()).replace(/&iss=[^&]*/, iss);
       await come(await visitWith(''), 200);
       await expectRefusal(await visitWith('&iss=https://elsewhere.example'), 401, 'identity_not_verified');
@@ -155,7 +155,7 @@ describe('sign-in at an identity provider', () => {
       expect(reasons).deep.include({ reason: 'identity_not_verified' });
     });
 
-    it('200: ignores unsafe names and pictures, and takes over the picture at each sign-in', async () => {
+    it('200: ignores unsafe names and picture URLs, and updates the picture at each sign-in', async () => {
       const odd = { givenName: 'a\u202eb', familyName: 'x'.repeat(201), picture: 'javascript:alert(1)' };
       const account = provider.addAccount(odd);
       const tokens = await signIn(account);
@@ -168,7 +168,7 @@ describe('sign-in at an identity provider', () => {
       }
     });
 
-    it('200: links an account to the verified owner of its email, and ends password and sessions', async () => {
+    it('200: links an account whose email the provider has verified, and ends its password and sessions', async () => {
       const member = await api.signUp();
       const tokens = await signIn(provider.addAccount({ email: member.email }));
       expect(tokens).include({ is_new_user: false }).nested.include({ 'organization.org_id': member.orgId });
@@ -180,7 +180,7 @@ describe('sign-in at an identity provider', () => {
       expect(entry).deep.include({ actorId: member.userId, detail: { had_password: true } });
     });
 
-    it('200: creates or links one account for concurrent sign-ins of one identity', async () => {
+    it('200: creates or links one account for concurrent sign-ins of the same identity', async () => {
       const newcomer = provider.addAccount();
       const known = provider.addAccount({ email: (await api.signUp()).email });
       for (const account of [newcomer, known]) {
@@ -192,7 +192,7 @@ describe('sign-in at an identity provider', () => {
       }
     });
 
-    it('400: for a state that is unknown, used or expired, and for all but one concurrent request', async () => {
+    it('400: for a state that is unknown, used or expired, and for all but one of concurrent requests', async () => {
       const path = await visitAsNewcomer();
       expect(await statusesOf(Array.from({ length: 6 }, () => api.anonymous.raw(path)))).deep.equal([
         200, 400, 400, 400, 400, 400,
@@ -212,7 +212,7 @@ describe('sign-in at an identity provider', () => {
       await expectRefusal(`${await visitAsNewcomer()}&error=access_denied`, 400, 'sign_in_denied');
     });
 
-    it('403: without an email that the provider has verified, also if the email has an account', async () => {
+    it('403: when the provider has not verified the email, also if the email has an account', async () => {
       const { email } = await api.signUp();
       for (const claims of [{ emailVerified: false }, { email: null }, { email, emailVerified: false }]) {
         await expectRefusal(await visitAsNewcomer(claims), 403, 'email_not_verified');
@@ -251,14 +251,14 @@ describe('sign-in at an identity provider', () => {
       expect(await api.container.db('userIdentities').where({ userId })).length(1);
     });
 
-    it('422: without a state, and without a code or an error', async () => {
+    it('422: when the state is missing, or both the code and the error', async () => {
       const missing = { 'code=a': 'state', 'state=a': 'code', 'state=&code=a': 'state' };
       for (const [query, path] of Object.entries(missing)) {
         expect(await come(`/auth/sso/callback?${query}`, 422)).nested.property('errors[0].path', path);
       }
     });
 
-    it('501 to 503: for a provider that fails, without partial changes; the next sign-in works', async () => {
+    it('501 to 503: when the provider fails, without partial changes; the next sign-in works', async () => {
       const account = provider.addAccount();
       const failures = [
         [501, 'provider_not_configured', { token: { status: 401, body: { error: 'invalid_client' } } }],
@@ -277,8 +277,8 @@ describe('sign-in at an identity provider', () => {
     });
   });
 
-  describe('the account', () => {
-    it('is deleted without a password by its owner or an admin; a later sign-in makes or links another', async () => {
+  describe('an account without a password', () => {
+    it('can be deleted by its owner or an admin; a later sign-in creates or links another account', async () => {
       const account = provider.addAccount();
       const first = await signIn(account);
       await login(account.email, password, 401);

@@ -24,7 +24,7 @@ describe('chats', () => {
     ask(ada, { agent_id: agentId, message: 'How is a loan repaid?', ...fields }, 201, headers);
   const _read = async (chatId: string) => (await ada.get(`/chat/${chatId}`, 200)).body;
 
-  it('are listed to their readers, newest change first, in pages and by agent', async () => {
+  it('are listed to users who may read them, newest change first, in pages and by agent', async () => {
     const grace = await stack.signUp('Grace');
     const agent_id = await aPublishedAgent(grace);
     const ids: string[] = [];
@@ -47,7 +47,7 @@ describe('chats', () => {
     expect((await stranger.get('/chat', 200)).body).deep.include({ items: [], total: 0 });
   });
 
-  it('are renamed by their user, also with an ETag from before a round was scored', async () => {
+  it('can be renamed by their user, also with an ETag from before a round was scored', async () => {
     const { chat_id, postprocess_job_id } = await newChat();
     const etag = (await ada.get(`/chat/${chat_id}`, 200)).headers.get('etag') ?? '';
     await untilRun(ada, postprocess_job_id, 'succeeded');
@@ -68,7 +68,7 @@ describe('chats', () => {
       await ask(ada, { chat_id, message: 'For how long?' }, 200);
     });
 
-    it('200 with every turn as Markdown by default', async () => {
+    it('answers 200 with every turn as Markdown by default', async () => {
       const { body, headers } = await ada.get(path, 200);
       expect(headers.get('content-type')).equal('text/markdown; charset=utf-8');
       expect(headers.get('content-disposition')).match(/^attachment; /);
@@ -83,7 +83,7 @@ describe('chats', () => {
       expect((await ada.get(`${path}?format=markdown`, 200)).body).equal(body);
     });
 
-    it('200 with every turn as JSON', async () => {
+    it('answers 200 with every turn as JSON', async () => {
       const { body, headers } = await ada.get(`${path}?format=json`, 200);
       expect(headers.get('content-type')).equal('application/json; charset=utf-8');
       const exported = body as { turns: { role: string; content: string }[] };
@@ -95,7 +95,7 @@ describe('chats', () => {
       ]);
     });
 
-    it('206 and 416 for ranges, and 400 for another format', async () => {
+    it('answers 206 or 416 to ranges, and 400 to an unknown format', async () => {
       expect((await ada.get(path, 206, { range: 'bytes=2-6' })).body).equal('Loans');
       await ada.get(path, 416, { range: 'bytes=100000-' });
       const { body } = await ada.get(`${path}?format=pdf`, 400);
@@ -105,7 +105,7 @@ describe('chats', () => {
 
   const rowsOf = (table: string, chatId: string) => stack.container.db(table).where({ chatId });
 
-  it('are deleted with their rounds, job and stored response, and no other stored response', async () => {
+  it('are deleted with their rounds, jobs and stored responses; other stored responses stay', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const note = { name: 'Note', content: 'Kept.', source_format: 'text' };
     const { body } = await ada.post('/documents/paste', note, 201, headers);
@@ -121,7 +121,7 @@ describe('chats', () => {
     expect((await ada.post('/documents/paste', note, 201, headers)).body).include({ id: Object(body).id });
   });
 
-  it('are deleted while an answer is written: its stream ends in an error, and nothing of it is stored', async () => {
+  it('can be deleted while an answer is written: its stream ends with an error, and it is not stored', async () => {
     const { chat_id } = await newChat();
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'It is written in vain.', until: finish.promise }));

@@ -21,7 +21,7 @@ const cited = ({ citations }: ChatMessage) => citations.map(({ document_id }) =>
 const dropped = ({ echo }: ChatMessage) =>
   echo.events.filter(({ type }) => type === 'citation_dropped').map(({ data }) => data);
 
-describe('an answer from documents', () => {
+describe('answers from documents:', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;
@@ -49,7 +49,7 @@ describe('an answer from documents', () => {
     return round.answerEvents.filter(({ type }: Event) => type === 'retrieval_degraded').map(({ data }: Event) => data);
   }
 
-  describe('has citations', () => {
+  describe('citations', () => {
     let documents: Record<string, Source>;
     before(async () => {
       await signUp();
@@ -80,7 +80,7 @@ describe('an answer from documents', () => {
       return { message, first, second };
     }
 
-    it('that hold, numbered in the order of their first mention, which lead to chunks', async () => {
+    it('are kept if their passage supports them, numbered by first mention, and lead to chunks', async () => {
       const { message, first, second } = await write(
         (one, two) => `${two} [2]. ${one} [7]. Penguins swim [1]. ${one} [1, 9], but ${two} [2], as a[12] says.`,
       );
@@ -95,7 +95,7 @@ describe('an answer from documents', () => {
       await ada.get(`/documents/chunks/${message.citations[0]?.chunk_id}`, 200);
     });
 
-    it('that are checked by embeddings, and by words alone while the embedder is down', async () => {
+    it('are checked by embeddings, and by words alone while the embedding service is down', async () => {
       const paraphrase = 'Paying your mortgage back ahead of schedule has a price of a hundredth [1][2].';
       expect((await write(() => paraphrase)).message.citations).not.empty;
       stack.model.failEmbeddings(true);
@@ -103,7 +103,7 @@ describe('an answer from documents', () => {
       expect(message.reply).equal(`${paraphrase.replace(' [1][2]', '')} ${first.says} [1].`);
     });
 
-    it('but none in a chat that does not use documents, and 502 if the model writes only markers', async () => {
+    it('are absent in a chat without documents; 502 if the model writes only citation markers', async () => {
       answer('Write x = [1, 2].');
       const plain = await ask(ada, { agent_id: agentId, message: 'A list of loans?', enable_rag: false }, 201);
       expect(plain).deep.include({ reply: 'Write x = [1, 2].', citations: [] });
@@ -112,7 +112,7 @@ describe('an answer from documents', () => {
       expect(body).include({ code: 'model_response_invalid' });
     });
 
-    it('but none of a document that became unreadable while the answer was written', async () => {
+    it('of a document that became unreadable for the user while the answer was written are removed', async () => {
       await signUp();
       const id = await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs one percent.');
       const takenAway = Promise.withResolvers<void>();
@@ -129,7 +129,7 @@ describe('an answer from documents', () => {
     });
   });
 
-  it('has passages in the order of the reranker or chat model, if the message asks and they answer', async () => {
+  it('passages are ordered by the reranker or a chat model if requested, else by their search rank', async () => {
     await signUp();
     await anIngestedDocument(ada, 'First', 'The loan fee is one percent of the loan fee.');
     await anIngestedDocument(ada, 'Second', 'The fee of a loan is payable in the house of the bank.');
@@ -165,7 +165,7 @@ describe('an answer from documents', () => {
     expect(newest).include({ rag_reranking: true, rag_reranking_type: 'llm' });
   });
 
-  it('is refused with 503 while documents that are searched by vectors only cannot be, and given later', async () => {
+  it('a message gets 503 while its documents need an unavailable vector search, and an answer later', async () => {
     await signUp();
     const says = 'Early repayment of the loan costs a fee of one percent.';
     const documentId = await anIngestedDocument(ada, 'Terms', says);

@@ -7,7 +7,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { startWorkers } from '#workers/run.ts';
 
-describe('a round', () => {
+describe('a chat round', () => {
   const message = 'How is a loan repaid?';
   let scripted: ScriptedStack;
   let finish = Promise.withResolvers<void>();
@@ -37,7 +37,7 @@ describe('a round', () => {
     }
   }
 
-  it('whose process died is ended by the sweeper, keeps its message, and is answered again', async () => {
+  it('whose process died is ended by the sweeper, keeps the message, and can be answered again', async () => {
     const ada = await scripted.signUp('Ada');
     const { chat_id } = await ask(ada, { agent_id: await aPublishedAgent(ada), message }, 201);
     const rounds = roundsOf(scripted, ada);
@@ -50,7 +50,7 @@ describe('a round', () => {
     await ask(ada, { chat_id, message: 'Who gives the loan?' }, 200);
   });
 
-  it('in a restart ends its stream with an error, and can be answered again', () =>
+  it('that a restart of the API interrupts ends its stream with an error, and can be answered again', () =>
     alone({}, async (stack, ada, agent_id) => {
       hold();
       const events = await openChatStream(ada, { agent_id, message });
@@ -62,7 +62,7 @@ describe('a round', () => {
       finish.resolve();
     }));
 
-  it('in a restart ends within the grace time, while new messages are refused with 503', () =>
+  it('that ends within the grace time of a restart is completed, while new messages get 503', () =>
     alone({}, async (stack, ada, agent_id) => {
       hold();
       const events = await openChatStream(ada, { agent_id, message });
@@ -81,7 +81,7 @@ describe('a round', () => {
       expect(await roundsOf(stack, ada)).length(1);
     }));
 
-  it('is answered although the database fails after the answer is stored', () =>
+  it('returns its stored answer although the database fails before the response is sent', () =>
     alone({ ECHO_WAIT_MS: '10000' }, async (stack, ada, agent_id) => {
       const answer = ask(ada, { agent_id, message }, 201);
       // The response waits for the scores, which no worker writes.
@@ -91,7 +91,7 @@ describe('a round', () => {
       expect(await answer).deep.include({ reply: 'Month by month.', citations: [], title: message });
     }));
 
-  it('is answered while Temporal is away and scored later, and then starting workers end those of dead processes', () =>
+  it('is answered while Temporal is down, and scored once workers start, which also end abandoned rounds', () =>
     alone({ TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' }, async (stack, ada, agent_id) => {
       scripted.model.behave(() => ({ kind: 'answer', text: 'Month by month [7].' }));
       const { chat_id, echo } = await ask(ada, { agent_id, message }, 201);

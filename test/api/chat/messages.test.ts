@@ -35,7 +35,7 @@ describe('a message to an agent', () => {
   const newestChat = async (member = ada) => Object((await member.get('/chat?limit=1', 200)).body).items[0];
 
   describe('that begins a chat', () => {
-    it('is answered with the alignment of its round and the job that scores it, and titles the chat', async () => {
+    it('is answered with the alignment and the scoring job of its round, and gives the chat its title', async () => {
       const reply = await send({ message: `How do I   repay a loan? ${'x'.repeat(80)}` });
       expect(reply).include({ reply: 'A loan is repaid month by month.', model: 'extractive-1' });
       expect(reply.title).match(/^(How do I repay a loan\? x{37}|A scripted title)$/);
@@ -50,7 +50,7 @@ describe('a message to an agent', () => {
       });
     });
 
-    it('is answered from the readable documents of the organization, or the chosen ones of these', async () => {
+    it('is answered from all documents that the user may read, or only from those that are chosen', async () => {
       const grace = await stack.signUp('Grace');
       const agent_id = await aPublishedAgent(grace);
       const terms = await anIngestedDocument(grace, 'Loan terms', 'The loan fee is one percent.');
@@ -72,7 +72,7 @@ describe('a message to an agent', () => {
       expect(await documentsInPrompt({}), 'the private documents of a colleague').deep.equal(['House rules']);
     });
 
-    it('may be long and of unusual characters, and is stored unchanged', async () => {
+    it('may be long and have unusual characters, and is stored unchanged', async () => {
       for (const message of [
         'A\u0007 loan\u001b[31m? \r\n\u0085',
         'A \u202eloan\u202c \u2066?\u2069\u200b\u2060\ufeff',
@@ -87,7 +87,7 @@ describe('a message to an agent', () => {
   });
 
   describe('in an existing chat', () => {
-    it('is answered in its failed round when sent again, while another message opens the next round', async () => {
+    it('is answered in the failed round when it is sent again; a different message opens the next round', async () => {
       const chat_id = await newChat();
       const message = 'Who gives the loan?';
       stack.model.behave(() => ({ kind: 'break_off', text: 'The ba' }));
@@ -117,7 +117,7 @@ describe('a message to an agent', () => {
       }
     }
 
-    it('403 and 404 in a chat that the user only reads or cannot read, and 404 for an agent of others', async () => {
+    it('403 in a chat that the user may only read, and 404 in a hidden chat or for a hidden agent', async () => {
       const { chat_id } = await send({ visibility: 'org_level' });
       await refused({ chat_id }, 403, 'forbidden', undefined, await aColleague(stack, ada));
       const eve = await stack.signUp('Eve');
@@ -139,7 +139,7 @@ describe('a message to an agent', () => {
     it('413 for a body of more than a megabyte', () =>
       refused({ agent_id: agentId, message: 'x'.repeat(1024 ** 2) }, 413, 'payload_too_large'));
 
-    it('422 and 404 for settings that do not fit, documents and teams of others, and stores no chat', async () => {
+    it('422 or 404 for invalid settings and for documents or teams of others, and starts no chat', async () => {
       const own = await stack.signUp('Eve');
       const { agent_id, chat_id } = { agent_id: await aPublishedAgent(own), chat_id: await newChat() };
       const unknown = Array.from({ length: 1_000 }, () => uuidv7());
@@ -166,7 +166,7 @@ describe('a message to an agent', () => {
     });
   });
 
-  it('503 while the model is down, which keeps the message, and 502 when its answer is empty', async () => {
+  it('503 while the chat model is down, but is kept, and 502 when the answer of the model is empty', async () => {
     const body = { agent_id: agentId, message: 'A loan?' };
     stack.model.behave(() => ({ kind: 'status', status: 500 }));
     expect((await ada.post('/chat', body, 503)).body).include({ code: 'model_unavailable' });
@@ -184,7 +184,7 @@ describe('a message to an agent', () => {
     });
     const forgetResponse = () => stack.container.db('idempotencyKeys').where({ key: key['idempotency-key'] }).delete();
 
-    it('repeats the answer of the round after the stored response is gone, and starts a chat for another', async () => {
+    it('gets the same answer after its stored response is gone; a different message starts a new chat', async () => {
       const body = { agent_id: agentId, message };
       const { chat_id, postprocess_job_id } = await ask(ada, body, 201, key);
       await forgetResponse();
@@ -195,7 +195,7 @@ describe('a message to an agent', () => {
       expect(other.chat_id).not.equal(chat_id);
     });
 
-    it('continues the chat of the first attempt if that one was not answered', async () => {
+    it('continues the chat of the first attempt if that attempt was not answered', async () => {
       const grace = await stack.signUp('Grace');
       const body = { agent_id: await aPublishedAgent(grace), message };
       stack.model.behave(() => ({ kind: 'status', status: 500 }));

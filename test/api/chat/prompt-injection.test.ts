@@ -162,7 +162,7 @@ describe('prompt injection', () => {
     return id;
   }
 
-  it('is tested with a model that obeys every document', () => {
+  it('is tested with a fake model that obeys the instructions in every document', () => {
     for (const [index, document] of injectedDocuments.entries()) {
       const content = `${document.name}\n${'file' in document ? document.file.content : document.content}`;
       const messages = [
@@ -175,7 +175,7 @@ describe('prompt injection', () => {
   });
 
   asked.forEach(({ attack }, index) => {
-    it(`fails, because documents are given as data: ${attack}`, async () => {
+    it(`fails, because the prompt marks documents as data: ${attack}`, async () => {
       const { documentId, answer, tokens } = await (outcomes[index] as (typeof outcomes)[0]);
       // The citation shows that the passage was in the prompt.
       expect(answer.citations.map(({ document_id }) => document_id)).deep.equal([documentId]);
@@ -183,7 +183,7 @@ describe('prompt injection', () => {
     });
   });
 
-  it('causes no request and no change with texts of a document or its name', async () => {
+  it('by the text or the name of a document causes no request and no change', async () => {
     const { origin } = new URL(stack.site.page(answerWith('paid')));
     const [byName, byText] = [`${origin}/pay?to=eve`, `${origin}/transfers?to=mallory`];
     await connectCalendar(stack, grace);

@@ -4,7 +4,7 @@ import type { Member } from '#test/support/client.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('models of a provider that tells their context window', () => {
+describe('POST /chat', () => {
   let model: ScriptedModel;
   let stack: Stack;
   let ada: Member;
@@ -32,7 +32,7 @@ describe('models of a provider that tells their context window', () => {
     return { agent_id: await aPublishedAgent(ada, { chat_model, max_tokens: 4_000 }), message, enable_rag: false };
   };
 
-  it('422 for a message that does not fit, and stores nothing', async () => {
+  it('answers 422 to a message that does not fit the context window of the model, and stores nothing', async () => {
     const body = await questionTo('small-1', 'loan '.repeat(2_000));
     for (const path of ['/chat', '/chat/stream']) {
       expect((await ada.post(path, body, 422)).body).include({ code: 'context_too_long' });
@@ -41,7 +41,7 @@ describe('models of a provider that tells their context window', () => {
     expect(model.requests).deep.equal([]);
   });
 
-  it('422 for a message that a model of unknown window rejects as too long, and keeps the message', async () => {
+  it('answers 422 to a message that a model of unknown window rejects as too long, and stores it', async () => {
     model.behave(() => ({ kind: 'status', status: 400, code: 'context_length_exceeded' }));
     const refused = await ada.post('/chat', await questionTo('unknown-1'), 422);
     expect(refused.body).include({ code: 'context_too_long' });
@@ -49,7 +49,7 @@ describe('models of a provider that tells their context window', () => {
     expect(round).include({ status: 'error', errorCode: 'context_too_long' });
   });
 
-  it('cost what their price table says, and the round has its version', async () => {
+  it('records the cost by the price table of the model, and the version of the table', async () => {
     for (const [name, priceVersion, cost] of [
       ['small-1', '2025-06+settings', (100 * 2 + 20 * 1 + 7 * 10) / 1e6],
       ['gpt-4o-mini', '2025-06', (100 * 0.15 + 20 * 0.075 + 7 * 0.6) / 1e6],

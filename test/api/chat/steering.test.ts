@@ -52,7 +52,7 @@ describe('a chat that drifts off its topic', () => {
   }
   const unsteered = { system: persona, steering: undefined };
 
-  it('is watched, steered back and left alone again, and the off-topic rounds are pruned', async () => {
+  it('is watched, then steered back until it is on topic again; its off-topic rounds are pruned', async () => {
     expect(await round()).include({ state: 'stable', ...unsteered });
 
     const second = await round(strayQuestions[0]);

@@ -52,7 +52,7 @@ describe('the stream of an answer', () => {
   const replayed = async (chatId: string, lastEventId?: string) =>
     collect(readEvents(await replay(chatId, lastEventId)));
 
-  it('200 with tokens that are numbered by round and position, then done with the whole answer', async () => {
+  it('has tokens numbered by round and position, and ends with `done` and the whole answer', async () => {
     const events = await stream(await newChat());
     expect(events.map(({ id }) => id)).deep.equal(events.map((_, index) => `2:${index + 1}`));
     expect(events.length).above(2);
@@ -62,7 +62,7 @@ describe('the stream of an answer', () => {
     expect(reply).equal(tokensOf(events).join('')).and.equal('A loan is repaid month by month.');
   });
 
-  it('stores the whole answer when the client disconnects, and sends it again for its Idempotency-Key', async () => {
+  it('is stored as a whole when the client disconnects, and sent again for the same Idempotency-Key', async () => {
     hold();
     const leaving = new AbortController();
     const message = { agent_id: agentId, message: 'How is a loan repaid?' };
@@ -88,7 +88,7 @@ describe('the stream of an answer', () => {
   const pieces = (...texts: string[]): string =>
     texts.map((content) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`).join('');
 
-  it('sends all that the model wrote before it broke off, also what it held back, and the error last', async () => {
+  it('has all text that the model wrote before it broke off, and the error last', async () => {
     // A citation, an address or an image might follow.
     for (const text of ['A loan is ', 'A loan is explained at http', 'A loan is repaid!']) {
       answer('Month by month.');
@@ -102,7 +102,7 @@ describe('the stream of an answer', () => {
     }
   });
 
-  it('200 with the same events from another process, while the answer is written and later', async () => {
+  it('is the same from another API process, while the answer is written and afterwards', async () => {
     const chatId = await newChat();
     hold(Array.from({ length: 40 }, (_, index) => `word${index} "é" `));
     const body = JSON.stringify({ chat_id: chatId, message: 'And then?' });
@@ -116,7 +116,7 @@ describe('the stream of an answer', () => {
     expect(await (await replay(chatId)).text()).equal(sent);
   });
 
-  it('200 with the events after Last-Event-ID; 204 after the last, so that browsers stop reconnecting', async () => {
+  it('resumes after Last-Event-ID; 204 after the last event, so that browsers stop reconnecting', async () => {
     const chatId = await newChat();
     const first = await replayed(chatId);
     expect(first[0]?.id).equal('1:1');
@@ -126,7 +126,7 @@ describe('the stream of an answer', () => {
     expect(await replayed(chatId, '1:1'), 'of an older answer').deep.equal(first.slice(1));
   });
 
-  it('200 with only the last event after the stored events are deleted', async () => {
+  it('has only its last event once the stored events are deleted', async () => {
     const chatId = await newChat();
     // The replayed event has the chat's current title: a user's title does not change in between.
     await ada.patch(`/chat/${chatId}`, { title: 'Mine' }, 200);
@@ -146,7 +146,7 @@ describe('the stream of an answer', () => {
     expect((await replay(chatId, all.at(-1)?.id)).status).equal(204);
   });
 
-  it('200 with the error of a failed answer, of which no part is kept, also after a later attempt', async () => {
+  it('repeats the error of a failed answer, whose text is not kept, also after a later attempt', async () => {
     const chatId = await newChat();
     breakOff();
     const failed = await stream(chatId);
@@ -164,7 +164,7 @@ describe('the stream of an answer', () => {
     expect(await replayed(chatId)).deep.equal(again);
   });
 
-  it('200 with an error after the writing process died', async () => {
+  it('ends with an error after the process that wrote the answer died', async () => {
     const chatId = await newChat();
     hold(['Half an ', 'answer.']);
     const sent = await openChatStream(ada, { chat_id: chatId, message: 'And then?' });
@@ -189,14 +189,14 @@ describe('the stream of an answer', () => {
     expect(await roundOf(chatId, 2)).include({ status: 'error', assistantReply: null });
   });
 
-  it('400 for the Last-Event-ID of no event', async () => {
+  it('is refused with 400 for a Last-Event-ID that names no event', async () => {
     const path = `/chat/${await newChat()}/stream`;
     for (const id of ['x', '1', '1:2:3', '0:1', '99:1', '-1:1']) {
       expect((await ada.get(path, 400, { 'last-event-id': id })).body, id).include({ code: 'malformed_request' });
     }
   });
 
-  it('ends for a user who is removed from the team meanwhile, and goes on for the owner of a team chat', async () => {
+  it('ends for a user who is removed from the team meanwhile, and goes on for the owner of the chat', async () => {
     hold();
     const admin = await stack.signUp('Grace');
     const { id: team_id } = Object((await admin.post('/entity/teams', { name: 'Red' }, 201)).body);
@@ -262,7 +262,7 @@ describe('an answer with STREAM_ON_DISCONNECT=cancel', () => {
     return { chatId, leave: () => leaving.abort() };
   }
 
-  it('is interrupted when its last reader in any process has disconnected, unless it is not streamed', async () => {
+  it('is interrupted when its last reader in any process disconnects, but completed if not streamed', async () => {
     // Lets a recorded reader count for ever instead of five seconds, so that the test does not depend on timing.
     await stack.container.db.raw(`
       create function keep_follower() returns trigger language plpgsql as

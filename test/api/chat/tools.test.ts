@@ -51,7 +51,7 @@ describe('tools in a chat', () => {
     ask(ada, { agent_id: agentId, message, ...fields }, 201);
   const withoutDocuments = { enable_rag: false };
 
-  it('are called for an answer, and shown in all representations of the round', async () => {
+  it('are called for an answer, and their calls appear in all representations of the round', async () => {
     const page = '<html><head><title>Rates</title></head><body><p>The rate is 3.5 percent.</p></body></html>';
     const url = stack.site.page(answerWith(page));
     const expression = '1200 * 3.5 / 100';
@@ -85,7 +85,7 @@ describe('tools in a chat', () => {
     expect(chat).include({ input_tokens: 360, completion_tokens: 21 });
   });
 
-  it('find passages, numbered after those of the prompt, which can be cited', async () => {
+  it('find passages whose numbers follow those of the prompt and which can be cited', async () => {
     const zebras = await anIngestedDocument(ada, 'Zebras', 'Zebras graze on the plains of the east in large herds.');
     const search = call('knowledge_search', { query: 'zebras graze plains' });
     stack.model.behave(
@@ -103,7 +103,7 @@ describe('tools in a chat', () => {
       .and.not.include('Zebras');
   });
 
-  it('read a document in parts, from its beginning', async () => {
+  it('read a long document in several calls, from its beginning', async () => {
     const clause = (_: unknown, n: number) => `Clause ${n + 1}. ${'The borrower pays the lender back. '.repeat(8)}`;
     const contract = await anIngestedDocument(ada, 'Contract', Array.from({ length: 60 }, clause).join('\n\n'));
     const reads = [1, 2, 99].map((part) => call('knowledge_read', { document_id: contract, part }));
@@ -115,7 +115,7 @@ describe('tools in a chat', () => {
     expect(cited(answer)).deep.equal([contract]);
   });
 
-  it('neither find nor read unreadable documents or those that the chat excludes', async () => {
+  it('neither find nor read documents that the user may not read or that the chat excludes', async () => {
     const eve = await stack.signUp('Eve');
     const foreign = await anIngestedDocument(eve, 'Foreign', 'The vault of the other bank opens at noon.');
     const searched = call('knowledge_search', { query: 'When does the vault of the other bank open?' });
@@ -126,7 +126,7 @@ describe('tools in a chat', () => {
     expect(JSON.stringify([stack.model.requests, answer])).not.match(/noon|one percent/);
   });
 
-  it('are only those that agent and chat use, and that the organization can use now', async () => {
+  it('are only those that the agent and the chat enable and that the organization can use', async () => {
     const search = call('web_search', { query: 'loans' });
     stack.model.behave(calling([search]));
     const unconnected = await send('Look for loans!', withoutDocuments);
@@ -149,7 +149,7 @@ describe('tools in a chat', () => {
     expect(answer.reply).equal(`It is at ${url}, not at (link removed).`);
   });
 
-  it('do not read a page with an address from the model, a page that is too large, or a missing one', async () => {
+  it('fetch no page at an address that the model made up, and none that is too large or missing', async () => {
     const hidden = stack.site.page(answerWith('secret'));
     const huge = stack.site.page(answerWith('x'.repeat(10_000_000)));
     const missing = stack.site.page(answerWith('', {}, 404));
@@ -166,7 +166,7 @@ describe('tools in a chat', () => {
     expect(requested).have.members([huge, missing].map((url) => new URL(url).pathname));
   });
 
-  it('send requests to allowed services only', async () => {
+  it('send HTTP requests to allowed services only', async () => {
     const json = stack.site.page(answerWith('{"rate":3.5}', { 'content-type': 'application/json' }));
     const elsewhere = stack.site.page(redirectTo(`${stack.brave.baseUrl}/res/v1/web/search`));
     const picture = stack.site.page(answerWith('PNG', { 'content-type': 'image/png' }));
