@@ -35,7 +35,7 @@ describe('connections to file providers', () => {
     return top;
   };
 
-  it('200: are listed oldest first, to the user alone, with status and last error', async () => {
+  it('are listed oldest first, with status and last error, to their owner only', async () => {
     const bob = await api.signUp();
     const [one, two] = [await connect(api, bob, 'acme_drive'), await connect(api, bob, 'acme_dropbox')];
     expect((await bob.get('/connectors/connections', 200)).body).deep.equal({ items: [one, two] });
@@ -45,7 +45,7 @@ describe('connections to file providers', () => {
     expect(body).include({ status: 'error', last_error: 'provider_rejected: it says no' });
   });
 
-  it('200: can be renamed, which changes nothing else and is in the audit log once', async () => {
+  it('can be renamed, which changes nothing else and is audited once', async () => {
     const before = await connect(api, ada, 'acme_onedrive');
     const { body } = await ada.patch(at(before.id), { display_name: 'Mine' }, 200);
     expect(body).deep.equal({ ...before, display_name: 'Mine', updated_at: Object(body).updated_at });
@@ -54,7 +54,7 @@ describe('connections to file providers', () => {
     expect(await auditEntries(api, before.id)).length(2);
   });
 
-  it('200: have a sync schedule, which can be set and removed', async () => {
+  it('can get a sync schedule, which can be removed again', async () => {
     const sync = { enabled: false, cron: '0 3 * * *', folder: 'Reports', delete_missing: true };
     const { id, config } = await connect(api, ada, 'acme_drive');
     for (const [change, expected] of [
@@ -65,7 +65,7 @@ describe('connections to file providers', () => {
     }
   });
 
-  it('422: cannot change what their provider does not know or what identifies them', async () => {
+  it('reject changes of fields that their provider does not have or that identify them (422)', async () => {
     const s3Id = await aStoredConnection(api, ada, 'Reports');
     const site = await connect(api, ada, 'acme_sharepoint');
     for (const [id, change, field] of [
@@ -80,7 +80,7 @@ describe('connections to file providers', () => {
     await ada.patch(at(site.id), { config: { site_id: site.config.site_id } }, 200);
   });
 
-  it('422: are not made to an S3 endpoint inside the network', async () => {
+  it('are not made to an S3 endpoint inside the network of the API (422)', async () => {
     const keys = { accessKeyId: 'key', secretAccessKey: 'secret' };
     const settings = { endpoint: '', region: 'us-east-1', bucket: 'reports', prefix: '', ...keys };
     for (const endpoint of ['http://127.0.0.1:1', 'http://169.254.169.254', 'http://localhost:9000', 'http://[::1]']) {
@@ -89,10 +89,10 @@ describe('connections to file providers', () => {
     }
   });
 
-  it('200: are checked by a refresh, which finds a grant valid or revoked', () =>
+  it('are checked by a refresh, which tells whether the grant is still valid', () =>
     reportsRevokedGrantOnRefresh(drive()));
 
-  it('503: stay active during an outage of the provider, whose Retry-After is passed on', async () => {
+  it('stay active during an outage of the provider (503), whose Retry-After is passed on', async () => {
     const id = await newId();
     const { failNext } = api.fakes.acme_drive;
     failNext(1, { status: 500, text: 'down' });
@@ -106,7 +106,7 @@ describe('connections to file providers', () => {
     expect(headers.get('retry-after')).equal('7');
   });
 
-  it('204: are deleted with their grant, also during an outage, and once', async () => {
+  it('are deleted once, with their grant, also during an outage of the provider', async () => {
     await revokesGrantOnDelete(drive());
     const id = await newId();
     api.fakes.acme_drive.failNext(1, { status: 500, text: 'down' });
@@ -114,7 +114,7 @@ describe('connections to file providers', () => {
     await ada.delete(at(id), 404);
   });
 
-  it('204: leave the grant of an account that another connection uses', async () => {
+  it('are deleted without revoking the grant of an account that another connection uses', async () => {
     const account = { account: 'shared@example.com' };
     const { id } = await connect(api, ada, 'acme_drive', account);
     const hers = await connect(api, grace, 'acme_drive', account);
@@ -122,7 +122,7 @@ describe('connections to file providers', () => {
     expect((await grace.patch(at(hers.id, '/refresh'), undefined, 200)).body).include({ status: 'active' });
   });
 
-  it('have credentials that are renewed once for concurrent callers', () =>
+  it('refresh their credentials once for concurrent callers', () =>
     renewsTokenOnceForConcurrentCallers(drive()));
 
   it('keep their ETag when their credentials are refreshed', async () => {
@@ -135,7 +135,7 @@ describe('connections to file providers', () => {
     await ada.patch(at(id), { display_name: 'Mine' }, 200, { 'if-match': headers.get('etag') ?? '' });
   });
 
-  it('204: have their new credentials revoked if these arrive after the deletion', async () => {
+  it('revoke new credentials that arrive after the connection was deleted', async () => {
     const id = await newId();
     const { liveGrants, holdNext, failNext } = api.fakes.acme_drive;
     const before = liveGrants();
@@ -151,10 +151,10 @@ describe('connections to file providers', () => {
     expect(liveGrants()).equal(before - 1);
   });
 
-  describe('that are browsed', () => {
-    it('200: list folders and files page by page', () => browsesPages(drive()));
+  describe('when browsed,', () => {
+    it('list folders and files page by page', () => browsesPages(drive()));
 
-    it('200: end a page after one page of a large folder, and after three nearly empty pages', async () => {
+    it('return one provider page of a large folder at a time, and join up to three nearly empty pages', async () => {
       const large = newFolder('acme_dropbox', 10_000);
       const first = await browse(ada, (await connect(api, ada, 'acme_dropbox')).id, { path: large });
       expect(first.files.length).within(1, 2_000);
@@ -168,7 +168,7 @@ describe('connections to file providers', () => {
       expect(new Set([...some.files, ...rest.files].map(({ name }) => name)).size).equal(5);
     });
 
-    it('400: refuse the page token of another folder and an invalid one', async () => {
+    it('reject an invalid page token and the page token of another folder (400)', async () => {
       const path = newFolder('acme_dropbox', 2_500);
       const { id } = await connect(api, ada, 'acme_dropbox');
       const { next_page: page } = await browse(ada, id, { path });
@@ -181,7 +181,7 @@ describe('connections to file providers', () => {
       }
     });
 
-    it('404: have no folder that is missing, a file, or outside', async () => {
+    it('answer 404 for a path that is missing, that is a file or that leads outside', async () => {
       api.fakes.acme_drive.tree.add('just-a-file.txt', 'x');
       const id = await newId();
       for (const path of ['nowhere', 'just-a-file.txt', 'just-a-file.txt/x', '..']) {
@@ -189,7 +189,7 @@ describe('connections to file providers', () => {
       }
     });
 
-    it('409: need a new consent when their grant was revoked', async () => {
+    it('answer 409 and need a new consent when their grant was revoked', async () => {
       const id = await newId();
       api.fakes.acme_drive.revokeGrants();
       expect(await browse(ada, id, {}, 409)).include({ code: 'needs_reauth' });
@@ -197,7 +197,7 @@ describe('connections to file providers', () => {
     });
   });
 
-  it('501 and 502: tell a rejected OAuth client from a rejected request', async () => {
+  it('answer 501 if the provider rejects the OAuth client, and 502 if it rejects the request', async () => {
     const rejected = { status: 401, json: { error: 'invalid_client' } };
     const notConfigured = { code: 'provider_not_configured' };
     const id = await newId();

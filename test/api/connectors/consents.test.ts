@@ -46,7 +46,7 @@ const kinds: Record<string, Kind> = {
 };
 
 for (const [kind, { base, provider, another, withKeys, open }] of Object.entries(kinds)) {
-  describe(`a consent ${kind}`, () => {
+  describe(`an OAuth consent ${kind}`, () => {
     const own = `${base}/${provider}`;
     let { api, fake, begin }: Opened = {} as Opened;
     let ada: Member;
@@ -72,7 +72,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       return new URL(response.headers.get('location') ?? '');
     };
 
-    it('404, 409 and 501: exists only for a known provider of OAuth that the deployment has a client for', async () => {
+    it('needs a known provider (404) that uses OAuth (409) and has a configured client (501)', async () => {
       for (const unknown of ['unknown', provider.toUpperCase(), '__proto__', '%00', `${withKeys}%2F`]) {
         const { body } = await ada.get(`${base}/${unknown}/authorize`, 404);
         expect(body, unknown).include({ code: 'provider_not_found' });
@@ -89,7 +89,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       expect((await eve.get(`${own}/authorize`, 501)).body).include({ code: 'provider_not_configured' });
     });
 
-    it('200: begins with a PKCE challenge and a state, of which it stores neither in plain text', async () => {
+    it('begins with a PKCE challenge and a state, neither of which is stored in plain text', async () => {
       const url = new URL(await begin(ada));
       const of = (name: string) => url.searchParams.get(name) ?? '';
       expect([url.origin, of('response_type')]).deep.equal([fake.baseUrl, 'code']);
@@ -102,7 +102,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       expect(rows[0].codeVerifier).match(/^1:/);
     });
 
-    it('422: comes back to the frontend and to allowed origins only', async () => {
+    it('returns to the frontend and to allowed origins only (422)', async () => {
       for (const return_to of ['/files', `${frontendUrl}/x`, 'https://other.example.com/y']) {
         await begin(ada, { return_to });
       }
@@ -113,7 +113,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       await api.anonymous.get(`${own}/callback?code=c`, 422);
     });
 
-    it('200: returns a code at the callback, on every request, and neither connects nor calls the provider', async () => {
+    it('gives a code at the callback, also when repeated, and neither connects nor calls the provider', async () => {
       const path = await consent();
       const before = [fake.liveGrants(), fake.calls.length];
       expect((await api.anonymous.raw(path, { method: 'HEAD' })).status).equal(200);
@@ -125,7 +125,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       expect([fake.liveGrants(), fake.calls.length]).deep.equal(before);
     });
 
-    it('303: comes back to return_to with the code or the error, in the place of an earlier outcome', async () => {
+    it('redirects to return_to with the code or the error, and drops those of an earlier consent', async () => {
       const query = { return_to: '/files?tab=1&error=consent_denied&consent_code=7' };
       const page = await pageOf(await consent({ query }));
       expect(page.href).match(/^https:\/\/app\.example\.com\/files\?tab=1&consent_code=[^&]{40,}$/);
@@ -137,7 +137,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       expect((await pageOf(old)).href).equal(`${frontendUrl}/files?tab=1&error=consent_invalid`);
     });
 
-    it('400: is refused at the callback when the user denies it, without a code, or for the state of another', async () => {
+    it('fails at the callback (400) when it is denied, lacks a code or has a state of another consent', async () => {
       const denied = await consent({ isDenied: true });
       for (const path of [denied, `${denied}&code=c`]) expect(await callbackFails(path)).equal('consent_denied');
       const path = await consent();
@@ -157,7 +157,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       expect(await callbackFails(path), 'deleted by the sweeper').equal('consent_invalid');
     });
 
-    it('400: is finished once, also by concurrent requests, and not with a forged code or issuer', async () => {
+    it('can be finished once, also by concurrent requests, but not with a forged code or issuer (400)', async () => {
       const path = await consent();
       const body = JSON.stringify((await api.anonymous.get(path, 200)).body);
       const headers = { 'content-type': 'application/json' };
@@ -177,7 +177,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       }
     });
 
-    it('501, 502 and 503: fails when the provider refuses the exchange or is away', async () => {
+    it('fails with 501, 502 or 503 when the provider rejects the exchange of the code or is down', async () => {
       for (const [reply, status, code] of [
         [{ status: 401, json: { error: 'invalid_client' } }, 501, 'provider_not_configured'],
         [{ status: 400, json: { error: 'odd' } }, 502, 'provider_rejected'],
@@ -191,7 +191,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
   });
 }
 
-describe('a connection by consent', () => {
+describe('connecting to a file provider by consent', () => {
   let api: ConnectorStack;
   let ada: Member;
   before(async () => {
@@ -200,7 +200,7 @@ describe('a connection by consent', () => {
   });
   const finish = (path: string, status: number, member = ada) => finishConsent(api, member, path, status);
 
-  it('200: is offered for the providers that the deployment has an OAuth client for', async () => {
+  it('is offered for the providers that have an OAuth client in the deployment', async () => {
     const providers = oauthConnectorProviders.map((provider) => {
       return { provider, label: connectorProviderLabels[provider] };
     });
@@ -209,7 +209,7 @@ describe('a connection by consent', () => {
     expect((await eve.get('/connectors/oauth/providers', 200)).body).deep.equal({ providers: [] });
   });
 
-  it('200: begins with login_hint where the provider supports it', async () => {
+  it('sends login_hint to a provider that supports it', async () => {
     const hintAt = async (provider: 'acme_drive' | 'acme_dropbox') => {
       const url = new URL(await beginConsent(ada, provider, { login_hint: 'ada@example.com' }));
       return url.searchParams.get('login_hint');
@@ -217,7 +217,7 @@ describe('a connection by consent', () => {
     expect([await hintAt('acme_drive'), await hintAt('acme_dropbox')]).deep.equal(['ada@example.com', null]);
   });
 
-  it('422: needs a site for SharePoint that the account can read, and all scopes', async () => {
+  it('fails (422) without all scopes, or for SharePoint without a site that the account can read', async () => {
     for (const query of ['', '?site_id=']) {
       const { body } = await ada.get(`/connectors/oauth/acme_sharepoint/authorize${query}`, 422);
       expect(Object(body).errors[0].path).equal('site_id');
@@ -229,9 +229,9 @@ describe('a connection by consent', () => {
     }
   });
 
-  it('200: creates the connection', () => createsConnectionOnConsent({ api, member: ada, provider: 'acme_drive' }));
+  it('creates the connection', () => createsConnectionOnConsent({ api, member: ada, provider: 'acme_drive' }));
 
-  it('200: reactivates the connection when the same account consents again', async () => {
+  it('reactivates the existing connection when the same account consents again', async () => {
     const bob = await api.signUp();
     const account = { account: 'bob@example.com' };
     const { id } = await connect(api, bob, 'acme_drive', account);
@@ -243,7 +243,7 @@ describe('a connection by consent', () => {
     expect((await auditEntries(api, id)).at(-1)).include({ action: 'connection.reconnected' });
   });
 
-  it('200: creates a connection for each account and each user, but one for two concurrent consents', async () => {
+  it('creates a connection for each account and each user, but only one for two concurrent consents', async () => {
     const bob = await api.signUp();
     const connections = [
       await connect(api, bob, 'acme_drive', { account: 'one@example.com' }),
@@ -257,7 +257,7 @@ describe('a connection by consent', () => {
     expect(Object((await bob.get('/connectors/connections', 200)).body).items).length(3);
   });
 
-  it('401: is not finished once the organization was deleted', async () => {
+  it('fails with 401 once the organization is deleted', async () => {
     const bob = await api.signUp();
     const path = await consentTo(api, bob, 'acme_drive');
     await bob.delete('/entity/org', 204);
@@ -266,7 +266,7 @@ describe('a connection by consent', () => {
     expect(api.fakes.acme_drive.liveGrants()).equal(before);
   });
 
-  it('409: is revoked over the limit of the tier', async () => {
+  it('fails with 409 over the connection limit of the tier, and revokes the grant', async () => {
     const bob = await api.signUp();
     await Promise.all(Array.from({ length: 5 }, () => connect(api, bob, 'acme_drive')));
     const path = await consentTo(api, bob, 'acme_drive');
@@ -276,7 +276,7 @@ describe('a connection by consent', () => {
   });
 
   // RFC 9700 §4.7: Mallory begins a consent and sends the address to Bob, who consents at the provider.
-  it('400: makes no connection for another user than the one who began, who cannot finish it later either', async () => {
+  it('fails (400) for a user who did not begin the consent, and afterwards also for the user who did', async () => {
     const [mallory, bob] = [await api.signUp(), await api.signUp()];
     const path = await consentTo(api, mallory, 'acme_drive', { query: { return_to: '/files' } });
     const back = await api.anonymous.raw(path, { redirect: 'manual' });
@@ -297,7 +297,7 @@ describe('a connection by consent', () => {
     await hasNothing();
   });
 
-  it('303: comes back to a path of the callback, and to no other origin, without FRONTEND_URL and PUBLIC_URL', async () => {
+  it('without FRONTEND_URL and PUBLIC_URL returns only to a path of the origin of the callback', async () => {
     const own = await startConnectorStack({ FRONTEND_URL: '' });
     try {
       const eve = await own.signUp();

@@ -24,10 +24,10 @@ describe('an import from a connection', () => {
   const importAll = (files: object[], options = {}) => importFiles(member, { connection_id: id, files }, options);
   const jobOf = async (jobId: string) => Object((await member.get(`/jobs/${jobId}`, 200)).body);
 
-  it('200: makes documents of files and folders, and reports them as unchanged the next time', async () =>
+  it('creates documents from files and folders, and reports them as unchanged the next time', async () =>
     importsAndSkipsUnchangedFiles({ api, member: await api.signUp(), provider: 'acme_drive' }));
 
-  it('200: reports an error for each file that fails, and imports the others', async () => {
+  it('reports an error for each file that fails, and imports the other files', async () => {
     const { tree } = api.fakes.acme_drive;
     tree.add('some/good.txt', 'Good.');
     tree.add('some/odd\u0000na\u202eme\n.txt', 'Odd.');
@@ -39,7 +39,7 @@ describe('an import from a connection', () => {
     expect(await shelf(member)).length(2);
   });
 
-  it('200: answers at once without Prefer: wait, and its job counts the files', async () => {
+  it('is answered at once without Prefer: wait, and its job counts the files', async () => {
     const { tree, holdNext } = api.fakes.acme_drive;
     tree.add('slow/file.txt', 'Slow.');
     const { release } = holdNext();
@@ -51,7 +51,7 @@ describe('an import from a connection', () => {
     expect(Object((await member.get(`/jobs?connection_id=${id}`, 200)).body).items).length(1);
   });
 
-  it('200: keeps the workflow history small for ten thousand files, and can be cancelled', async () => {
+  it('of ten thousand files keeps its workflow history small, and can be cancelled', async () => {
     const { tree } = api.fakes.acme_drive;
     for (let n = 0; n < 10_000; n++) tree.add(`huge/${n}.txt`, '');
     const [{ job_id: jobId } = { job_id: '' }] = await importAll([{ path: 'huge' }], { wait: 0 });
@@ -65,7 +65,7 @@ describe('an import from a connection', () => {
     tree.remove('huge');
   });
 
-  it('200: reports files that were not imported as cancelled after a cancellation', async () => {
+  it('that is cancelled reports the remaining files as cancelled', async () => {
     const fake = api.fakes.acme_drive;
     fake.tree.add('never/a.txt');
     const hold = fake.holdNext();
@@ -79,7 +79,7 @@ describe('an import from a connection', () => {
     expect(result?.error?.code).equal('cancelled');
   });
 
-  it('403, 404 and 409: is refused into a read-only or missing folder, and with a revoked grant', async () => {
+  it('is refused into a read-only folder (403) or a missing one (404), and with a revoked grant (409)', async () => {
     const path = '/documents/import-from-connector';
     const body = { connection_id: id, files: [{ path: 'x' }] };
     const missing = '0198c5a2-0000-7000-8000-000000000000';
@@ -93,7 +93,7 @@ describe('an import from a connection', () => {
     expect((await member.post(path, body, 409)).body).include({ code: 'needs_reauth' });
   });
 
-  describe('in the steps of a sync', () => {
+  describe('during a sync', () => {
     /** Holds the next download. @returns how to let it go on, once it has arrived */
     async function nextDownload(): Promise<() => void> {
       const fake = api.fakes.acme_drive;
@@ -107,7 +107,7 @@ describe('an import from a connection', () => {
       }
     }
 
-    it('is retried for a file that failed, although the provider reports no change', async () => {
+    it('retries a file that failed before, although the provider reports no change', async () => {
       const fake = api.fakes.acme_drive;
       fake.tree.add('refused/a.txt');
       const synced = await connectSynced(api, 'acme_drive', 'refused');
@@ -139,7 +139,7 @@ describe('an import from a connection', () => {
       return { fake, fetch: (n: number, attempt = 1) => importSteps.fetch({ ...of, n }, { signal, attempt }) };
     }
 
-    it('is rejected with rate_limited while its organization has 16 downloads, and works afterwards', async () => {
+    it('is rejected with rate_limited while the organization has 16 downloads, and works afterwards', async () => {
       const { fake, fetch } = await stepsOf('many', 17);
       const held = Array.from({ length: 16 }, () => fake.holdNext());
       const fetched = held.map((_, index) => fetch(index + 1));
@@ -150,7 +150,7 @@ describe('an import from a connection', () => {
       expect(await fetch(17)).deep.equal({ status: 'added', code: null });
     });
 
-    it('fails for the one file that an available provider never returns', async () => {
+    it('gives up only the file that an available provider never returns', async () => {
       const { fake, fetch } = await stepsOf('poisonous', 1);
       const failing = (attempt: number, faults: number) => {
         fake.failNext(faults, { status: 500, json: { error: { code: 500, message: 'Internal Error' } } });
@@ -161,7 +161,7 @@ describe('an import from a connection', () => {
       expect(await failing(10, 1)).deep.equal({ status: 'failed', code: 'provider_unavailable' });
     });
 
-    it('keeps the name that the user gives the document during the download', async () => {
+    it('keeps a name that the user gives the document during the download', async () => {
       const { tree } = api.fakes.acme_drive;
       tree.add('named/a.txt');
       const synced = await connectSynced(api, 'acme_drive', 'named');
@@ -179,7 +179,7 @@ describe('an import from a connection', () => {
       expect(await shelf(synced.member)).deep.equal(['mine']);
     });
 
-    it('resumes when it parks after the new consent was given', async () => {
+    it('resumes if it parks for a consent that the user has given meanwhile', async () => {
       api.fakes.acme_drive.tree.add('consented/a.txt');
       const synced = await connectSynced(api, 'acme_drive', 'consented');
       const { id: runId, job_id: jobId } = await sync(synced.member, synced.id);

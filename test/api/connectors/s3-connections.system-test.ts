@@ -37,7 +37,7 @@ describe('a connection to S3', () => {
     }
   };
 
-  it('201: is created with valid keys, which it shows masked', async () => {
+  it('is created with valid keys, which responses mask', async () => {
     const made = await create({ prefix: '/reports//2026/', region: 'us-east-1' });
     const { endpoint, bucket: name } = bucket.settings;
     expect(made).deep.include({
@@ -51,7 +51,7 @@ describe('a connection to S3', () => {
     expect(entry).deep.include({ actorId: ada.userId, action: 'connection.created' });
   });
 
-  it('422: is not created with wrong keys or for a missing bucket: the error is that of S3, without the keys', async () => {
+  it('is not created (422) with wrong keys or for a missing bucket, and the error shows no keys', async () => {
     const secret = 'another-secret-of-nothing';
     const { credentials } = s3Fields(bucket);
     for (const [wrong, reason] of [
@@ -66,7 +66,7 @@ describe('a connection to S3', () => {
     }
   });
 
-  it('200: is active again with new keys that work, or after a refresh, and drops a field that is set to null', async () => {
+  it('is active again with new valid keys or after a refresh, and drops a field that is set to null', async () => {
     const { id, config } = await create();
     const needConsent = () => row(id).update({ status: 'needs_reauth', lastError: 'x' });
     await needConsent();
@@ -80,7 +80,7 @@ describe('a connection to S3', () => {
     expect(refreshed.body).include({ status: 'active', last_error: null });
   });
 
-  it('422: does not change with keys, bucket or endpoint that do not work, and keeps the error of a refresh', async () => {
+  it('rejects keys, bucket or endpoint that do not work (422), and keeps the error of the last refresh', async () => {
     const { id, config } = await create();
     const before = await row(id);
     const credentials = { ...s3Fields(bucket).credentials, secret_access_key: 'of-another-user-altogether' };
@@ -100,7 +100,7 @@ describe('a connection to S3', () => {
     expect(after.last_error).match(/NoSuchBucket/);
   });
 
-  it('200: shows the folders and files of a bucket, and makes documents of them', async () => {
+  it('shows the folders and files of the bucket, and imports them as documents', async () => {
     await put('in/a.txt', 'in/sub/b.txt', 'out.txt');
     const { id } = await create({ prefix: 'in' });
     const found = await browseAll(ada, id, '');
@@ -114,7 +114,7 @@ describe('a connection to S3', () => {
     expect(await shelf(ada)).deep.equal(['a.txt', 'sub/b.txt']);
   });
 
-  it('202: mirrors edits, renames and deletions by a full listing in each sync', async () => {
+  it('mirrors edits, renames and deletions by listing the whole bucket in each sync', async () => {
     await put('in/a.txt', 'in/b.txt', 'in/sub/c.txt', 'in/d.txt', 'out/x.txt');
     const { id } = await create({ sync: { enabled: false, folder: 'in', delete_missing: true, interval_minutes: 60 } });
     expect(await sync(ada, id)).include({ mode: 'full', ...noChanges, added: 4 });

@@ -24,10 +24,10 @@ describe('a sync', () => {
     api = await importStack();
   });
 
-  it('202: mirrors edits, renames, moves, deletions and restorations', () =>
+  it('mirrors edits, renames, moves, deletions and restorations', () =>
     mirrorsChanges({ api, provider: 'acme_drive' }));
 
-  it('200: is listed with its results page by page, newest first', async () => {
+  it('is listed with its results, newest first, page by page', async () => {
     api.fakes.acme_drive.tree.add('listed/a.txt');
     const { member, id, path } = await connectSynced(api, 'acme_drive', 'listed');
     const list = async (query = '') => Object((await member.get(`${path}/syncs${query}`, 200)).body);
@@ -40,7 +40,7 @@ describe('a sync', () => {
     await member.get(`${path}/syncs?cursor=x`, 400);
   });
 
-  it('202: keeps documents that the user changed here, and marks them as detached', async () => {
+  it('keeps documents that the user has edited or renamed, and marks them as detached', async () => {
     const { tree } = api.fakes.acme_drive;
     for (const name of ['mine.txt', 'named.txt']) tree.add(`kept/${name}`);
     const { member, id } = await connectSynced(api, 'acme_drive', 'kept');
@@ -61,7 +61,7 @@ describe('a sync', () => {
     expect(await shelf(member)).deep.equal(['Called otherwise', 'mine.txt']);
   });
 
-  it('202: is one for concurrent requests', async () => {
+  it('runs once for concurrent requests', async () => {
     const fake = api.fakes.acme_drive;
     fake.tree.add('single/a.txt');
     const { member, id, path } = await connectSynced(api, 'acme_drive', 'single');
@@ -74,7 +74,7 @@ describe('a sync', () => {
     expect(await syncsOf(member, id)).length(1);
   });
 
-  it('409 and 422: needs settings that are possible', async () => {
+  it('is refused with 409 or 422 when its settings are impossible', async () => {
     const member = await api.signUp();
     const { id } = await connect(api, member, 'acme_drive');
     const path = `/connectors/connections/${id}`;
@@ -90,8 +90,8 @@ describe('a sync', () => {
     }
   });
 
-  describe('with deletions, which', () => {
-    it('keep a file that one page of changes reports as deleted and a later page as restored', async () => {
+  describe('that finds deletions', () => {
+    it('keeps a file that one page of changes reports as deleted and a later page as restored', async () => {
       const fake = api.fakes.acme_dropbox;
       const { tree } = fake;
       for (const name of ['x.txt', 'y.txt']) tree.add(`pages/${name}`);
@@ -112,7 +112,7 @@ describe('a sync', () => {
       expect(await shelf(member)).deep.equal(['x.txt', 'y.txt', 'z.txt']);
     });
 
-    it('keep the files of other folders whose names are equal or differ in case only', async () => {
+    it('keeps files of the same name in other folders, also if the name differs in letter case', async () => {
       const { tree } = api.fakes.acme_drive;
       for (const name of ['A/one.txt', 'B/two.txt', 'reports/four.txt']) tree.add(`alike/${name}`);
       tree.rename('alike/B', 'A');
@@ -134,7 +134,7 @@ describe('a sync', () => {
       expect(await shelf(member)).deep.equal(['reports/four.txt']);
     });
 
-    it('of most documents wait until the user continues, and keep what is restored until then', async () => {
+    it('waits for the user before it deletes most documents, and keeps files that are restored meanwhile', async () => {
       const { tree } = api.fakes.acme_drive;
       // A sync deletes at most 20 documents without asking.
       for (let n = 0; n < 23; n++) tree.add(`emptied/${n}.txt`);
@@ -168,7 +168,7 @@ describe('a sync', () => {
   });
 
   describe('after its settings changed', () => {
-    it('moves documents into the new target folder, and deletes missing files once it may', async () => {
+    it('moves documents to the new target folder, and deletes missing files once that is allowed', async () => {
       const { tree } = api.fakes.acme_drive;
       for (const name of ['a.txt', 'b.txt', 'c.txt']) tree.add(`set anew/${name}`);
       const { member, id, path } = await connectSynced(api, 'acme_drive', 'set anew', { delete_missing: false });
@@ -185,7 +185,7 @@ describe('a sync', () => {
       expect(await sync(member, id)).include({ mode: 'delta', updated: 0 });
     });
 
-    it('reports a deleted target folder as the reason until another one is set', async () => {
+    it('reports that the target folder is deleted, until the user sets another folder', async () => {
       for (const name of ['a.txt', 'b.txt']) api.fakes.acme_drive.tree.add(`nowhere/${name}`);
       const { member, id, path } = await connectSynced(api, 'acme_drive', 'nowhere');
       const target = await aFolder(member, await rootOf(member, 'personal_root'));
@@ -212,7 +212,7 @@ describe('a sync', () => {
       until('the schedule is gone', async () => (await described(schedule)) === null);
     const queue = (orgId: string, connectionId: string) => api.container.syncs.queueScheduled({ orgId, connectionId });
 
-    it('follows the settings, and keeps a pause by an operator', async () => {
+    it('follows changes of its settings, and stays paused if an operator paused its schedule', async () => {
       api.fakes.acme_drive.tree.add('timed/a.txt');
       const { member, id, path } = await connectSynced(api, 'acme_drive', 'timed');
       const schedule = scheduleOf(id);
@@ -234,7 +234,7 @@ describe('a sync', () => {
       expect(await shelf(member)).deep.equal(['a.txt']);
     });
 
-    it('follows the newest of concurrent changes, and loses a schedule that a deleted connection left', async () => {
+    it('follows the newest of concurrent changes; the schedule of a deleted connection is removed', async () => {
       const { member, id, path } = await connectSynced(api, 'acme_drive', '');
       const schedule = scheduleOf(id);
       await Promise.all(
@@ -256,7 +256,7 @@ describe('a sync', () => {
       await untilGone(schedule);
     });
 
-    it('makes up for missed runs by one, and skips runs that overlap a sync', async () => {
+    it('makes up for missed runs with one run, and skips runs that would overlap a sync', async () => {
       const fake = api.fakes.acme_drive;
       fake.tree.add('missed/a.txt');
       const daily = { enabled: true, interval_minutes: undefined, cron: '0 4 * * *' };

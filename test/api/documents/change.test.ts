@@ -15,7 +15,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 
 const file = { name: 'fox.md', content: '# Foxes\n\nThe quick brown fox.', type: 'text/markdown' };
 
-describe('changes of a document', () => {
+describe('changing a document:', () => {
   let stack: Stack;
   let ada: Member;
   before(async () => {
@@ -27,7 +27,7 @@ describe('changes of a document', () => {
     ada = await stack.signUp();
   });
 
-  describe('by PATCH /documents/{document_id}', () => {
+  describe('PATCH /documents/{document_id}', () => {
     const upload = (fields: Record<string, string> = {}, as = ada) => anUpload(as, file, fields);
     const change = async (id: string, fields: object) =>
       fullDocumentSchema.parse((await ada.patch(`/documents/${id}`, fields, 200)).body);
@@ -54,7 +54,7 @@ describe('changes of a document', () => {
       expect(fullDocumentSchema.parse(await response.json()).name).equal('Plan B');
     });
 
-    it('moves a document with its jobs into and out of the sight of the readers of a folder', async () => {
+    it('moves a document and its jobs into and out of a folder that others may read', async () => {
       const grace = await aColleague(stack, ada);
       const { id, parse_job_id } = await upload();
       const target_folder_id = await rootOf(ada, 'org_root');
@@ -64,7 +64,7 @@ describe('changes of a document', () => {
       for (const path of [`/documents/${id}`, `/jobs/${parse_job_id}`]) await grace.get(path, 404);
     });
 
-    it('rejects a folder that is read-only (403) or hidden (404) for the caller', async () => {
+    it('rejects a target folder that is read-only (403) or hidden (404) for the caller', async () => {
       const grace = await aColleague(stack, ada);
       const { id } = await upload({ ingest: 'false' }, grace);
       const into = async (member: Member, role: 'org_root' | 'personal_root') => ({
@@ -75,7 +75,7 @@ describe('changes of a document', () => {
       expect(body).include({ code: 'folder_not_found' });
     });
 
-    it('marks chunks as stale after a change of chunking, and ingests again on request if that is needed', async () => {
+    it('marks chunks as stale after a change of chunking, and ingests again on request if needed', async () => {
       const { id } = await upload();
       await activate(id);
       const fresh = { chunking_stale: false, embedding_stale: false };
@@ -92,7 +92,7 @@ describe('changes of a document', () => {
       expect(refused).nested.include({ 'errors[0].path': 'overlap_tokens' });
     });
 
-    it('replaces the original, ingests it, and removes the old one once it is unused', async () => {
+    it('replaces the original, ingests the new one, and deletes the old one once it is unused', async () => {
       const { id, folder_ids } = await upload({ ingest: 'false' });
       const old = await blobKeyOf(id);
       const replaced = await replace(id, 'The grey wolf.');
@@ -102,7 +102,7 @@ describe('changes of a document', () => {
       expect(await stack.container.blobs.exists(old)).equal(false);
     });
 
-    it('keeps the old original for a queued ingestion that has not read it, and opens a generation for the new', async () => {
+    it('keeps the old original for a queued ingestion, and starts a new generation for the new original', async () => {
       const { id } = await upload();
       const old = await blobKeyOf(id);
       const stored = await replace(id, 'The grey wolf.', { ingest: 'false', name: 'Wolf' });
@@ -112,7 +112,7 @@ describe('changes of a document', () => {
     });
   });
 
-  describe('of its folders, which', () => {
+  describe('links to folders', () => {
     let grace: Member;
     let personal: string;
     let shared: string;
@@ -130,7 +130,7 @@ describe('changes of a document', () => {
       foldersOf((await member.post(`/documents/${documentId}/links`, { folder_id, ...fields }, 201)).body);
     const addressOf = (folderId: string) => `/documents/${documentId}/links/${folderId}`;
 
-    it('grow by a link, which shows the document and the name of the folder to the readers of that folder', async () => {
+    it('show the document to the readers of the folder, with the name of that folder only', async () => {
       const before = await readDocument(ada, documentId);
       const { id } = await aFolder(ada, shared, 'Loans');
       for (const _ of ['first', 'again']) expect(await link(id)).deep.equal([personal, id]);
@@ -140,7 +140,7 @@ describe('changes of a document', () => {
       expect(body).deep.equal({ document_id: documentId, links: [{ folder_id: id, folder_name: 'Loans' }] });
     });
 
-    it('shrink to one by promotion, but for those that are read-only or hidden for the caller', async () => {
+    it('are replaced by one link with `promote`, except in folders that the caller may not change', async () => {
       const folder = await aFolder(ada, personal);
       await link(shared);
       expect(await link(folder.id, { promote: true })).deep.equal([folder.id]);
@@ -158,7 +158,7 @@ describe('changes of a document', () => {
       expect(await list()).have.members([shared, personal]);
     });
 
-    it('accept no folder that is hidden for the caller (404), and no document that is read-only (403)', async () => {
+    it('cannot be made to a hidden folder (404), nor for a document that is read-only (403)', async () => {
       const eve = await stack.signUp('Eve');
       for (const folder_id of [await rootOf(eve, 'org_root'), await rootOf(grace, 'personal_root')]) {
         const { body } = await ada.post(`/documents/${documentId}/links`, { folder_id }, 404);
@@ -168,7 +168,7 @@ describe('changes of a document', () => {
       await grace.post(`/documents/${documentId}/links`, { folder_id: await rootOf(grace, 'personal_root') }, 403);
     });
 
-    it('lose a link, and with it its readers, by who may write to the folder', async () => {
+    it('can be removed by users who may write to the folder, whose readers then lose the document', async () => {
       const teamId = await aTeam(ada, []);
       await ada.put(`/entity/teams/${teamId}/members/${grace.userId}`, { is_team_admin: true }, 200);
       const teamRoot = await rootOf(grace, 'team_root');
@@ -182,7 +182,7 @@ describe('changes of a document', () => {
       expect((await ada.delete(addressOf(shared), 404)).body).include({ code: 'folder_not_found' });
     });
 
-    it('are never none: 409 for the last link, also of two that go at once', async () => {
+    it('cannot all be removed: 409 for the last link, also for two concurrent removals', async () => {
       expect((await ada.delete(addressOf(personal), 409)).body).include({ code: 'last_link' });
       await link(shared);
       const answers = await Promise.all([personal, shared].map((id) => ada.raw(addressOf(id), { method: 'DELETE' })));

@@ -26,7 +26,7 @@ describe('POST /documents', () => {
     return all.filter(({ key }) => key.startsWith(ada.orgId)).length;
   };
 
-  it('queues the ingestion of a document named after its file, in the personal root', async () => {
+  it('queues the ingestion of a document that is named after its file, in the personal root folder', async () => {
     const document = await upload();
     expect(document).include({ name: 'Übersicht.md', source_format: 'markdown', has_stored_original: true });
     expect(document).include({ chunking_complete: false, embedding_complete: false, content: '' });
@@ -35,7 +35,7 @@ describe('POST /documents', () => {
     expect((await ada.get(`/jobs/ingest-${document.id}-1`, 200)).body).include({ kind: 'ingest' });
   });
 
-  it('takes name, folder and chunking from the form, and only stores the file when ingest is false', async () => {
+  it('takes name, folder and chunking from the form, and only stores the file if ingest is false', async () => {
     const target_folder_id = await rootOf(ada, 'org_root');
     const document = await upload({ name: 'Plan', target_folder_id, target_tokens: '100', ingest: 'false' });
     expect(document).deep.include({ name: 'Plan', folder_ids: [target_folder_id], parse_job_id: null });
@@ -57,7 +57,7 @@ describe('POST /documents', () => {
     expect(await countObjects()).equal(0);
   });
 
-  it('409: rejects a file above the storage quota, which a deleted document frees at once, and a fourth document', async () => {
+  it('409: rejects files above the storage quota, which deletions free at once, or the document limit', async () => {
     await upload({}, { ...file, ...large });
     const { id } = await upload({}, { ...file, ...large });
     expect((await ada.upload('/documents', large, 409)).body).include({ code: 'storage_quota_exceeded' });
@@ -72,14 +72,14 @@ describe('POST /documents', () => {
 
   itHoldsTheLimit('document_limit_reached', async (member) => () => post(member, '/documents/paste', note));
 
-  it('reads a pasted text in the format that its author states', async () => {
+  it('reads a pasted text in the format that the request states', async () => {
     const member = await (await stack()).signUp();
     const id = await anIngestedDocument(member, 'Note', '<html><p>Not a page.</p>', { source_format: 'text' });
     const expected = { source_format: 'text', content: '<html><p>Not a page.</p>' };
     expect(await readDocument(member, id)).include(expected);
   });
 
-  describe('a form', () => {
+  describe('and other routes with forms', () => {
     let id: string;
     beforeEach(async () => {
       id = (await upload({ ingest: 'false' })).id;
@@ -104,7 +104,7 @@ describe('POST /documents', () => {
       ]),
     ];
 
-    it('422 names the field of a form whose value is wrong or that is not known', async () => {
+    it('answer 422 and name a form field whose value is wrong or that is unknown', async () => {
       for (const [path, field, fields] of wrong) {
         const address = path.replace(':id', id);
         const sent = { fields, method: path === change ? 'PATCH' : 'POST' } as const;
@@ -117,7 +117,7 @@ describe('POST /documents', () => {
       expect(await countObjects()).equal(1);
     });
 
-    it('is refused without a file (422), as broken JSON (400) or in another media type (415)', async () => {
+    it('answer 422 without a file, 400 to broken JSON, and 415 to another media type', async () => {
       await ada.postForm('/documents', { name: 'x' }, 422);
       await ada.post('/documents', { name: 'x' }, 415);
       const patch = async (type: string, body: string) =>
@@ -126,7 +126,7 @@ describe('POST /documents', () => {
       expect(await patch('text/plain', 'name')).equal(415);
     });
 
-    it('413: rejects a file above the size limit of the tier and keeps nothing of it', async () => {
+    it('answer 413 to a file above the size limit of the tier, and store nothing of it', async () => {
       const larger = { ...large, content: `${large.content}x` };
       expect((await ada.upload('/documents', larger, 413)).body).include({ code: 'payload_too_large' });
       await ada.upload(`/documents/${id}`, larger, 413, { method: 'PATCH' });

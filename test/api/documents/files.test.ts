@@ -39,7 +39,7 @@ describe('the original of a document', () => {
   });
 
   for (const place of ['file', 'url'] as const) {
-    it(`is an attachment that no browser executes, at its ${place}: whole, as a range (206), or unchanged (304)`, async () => {
+    it(`is an attachment that no browser executes, with ranges and revalidation (by its download ${place})`, async () => {
       const [path, client] = places[place];
       const { body, headers } = await client.get(path, 200);
       expect(body).equal(content);
@@ -57,7 +57,7 @@ describe('the original of a document', () => {
     });
   }
 
-  it('has a URL that is of no use once the document has another original, or is deleted beside its twin', async () => {
+  it('has a download URL that ends once the document has another original or is deleted', async () => {
     const [path, client] = places.url;
     await upload(ada);
     await replace(ada, id, 'b');
@@ -68,7 +68,7 @@ describe('the original of a document', () => {
     expect((await client.get(path, 404)).body).include({ code: 'document_not_found' });
   });
 
-  it('403: is not served at a URL that is expired, forged, altered or incomplete', async () => {
+  it('is not served at a download URL that is expired, forged, altered or incomplete (403)', async () => {
     const { contentSha256 } = await shared.container.db('documents').where({ id }).first();
     const sign = (lifetimeMs: number, secret = shared.config.urlSigningKey) => {
       const tokens = createDownloadUrlTokens(deriveKey(secret, 'file-addresses'));
@@ -87,7 +87,7 @@ describe('the original of a document', () => {
     }
   });
 
-  it('has a URL at the address of the configuration, else at that of the request', async () => {
+  it('has a download URL at PUBLIC_URL, or else at the address of the request', async () => {
     const settings = { BASE_PATH: '/api', TRUST_PROXY: 'loopback', DOWNLOAD_URL_SECONDS: '60' };
     const own = await startStack(settings, { workers: false });
     const named = await startStack({ PUBLIC_URL: 'https://api.example.com/agents/' }, { workers: false });
@@ -107,7 +107,7 @@ describe('the original of a document', () => {
     }
   });
 
-  it('fails by its reason when it is replaced, lost or deleted before the first byte', async () => {
+  it('fails to download with the reason if it is replaced, lost or deleted before the first byte', async () => {
     const { documentFiles, blobs } = shared.container;
     const actor = { ...adaOf(ada.orgId), userId: ada.userId };
     id = await upload(ada, `a of ${id}`);
@@ -162,7 +162,7 @@ describe('a malware scanner', () => {
     await ada.get(`/documents/${other}/file`, 200);
   });
 
-  it('unblocks a false positive at the next ingestion after the signatures were corrected', async () => {
+  it('unblocks a false positive at the next ingestion after its signatures were corrected', async () => {
     const { id } = await ingest('Another with EICAR.', 'failed');
     clamd.word = 'something else';
     await ada.post(`/jobs/ingest-${id}-1/retry`, undefined, 202);

@@ -55,7 +55,7 @@ describe('POST /documents/import-from-url', () => {
     return JSON.stringify(body);
   }
 
-  it('fetches a page, follows redirects, and ingests its main text', async () => {
+  it('fetches a page, follows redirects, and ingests the main text of the page', async () => {
     site.page(answerWith(gzipSync(page), { 'content-encoding': 'gzip' }), '/foxes');
     const asked = `${site.page(redirectTo('/foxes'))}?v=2&access_token=canary#part`;
     const queued = await importFrom(asked);
@@ -72,7 +72,7 @@ describe('POST /documents/import-from-url', () => {
     expect(original.headers.get('content-disposition')).contain('foxes.html');
   });
 
-  it('detects the format by the media type, decodes with the charset, and takes name and folder as requested', async () => {
+  it('detects the format by media type, decodes by charset, and takes name and folder from the request', async () => {
     const words = '素早い狐は融資を返した';
     const japanese = iconv.encode(page.replace('Findings', words), 'shift_jis');
     const fields = { name: 'Plan', target_folder_id: await rootOf(ada, 'org_root') };
@@ -93,7 +93,7 @@ describe('POST /documents/import-from-url', () => {
       if (path === '/fox.php') expect(read.content).contain(`## ${words}`);
     }
   });
-  it('fetches nothing for a caller who may not write to the folder, or whose limits are reached', async () => {
+  it('fetches nothing for a caller who may not write to the folder or has reached a limit', async () => {
     const grace = await aColleague(stack, ada);
     const url = site.page(answerWith(page));
     const readOnly = { url, target_folder_id: await rootOf(ada, 'org_root') };
@@ -110,7 +110,7 @@ describe('POST /documents/import-from-url', () => {
     await refuse(bob, { url }, [409, 'storage_quota_exceeded'], 1);
   });
 
-  it('keeps nothing of a response that is too large, empty, incomplete or failed', async () => {
+  it('stores nothing of a response that is too large, empty, incomplete or failed', async () => {
     const eve = await stack.signUp('Eve');
     const bomb = answerWith(gzipSync(Buffer.alloc(2_000_000)), { 'content-encoding': 'gzip' });
     await refuse(eve, { url: site.page(bomb) }, [413, 'payload_too_large'], 1);
@@ -126,7 +126,7 @@ describe('POST /documents/import-from-url', () => {
     }
   });
 
-  it('rejects an address that is not public without revealing what is there', async () => {
+  it('rejects a non-public address without revealing what is there', async () => {
     const eve = await stack.signUp('Eve');
     const addresses = [stack.baseUrl, 'http://127.0.0.1/', 'file:///etc/passwd', 'http://ada:canary@example.com/'];
     const led = site.page(redirectTo('http://169.254.169.254/latest/?token=canary'));
@@ -136,7 +136,7 @@ describe('POST /documents/import-from-url', () => {
     }
   });
 
-  it('leaves the stores consistent with the database', async () => {
+  it('leaves blobs, indexes and database consistent with each other', async () => {
     const { db } = stack.container;
     await until('no job is left', async () => (await db('jobs').whereNull('finishedAt').first('id')) === undefined);
     await expectStoresMatch(stack);

@@ -48,7 +48,7 @@ describe('the preview of an office file', () => {
     return detail;
   };
 
-  it('is a PDF once it is rendered: whole, as a range (206) or unchanged (304); its chunks have page numbers', async () => {
+  it('is a PDF once rendered, with ranges (206) and revalidation (304); chunks have page numbers', async () => {
     const path = `/documents/${shown}/preview`;
     await untilJob(ada, `${previewWorkflowId(shown, 1)}.render`, 'succeeded');
     expect(await show(shown)).include({ has_preview_pdf: true, page_count: 2 });
@@ -61,7 +61,7 @@ describe('the preview of an office file', () => {
     await ada.get(path, 416, { Range: 'bytes=1000000-' });
   });
 
-  it('is rendered once for all documents of equal content, and has a URL until its document is deleted', async () => {
+  it('is rendered once for all documents of equal content; its URL works until the document is deleted', async () => {
     gotenberg.answer({ pages });
     const texts = word(...pages, 'Of which there are two.');
     const first = await ingest('a.docx', texts);
@@ -78,7 +78,7 @@ describe('the preview of an office file', () => {
     await ada.get(`/documents/${first}/preview`, 200);
   });
 
-  it('404: says why there is none', async () => {
+  it('is answered with 404 and the reason while there is no preview', async () => {
     expect(await whyNot(await ingest('note.txt', 'A note.'))).equal('Only office files have previews.');
 
     gotenberg.answer('hang');
@@ -102,7 +102,7 @@ describe('the preview of an office file', () => {
     expect(await whyNot(half)).match(/^The document could not be ingested\. ./);
   });
 
-  it('reads an old presentation slide by slide', async () => {
+  it('gives an old presentation (ppt) its text, slide by slide', async () => {
     gotenberg.answer({ pages });
     const id = await ingest('talk.ppt', new Uint8Array(compoundFile({ 'PowerPoint Document': 'slides' })));
     await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
@@ -110,7 +110,7 @@ describe('the preview of an office file', () => {
     expect(await show(id)).include({ source_format: 'ppt', page_count: 2, has_preview_pdf: true, content });
   });
 
-  it('does not exist without a renderer, nor do old presentations have a text then', async () => {
+  it('does not exist without a renderer, so that old presentations (ppt) cannot be ingested', async () => {
     const bob = await (await stack()).signUp('Bob');
     const id = await ingest('a.docx', word(...pages), 'succeeded', bob);
     expect(await whyNot(id, bob)).contain('no office program');
@@ -120,7 +120,7 @@ describe('the preview of an office file', () => {
     expect((await readDocument(bob, refused)).last_error).include({ code: 'converter_unavailable' });
   });
 
-  it('is rendered no further once its document is replaced or deleted, and leaves nothing behind', async () => {
+  it('stops rendering once its document is replaced or deleted, and leaves nothing behind', async () => {
     gotenberg.answer('hang');
     const replaced = await ingest('a.docx', word('What is replaced while it is printed.'));
     await until('it is printed', async () => gotenberg.files.length === 1);

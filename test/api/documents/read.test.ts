@@ -24,13 +24,13 @@ import { untilJob, untilRun } from '#test/support/until-job.ts';
 const paragraphs = Array.from({ length: 30 }, (_, n) => `The fox of paragraph ${n} jumps over ${n + 1} lazy dogs.`);
 const content = `# Foxes\n\n${paragraphs.join('\n\n')}`;
 
-describe('reading and deleting documents', () => {
+describe('documents:', () => {
   let shared: Stack;
   before(async () => {
     shared = await stack();
   });
 
-  it('shows an ingested document with its content, its chunks where they stand, and their counts', async () => {
+  it('GET /documents/{document_id} shows the content, its chunks with their positions, and their counts', async () => {
     const ada = await shared.signUp();
     const { id } = await anUpload(ada, { name: 'foxes.md', content }, { target_tokens: '100' });
     await untilRun(ada, `ingest-${id}-1`, 'succeeded');
@@ -56,7 +56,7 @@ describe('reading and deleting documents', () => {
     expect(embedding).include({ chunks_total: length, chunks_embedded: length });
   });
 
-  describe('lists of documents', () => {
+  describe('lists', () => {
     let ada: Member;
     let grace: Member;
     before(async () => {
@@ -74,7 +74,7 @@ describe('reading and deleting documents', () => {
       documentListSchema.parse((await member.get(`/documents${path}`, 200)).body);
     const names = async (path: string, member = ada) => (await list(path, member)).items.map(({ name }) => name);
 
-    it('show each member what they may read, changed last first', async () => {
+    it('show each member the documents that they may read, last changed first', async () => {
       const eve = await shared.signUp('Eve');
       for (const path of ['', '/recent']) {
         expect(await names(path), path).deep.equal(['changed.txt', 'second.txt', 'private.txt']);
@@ -83,7 +83,7 @@ describe('reading and deleting documents', () => {
       }
     });
 
-    it('are paged and count all documents, whatever the limit', async () => {
+    it('are paged, and count all documents whatever the limit', async () => {
       for (const path of ['', '/recent']) {
         const page = await list(`${path}?limit=2`);
         expect(
@@ -115,7 +115,7 @@ describe('reading and deleting documents', () => {
       ada = await shared.signUp();
     });
 
-    it('hides the document at once, removes its data from all stores, and keeps only the jobs', async () => {
+    it('hides the document at once, removes its data from all stores, and keeps only its jobs', async () => {
       const id = await anIngestedDocument(ada, 'Fox', 'The quick brown fox jumps over the lazy dog.');
       const traces = await tracesOf(shared, id);
       expect(await remainsOf(shared, traces)).length.greaterThan(6);
@@ -136,7 +136,7 @@ describe('reading and deleting documents', () => {
       await untilRun(ada, `ingest-${id}-1`, 'succeeded');
     });
 
-    it('removes what was made of a replaced original even before', async () => {
+    it('is not needed to remove the converted text of an original that was replaced', async () => {
       const id = await anIngestedDocument(ada, 'Fox', 'The secret of the first original.');
       const { contents, orgId } = await tracesOf(shared, id);
       await replaceOriginal(ada, id, { name: 'fox.txt', content: 'What replaced it.' });

@@ -20,7 +20,7 @@ const files: [file: string, text: string, page: number][] = [
   ['test.xlsx', '| Alpha | Beta | Gamma | Delta |', 1],
 ];
 
-describe('a real document, from upload to chunks and preview', () => {
+describe('real documents, from upload to chunks and preview:', () => {
   const program = findLibreOffice();
   let own: Stack;
   let ada: Member;
@@ -43,7 +43,7 @@ describe('a real document, from upload to chunks and preview', () => {
   });
 
   for (const [file, text, page] of files) {
-    it(`${file} has its text on page ${page}`, async function () {
+    it(`${file} has the expected text on page ${page}`, async function () {
       needsPdfium(this);
       const id = (await uploads.get(file)) ?? expect.fail();
       const isOffice = !file.endsWith('.pdf');

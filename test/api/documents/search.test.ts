@@ -30,7 +30,7 @@ describe('GET /documents/search', () => {
     await ada.upload('/documents', file, 201, { fields: { name, ingest: 'false' } });
   }
 
-  it('finds names by a word, a prefix or a typo, regardless of accents and case', async () => {
+  it('finds documents by a word, a prefix or a typo of their name, regardless of accents and case', async () => {
     const report = 'Annual_Report-2024.PDF';
     const names = [report, 'Отчёт за март', '测试报告', 'Ängström notes', '100%_a\\b', 'Plan'];
     for (const name of names) await store(name);
@@ -69,7 +69,7 @@ describe('GET /documents/search', () => {
     for (const long of [`${different} reeds`, 'reeds '.repeat(33)]) expect((await search(long)).total, long).equal(2);
   });
 
-  it('ranks a name and text match first, then a name match, a text match and a name with a typo', async () => {
+  it('ranks matches of name and text first, then of the name, of the text, and of the name with a typo', async () => {
     await anIngestedDocument(ada, 'Full.md', 'The contract binds. A contract ends when both sides end the contract.');
     await anIngestedDocument(ada, 'Contrast.md', 'Light and dark.');
     await anIngestedDocument(ada, 'Old contract.md', 'Signed long ago.');
@@ -81,7 +81,7 @@ describe('GET /documents/search', () => {
     expect(ranks).deep.equal(ranks.toSorted((a, b) => b - a));
   });
 
-  it('shows in escaped HTML the matching passage, the beginning for a match of the name, or nothing yet', async () => {
+  it('shows the matching passage in escaped HTML, or the beginning if only the name matches', async () => {
     await anIngestedDocument(ada, 'Risky.md', 'A `<script>` that was signing & "signed" contracts.');
     await store('Risky too.md');
     const shown = (await search('sign')).items[0]?.content_preview;
@@ -92,7 +92,7 @@ describe('GET /documents/search', () => {
     expect(stored).include({ content_preview: '', char_count: 0, page_count: 0 });
   });
 
-  it('returns every document exactly once across the pages, equals changed last first', async () => {
+  it('returns every document exactly once across the pages, and equal ranks by last change', async () => {
     for (let place = 0; place < 7; place += 1) await store(`Page ${place}.txt`);
     const whole = await search('page');
     expect(namesOf(whole)[0]).equal('Page 6.txt');

@@ -72,9 +72,9 @@ describe('the storage quota', () => {
 
   for (const [what, start, objects] of [
     ['different files', (index: number) => `${index}`, FITTING],
-    ['files of one content, each of which counts', () => '', 1],
+    ['equal files, each of which counts', () => '', 1],
   ] as const) {
-    it(`is exact for concurrent uploads of ${what}, and rejected ones leave nothing behind`, async () => {
+    it(`is exact for concurrent uploads of ${what}, and rejected uploads leave nothing behind`, async () => {
       await stack.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'pro' });
       const contents = Array.from({ length: AT_ONCE }, (_, index) => start(index).padEnd(FILE_BYTES, '.'));
       const codes = (await Promise.all(contents.map(upload))).filter(({ status }) => status !== 201);
@@ -90,7 +90,7 @@ describe('the storage quota', () => {
     });
   }
 
-  it('refuses a file by its Content-Length before a byte is written, and one without at the quota', async () => {
+  it('rejects a file by its Content-Length before reading it, and a file without one at the quota', async () => {
     for (const [expected, announced, sent] of [
       [quotaExceeded, formBytes(20 * MB), 2 * MB],
       [{ status: 413, code: 'payload_too_large' }, formBytes(40 * MB), 1],
@@ -104,7 +104,7 @@ describe('the storage quota', () => {
     }
   });
 
-  it('does not let two uploads exceed the quota together: the second is told to try again', async () => {
+  it('is not exceeded by two uploads at once: the second is told to try again', async () => {
     const first = begin(formBytes(3 * MB));
     first.req.write('x');
     await until('the first is under way', async () => (await countStaged()) === 1);
@@ -115,7 +115,7 @@ describe('the storage quota', () => {
     expect(await uploadOf(2.5 * MB)).include(quotaExceeded);
   });
 
-  it('frees what an upload has reserved when its client leaves, and when it is refused', async () => {
+  it('gets back what an upload has reserved when the client disconnects or the upload is rejected', async () => {
     const left = begin(formBytes(3 * MB));
     left.req.write('x');
     await until('it is under way', async () => (await countStaged()) === 1);
@@ -128,7 +128,7 @@ describe('the storage quota', () => {
     expect(await uploadOf(3.5 * MB)).include({ status: 201 });
   });
 
-  it('refuses more files while as many deleted ones as the quota allows are still on disk', async () => {
+  it('rejects uploads while deleted files that are still on disk fill the quota a second time', async () => {
     // No worker runs, so deleted files stay on disk.
     for (const n of [1, 2]) await ada.delete(`/documents/${(await uploadOf(3 * MB + n)).id}`, 204);
     expect(await uploadOf(2 * MB)).deep.equal(tryAgain);

@@ -40,7 +40,7 @@ describe('drafts of agents', () => {
     grace = await aColleague(shared, ada);
   });
 
-  it('start personal, with a root version that has the defaults', async () => {
+  it('start personal, with a root version that has the default values', async () => {
     const draft = await aDraft(ada, {});
     expect(draft).deep.include({ name: 'Untitled Draft', visibility: 'personal', next_version_number: 2 });
     expect(draft.versions).length(1);
@@ -50,7 +50,7 @@ describe('drafts of agents', () => {
     });
   });
 
-  it('store every field, also when forked by a reader, whose draft is personal, whatever else is sent', async () => {
+  it('store every field, also in a fork by a reader, which is personal whatever the request says', async () => {
     const source = await aDraft(ada, { ...fields, visibility: 'org_level' });
     const ignored = { agent_name: 'Ignored', color: 'red', temperature: 9, enabled_tools: ['none.such'], tags: 1 };
     const fork = await aDraft(grace, { source_version_id: source.head_version_id, ...ignored });
@@ -60,13 +60,13 @@ describe('drafts of agents', () => {
     }
   });
 
-  it('fork an agent without golden cases', async () => {
+  it('that are forked from an agent have no golden cases', async () => {
     const agent = await anAgentOfDraft(ada, await aDraft(ada, fields));
     const fork = await aDraft(ada, { source_agent_id: agent.id });
     expect(fork.versions[0]).deep.include({ ...fields, golden_cases: [] });
   });
 
-  it('have no source, team or model that their owner cannot use, and no visibility that does not fit its teams', async () => {
+  it('reject a source, team or model that the owner cannot use, and teams that do not fit the visibility', async () => {
     const [{ head_version_id: foreign }, { id, head_version_id }] = [await aDraft(ada, {}), await aDraft(grace)];
     const unknown = crypto.randomUUID();
     const forOthers = { visibility: 'team_level', team_ids: [await aTeam(ada)] };
@@ -94,7 +94,7 @@ describe('drafts of agents', () => {
 
   itHoldsTheLimit('draft_limit_reached', async (member) => () => post(member, '/agent-drafts', {}));
 
-  it('are listed to their owner only, with the newest change first, whatever their visibility', async () => {
+  it('are listed to their owner only, newest change first, even if others may read them', async () => {
     const owner = await shared.signUp();
     const older = await aDraft(owner, { agent_name: 'Older', visibility: 'org_level' });
     const newer = await aDraft(owner, { agent_name: 'Newer' });
@@ -105,7 +105,7 @@ describe('drafts of agents', () => {
     expect((await colleague.get('/agent-drafts', 200)).body).deep.equal({ items: [] });
   });
 
-  it('change who sees them with all versions, and leave published agents as they are', async () => {
+  it('can get another visibility for all versions, while published agents keep theirs', async () => {
     const draft = await aDraft(ada);
     const agent = await aSettledAgentOfDraft(ada, draft, { visibility: 'org_level' });
     const barbara = await aColleague(shared, ada, 'Barbara');
@@ -123,7 +123,7 @@ describe('drafts of agents', () => {
     expect((await ada.get(`/agents/${agent.id}`, 200)).body).deep.equal(agent);
   });
 
-  it('are hidden from the list of one user, as often as they ask, until they show them again', async () => {
+  it('can be hidden by a user from their own list, also repeatedly, and be shown again', async () => {
     const [owner, barbara] = [await aColleague(shared, ada), await aColleague(shared, ada, 'Barbara')];
     const listed = async (member: Member) =>
       draftListSchema.parse((await member.get('/agent-drafts', 200)).body).items.map(({ id }) => id);
@@ -141,7 +141,7 @@ describe('drafts of agents', () => {
     expect([await listed(barbara), await hidden(barbara)]).deep.equal([[own.id], []]);
   });
 
-  it('are deleted with all versions, also if hidden, but without agents and forks made of them', async () => {
+  it('are deleted with all versions, also when hidden, while agents and forks made of them stay', async () => {
     const draft = await aDraftWithVersions(ada, 3, { ...fields, visibility: 'org_level' });
     const agent = await aSettledAgentOfDraft(ada, draft);
     const fork = await aDraft(ada, { source_version_id: draft.head_version_id });
@@ -167,7 +167,7 @@ describe('versions of drafts', () => {
   const versionsOf = (draftId: string) => `/agent-drafts/${draftId}/versions`;
   const _titlesOf = async (draftId: string) => (await readDraft(ada, draftId)).versions.map(({ title }) => title);
 
-  it('of another or an unknown draft are answered with 404, whatever is asked of them', async () => {
+  it('are not found (404) by any operation under another or an unknown draft', async () => {
     const [one, two] = [await aDraftWithVersions(ada, 2), await aDraft(ada)];
     const id = one.head_version_id;
     const requests: ((draftId: string) => ReturnType<Member['delete']>)[] = [
@@ -183,7 +183,7 @@ describe('versions of drafts', () => {
     }
   });
 
-  it('are committed with what is sent, also if it is empty, and inherit the rest', async () => {
+  it('are committed with the fields that are sent, also empty ones, and inherit the other fields', async () => {
     const inherited = {
       tags: ['tax'],
       color: '#00aaff',
@@ -202,7 +202,7 @@ describe('versions of drafts', () => {
     expect(third).deep.include({ ...empty, icon_name: null, title: 'v3', agent_name: '', eval_scores: null });
   });
 
-  it('are not committed above the limit: 409, unless they replace others', async () => {
+  it('are not committed above the version limit (409), unless they replace other versions', async () => {
     const limited = await startStack({ TIER_LIMITS: '{"free":{"versionsPerDraft":2}}' }, { workers: false });
     try {
       const member = await limited.signUp();
@@ -215,7 +215,7 @@ describe('versions of drafts', () => {
     }
   });
 
-  it('are published, as another agent each time, with the defaults of the deployment', async () => {
+  it('are published as a new agent each time, with the defaults of the deployment', async () => {
     const draft = await aDraft(ada);
     await commitVersion(ada, draft.id, {
       parent_version_id: draft.head_version_id,
@@ -232,7 +232,7 @@ describe('versions of drafts', () => {
     expect((await anAgentOfDraft(ada, draft)).id).not.equal(agent.id);
   });
 
-  it('are published in the scope of the draft unless one is sent', async () => {
+  it('are published with the visibility of the draft unless the request sends another', async () => {
     const scope = { visibility: 'team_level', team_ids: [await aTeam(ada)] };
     const draft = await aDraft(ada, { ...clerk, ...scope });
     expect(await anAgentOfDraft(ada, draft)).deep.include(scope);
@@ -245,7 +245,7 @@ describe('versions of drafts', () => {
     return () => post(member, `/agent-drafts/${id}/publish`, { version_id: head_version_id });
   });
 
-  it('are not published for a team of others (404), incomplete (409), or in a wrong scope (422)', async () => {
+  it('are not published for a foreign team (404), incomplete (409), or with a wrong visibility (422)', async () => {
     const [ready, unready] = [await aDraft(ada), await aDraft(ada, { agent_name: 'Clerk' })];
     const team_ids = [crypto.randomUUID()];
     const publish = async (sent: object, status: number, draft = ready) => {
@@ -336,7 +336,7 @@ describe('a draft under random sequences of changes', () => {
     expect(found).include({ head_version_id: ids.at(-1), name });
   }
 
-  it('keeps a linear chain up to its head, reuses no number and loses no version', async () => {
+  it('keeps a linear chain of versions, reuses no number and loses no version', async () => {
     const agents: AgentDto[] = [];
     const property = fc.asyncProperty(fc.array(anyStep, { minLength: 20, maxLength: 40 }), async (steps) => {
       const started = { agent_name: 'Clerk', agent_prompt: 'Be brief.', anchor_words: { tax: 5 } };

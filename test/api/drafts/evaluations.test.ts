@@ -22,7 +22,7 @@ const golden_cases = [
 const longWait: Record<string, string> = { prefer: 'wait=100' };
 const noWait = { prefer: 'wait=0' };
 
-describe('evaluations of versions of drafts', () => {
+describe('evaluations of draft versions', () => {
   let shared: ScriptedStack;
   let ada: Member;
   before(async () => {
@@ -57,7 +57,7 @@ describe('evaluations of versions of drafts', () => {
     return released.resolve;
   }
 
-  it('judge the prompt, and the scores stay with the version', async () => {
+  it('judge the prompt, and store the scores with the version', async () => {
     const of = await anEvaluableVersion(ada, { golden_cases });
     const version = await start(of);
     expect(version).include({ id: of.version_id, eval_status: 'completed' });
@@ -68,7 +68,7 @@ describe('evaluations of versions of drafts', () => {
     expect(await readVersion(ada, of)).deep.equal(version);
   });
 
-  it('judge the golden cases on request, or only named ones, and store those that are sent', async () => {
+  it('judge all golden cases or only the named ones on request, and store the cases that are sent', async () => {
     const of = await anEvaluableVersion(ada);
     const all = await start(of, { golden_cases, run_golden: true });
     expect(inputsOf(all)).deep.equal([
@@ -81,7 +81,7 @@ describe('evaluations of versions of drafts', () => {
     expect(inputsOf(await start(of, { run_golden: false, golden_case_ids: ['term'] }))).deep.equal([]);
   });
 
-  it('run on when the wait ends, keep earlier scores until then, and are joined by concurrent starts', async () => {
+  it('continue when the wait ends, keep earlier scores until then, and are joined by concurrent starts', async () => {
     const of = await anEvaluableVersion(ada, { golden_cases });
     const { eval_scores } = await start(of);
     const path = `/agent-drafts/${of.draft_id}`;
@@ -105,7 +105,7 @@ describe('evaluations of versions of drafts', () => {
     await rename('Two', 200, started);
   });
 
-  it('are partial if some cases cannot be answered, and a retry asks only for what is missing', async () => {
+  it('are partial if some cases cannot be answered; a retry asks only for the missing answers', async () => {
     const of = await anEvaluableVersion(ada, { golden_cases });
     shared.model.behave((request) =>
       !isForJudge(request) && JSON.stringify(request.messages).includes('How long?')
@@ -132,7 +132,7 @@ describe('evaluations of versions of drafts', () => {
     expect(await start(other)).include({ eval_status: 'failed', eval_scores: null });
   });
 
-  it('leave scores that were sent with a commit as they are, readable or not', async () => {
+  it('leave the scores that a commit has sent unchanged, whatever their form', async () => {
     const { draft_id, version_id: first } = await anEvaluableVersion(ada);
     const eval_scores = { prompt_average: 4.5, cases: [{ input: 'How long?' }] };
     const { id: second } = await commitVersion(ada, draft_id, { parent_version_id: first, eval_scores });
@@ -162,7 +162,7 @@ describe('evaluations of versions of drafts', () => {
     expect(await rows()).deep.equal([0, 0, 0, 0]);
   });
 
-  it('409: rejects cases over the daily limit', async () => {
+  it('are refused over the daily limit of cases (409)', async () => {
     const { db } = shared.container;
     const day = db.raw(`(now() at time zone 'utc')::date`);
     await db('evaluationDays').insert({ orgId: ada.orgId, day, cases: 499 });
@@ -173,7 +173,7 @@ describe('evaluations of versions of drafts', () => {
     await start(of, { golden_case_ids: ['fee'] });
   });
 
-  it('404 for a version of another draft, 422 for unknown and too many golden cases', async () => {
+  it('are refused for a version of another draft (404), and for unknown or too many golden cases (422)', async () => {
     const of = await anEvaluableVersion(ada, { golden_cases });
     const { draft_id } = await anEvaluableVersion(ada);
     const elsewhere = await ada.post(startPath({ ...of, draft_id }), {}, 404);
@@ -189,7 +189,7 @@ describe('evaluations of versions of drafts', () => {
     expect((await readVersion(ada, of)).golden_cases).deep.equal(golden_cases);
   });
 
-  describe('and their report', () => {
+  describe('have a report, which', () => {
     let path: string;
     let author: Member;
     before(async () => {
@@ -203,7 +203,7 @@ describe('evaluations of versions of drafts', () => {
       path = `/agent-drafts/${version.draft_id}/versions/${version.version_id}/eval/report`;
     });
 
-    it('200: is Markdown, JSON or HTML, with scores beside those of the parent and markup escaped', async () => {
+    it('is Markdown, JSON or HTML, with scores beside those of the parent version and escaped markup', async () => {
       const markdown = await author.get(path, 200);
       expect(markdown.headers.get('content-type')).match(/^text\/markdown/);
       expect(markdown.headers.get('content-disposition')).match(/^attachment; filename="Lena v2 evaluation\.md"/);
@@ -218,7 +218,7 @@ describe('evaluations of versions of drafts', () => {
       expect(html.body).include('<svg').not.include('<b>What?');
     });
 
-    it('206 and 416: is read in ranges, 400 in another format, and 404 before there are scores', async () => {
+    it('can be read in ranges (206, 416); 400 for another format, and 404 before there are scores', async () => {
       const part = await author.get(path, 206, { range: 'bytes=0-9' });
       expect(part.body).length(10);
       await author.get(path, 416, { range: 'bytes=9999999-' });
