@@ -122,8 +122,7 @@ describe('connections to file providers', () => {
     expect((await grace.patch(at(hers.id, '/refresh'), undefined, 200)).body).include({ status: 'active' });
   });
 
-  it('refresh their credentials once for concurrent callers', () =>
-    renewsTokenOnceForConcurrentCallers(drive()));
+  it('refresh their credentials once for concurrent callers', () => renewsTokenOnceForConcurrentCallers(drive()));
 
   it('keep their ETag when their credentials are refreshed', async () => {
     const { id } = await connect(api, ada, 'acme_drive');

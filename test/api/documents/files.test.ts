@@ -39,7 +39,7 @@ describe('the original of a document', () => {
   });
 
   for (const place of ['file', 'url'] as const) {
-    it(`is an attachment that no browser executes, with ranges and revalidation (by its download ${place})`, async () => {
+    it(`is an attachment that no browser runs, with ranges and revalidation (by its download ${place})`, async () => {
       const [path, client] = places[place];
       const { body, headers } = await client.get(path, 200);
       expect(body).equal(content);

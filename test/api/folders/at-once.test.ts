@@ -22,7 +22,7 @@ const step = fc.record({
 });
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
-describe('changes of folders and links', () => {
+describe('concurrent changes of folders and links', () => {
   let own: Stack;
   let db: Knex;
   let ada: Member;
@@ -54,7 +54,7 @@ describe('changes of folders and links', () => {
   const move = (id: string, parent_id: string) => send(ada, 'PATCH', `/folders/${id}`, { parent_id });
   const sorted = (answers: Response[]) => answers.map(({ status }) => status).sort();
 
-  it('409: rejects one of 16 concurrent moves that would form a cycle together', async () => {
+  it('lead to 409 for one of 16 moves that together would form a cycle', async () => {
     const ring = await Promise.all(Array.from({ length: 16 }, () => aFolder(ada, personal)));
     const answers = await Promise.all(ring.map(({ id }, index) => move(id, ring[(index + 1) % 16]?.id ?? '')));
     expect(sorted(answers)).deep.equal([...Array(15).fill(200), 409]);
@@ -62,7 +62,7 @@ describe('changes of folders and links', () => {
     for (const { id } of ring) expect(names).contain(id);
   });
 
-  it('gives a document that is added, linked or moved during a move the readers of its final folders', async () => {
+  it('give a document that is added, linked or moved meanwhile the readers of its final folders', async () => {
     const [one, two] = [await aFolder(ada, personal), await aFolder(ada, shared)];
     const { id } = Object(await (await paste(one.id)).json());
     const link = () => send(ada, 'POST', `/documents/${id}/links`, { folder_id: two.id });
@@ -79,7 +79,7 @@ describe('changes of folders and links', () => {
     }
   });
 
-  it('rejects a document that is added to a folder during its deletion, or deletes it with the folder', async () => {
+  it('leave no document in a deleted folder: it is rejected, or deleted with the folder', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const { id } = await aFolder(ada, personal);
       const remove = send(ada, 'DELETE', `/folders/${id}?cascade=true`);
@@ -93,7 +93,7 @@ describe('changes of folders and links', () => {
     }
   });
 
-  it('shows every user what they may read after random changes by three of them', async () => {
+  it('leave each user with exactly what they may read after random changes by three users', async () => {
     const sequences = fc.array(step, { minLength: 40, maxLength: 60 });
     await fc.assert(fc.asyncProperty(sequences, holdsAfter), { numRuns: 4, endOnFailure: true });
   });

@@ -7,7 +7,7 @@ import { aColleague, aDocumentIn, aFolder, aTeam, rootOf, treesOf } from '#test/
 import type { Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('folders', () => {
+describe('folders:', () => {
   let own: Stack;
   let db: Knex;
   let ada: Member;
@@ -39,7 +39,7 @@ describe('folders', () => {
   const documentOf = (id: string) => db('documents').where({ id }).first();
 
   describe('reading', () => {
-    it('shows the tree with or without documents, the children of a folder, and a folder alone', async () => {
+    it('shows the tree with or without documents, the children of a folder, and a single folder', async () => {
       const laws = await aFolder(ada, personal, '  Laws ');
       expect(laws).include({ name: 'Laws', kind: 'user', system_role: null, visibility: 'personal', can_write: true });
       const taxes = await aFolder(ada, laws.id, 'Taxes');
@@ -54,7 +54,7 @@ describe('folders', () => {
       expect(await infoOf(taxes.id)).deep.equal(taxes);
     });
 
-    it('answers 422 for more documents than a response may have', async () => {
+    it('is refused (422) if the response would have too many documents', async () => {
       const actor = (await own.container.auth.findActor(ada.userId)) ?? expect.fail('There is no Ada.');
       const folders = createFoldersService({ db, maxDocuments: 1 });
       const [tree, children] = [
@@ -70,7 +70,7 @@ describe('folders', () => {
   });
 
   describe('creating', () => {
-    it('409: rejects a name that a sibling has in other case or spelling, also of requests at once', async () => {
+    it('is refused (409) for a name that a sibling has in other case or spelling, also concurrently', async () => {
       await aFolder(ada, personal, 'Café');
       for (const name of ['Café', 'CAFÉ', 'Cafe\u0301', ' café ']) {
         expect((await create(name, personal, 409)).body).include({ code: 'name_taken' });
@@ -86,7 +86,7 @@ describe('folders', () => {
       expect((await Promise.all(asked)).map(({ status }) => status).sort()).deep.equal([201, 409, 409, 409]);
     });
 
-    it('409: rejects a folder, or a move, that would make a level 33', async () => {
+    it('or moving a folder to level 33 is refused (409)', async () => {
       const folder = await aFolder(ada, personal);
       await aFolder(ada, folder.id);
       let parent = personal;
@@ -97,7 +97,7 @@ describe('folders', () => {
       await treesOf(ada);
     });
 
-    it('409: rejects folder 10,001 of an organization', async () => {
+    it('is refused (409) for folder 10,001 of an organization', async () => {
       await db.raw(
         `insert into folders (id, org_id, parent_id, root_id, name, kind, visibility, owner_id, acl, created_by)
          select gen_random_uuid(), org_id, id, id, 'Folder ' || n, 'user', visibility, owner_id, acl, created_by
@@ -111,7 +111,7 @@ describe('folders', () => {
   });
 
   describe('changing', () => {
-    it('renames a folder, also if only the case changes, and moves it with its contents', async () => {
+    it('renames a folder, also if only the letter case changes, and moves it with its contents', async () => {
       const [from, to] = [await aFolder(ada, personal, 'From'), await aFolder(ada, personal, 'To')];
       const folder = await aFolder(ada, from.id, 'Loans');
       const renamed = await change(folder.id, { name: 'LOANS' });
@@ -131,7 +131,7 @@ describe('folders', () => {
       expect(moved?.folders[0]?.documents).deep.equal([{ id, name: 'note.txt' }]);
     });
 
-    it('lets readers of the new root read the moved folder, its documents and their jobs, until it moves back', async () => {
+    it('lets readers of the new root read a moved folder, its documents and jobs, until it moves back', async () => {
       const grace = await aColleague(own, ada);
       await aTeam(ada, [grace]);
       const parent_id = await rootOf(grace, 'team_root');
@@ -154,7 +154,7 @@ describe('folders', () => {
       await ask(404);
     });
 
-    it('403: rejects a change of a read-only folder and a move into one; 404 for a parent that is hidden', async () => {
+    it('is refused for a read-only folder or target (403), and for a hidden parent folder (404)', async () => {
       const [eve, grace] = [await own.signUp('Eve'), await aColleague(own, ada)];
       const folder = await aFolder(ada, shared);
       await grace.patch(`/folders/${folder.id}`, { name: 'Mine' }, 403);
@@ -165,7 +165,7 @@ describe('folders', () => {
       }
     });
 
-    it('409: rejects a change of a root, a name that a sibling has, and a move below itself', async () => {
+    it('is refused (409) for a root, for a name that a sibling has, and for a move below itself', async () => {
       for (const root of [personal, shared]) await refuse(root, { name: 'Mine' }, 'system_folder');
       await refuse(personal, { parent_id: shared }, 'system_folder');
       const [loans, fees] = [await aFolder(ada, personal, 'Loans'), await aFolder(ada, personal, 'Fees')];
@@ -180,7 +180,7 @@ describe('folders', () => {
   });
 
   describe('deleting', () => {
-    it('deletes a folder that is empty or whose documents were deleted', async () => {
+    it('removes a folder that is empty or whose documents were deleted', async () => {
       const { id } = await aFolder(ada, personal, 'Loans');
       await ada.delete(`/documents/${await aDocumentIn(ada, id)}`, 204);
       await ada.delete(`/folders/${id}`, 204);
@@ -189,7 +189,7 @@ describe('folders', () => {
       await aFolder(ada, personal, 'Loans');
     });
 
-    it('409: deletes a folder that is not empty only with cascade, and no root', async () => {
+    it('needs cascade for a folder that is not empty, and is refused for a root folder (409)', async () => {
       const [outer, full] = [await aFolder(ada, personal), await aFolder(ada, personal)];
       const inside = await aFolder(ada, outer.id);
       const documents = [await aDocumentIn(ada, full.id), await aDocumentIn(ada, inside.id)];
@@ -207,7 +207,7 @@ describe('folders', () => {
       for (const id of [personal, shared]) expect((await remove(id, 409)).body).include({ code: 'system_folder' });
     });
 
-    it('keeps a document that is also in another folder, without the readers of the deleted one', async () => {
+    it('keeps a document that is also in another folder, but not for readers of the deleted folder', async () => {
       const grace = await aColleague(own, ada);
       const folder = await aFolder(ada, shared);
       const inside = await aFolder(ada, folder.id);
@@ -222,7 +222,7 @@ describe('folders', () => {
       await grace.get(`/documents/${document_id}`, 404);
     });
 
-    it('lets a team admin delete documents of other users in a team folder, except those in other folders', async () => {
+    it('by a team admin removes documents of others in a team folder, unless in other folders too', async () => {
       const [grace, olga] = [await aColleague(own, ada), await aColleague(own, ada)];
       const teamId = await aTeam(ada, [grace]);
       await ada.put(`/entity/teams/${teamId}/members/${olga.userId}`, { is_team_admin: true }, 200);
@@ -240,7 +240,7 @@ describe('folders', () => {
     });
   });
 
-  it('moves and deletes a folder with 1,501 documents, which takes several statements', async () => {
+  it('a folder with 1,501 documents, which needs several statements, can be moved and deleted', async () => {
     const folder = await aFolder(ada, personal);
     const id = await aDocumentIn(ada, folder.id);
     // The copies are in the same folders as the document.

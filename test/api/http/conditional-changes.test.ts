@@ -130,7 +130,7 @@ describe('If-Match', () => {
     expect(Object.keys(subjects)).have.members(conditional);
   });
 
-  it('accepts *, a list of ETags and a weakened ETag, and answers 412 to other texts', async () => {
+  it('accepts *, a list of ETags and a weakened ETag, and answers 412 to any other value', async () => {
     const path = await pasteDocument();
     const etag = await etagOf(ada, path);
     expect(etag).match(/^"\d+\.[\w-]{22}"$/);
@@ -143,7 +143,7 @@ describe('If-Match', () => {
     }
   });
 
-  it('keeps the ETag and answers 304 until the body changes', async () => {
+  it('and If-None-Match see the same ETag until the body changes', async () => {
     const path = await pasteDocument();
     const etag = await etagOf(ada, path);
     await ada.get(path, 304, { 'If-None-Match': `"other", W/${etag}` });
@@ -151,7 +151,7 @@ describe('If-Match', () => {
     await ada.get(path, 200, { 'If-None-Match': etag });
   });
 
-  describe('412 after another client', () => {
+  describe('answers 412 after another client', () => {
     const put = async (path: string, folderId: string) => ada.post(`${path}/links`, { folder_id: folderId }, 201);
     type Meanwhile = readonly [path: string, meanwhile: () => Promise<unknown>];
 
@@ -166,7 +166,10 @@ describe('If-Match', () => {
     const writes: Record<string, () => Promise<Meanwhile>> = {
       'put the document into another folder of the same tree': ofDocument(put),
       'took the document out of a folder': ofDocument((path, id) => ada.delete(`${path}/links/${id}`, 204), put),
-      'deleted one of its folders': ofDocument((_, id) => ada.delete(`/folders/${id}?cascade=true`, 204), put),
+      'deleted one of the folders of the document': ofDocument(
+        (_, id) => ada.delete(`/folders/${id}?cascade=true`, 204),
+        put,
+      ),
       'changed how the document is searched': ofDocument(async (path) => {
         const settings = path.replace('/documents', '/rag/config');
         const { config } = Object((await ada.get(settings, 200)).body);
@@ -184,7 +187,7 @@ describe('If-Match', () => {
         const version = await commitVersion(ada, id, { parent_version_id });
         return [path, () => ada.delete(`${path}/versions/${version.id}`, 204)];
       },
-      'moved the folder above the folder': async () => {
+      'moved the parent of the folder': async () => {
         const above = await newFolder('Above');
         const parent_id = await rootOf(ada, 'org_root');
         const path = `/folders/${await newFolder('Below', above)}`;
@@ -194,7 +197,7 @@ describe('If-Match', () => {
         const chat_id = await newChat();
         return [`/chat/${chat_id}`, () => ask(ada, { chat_id, message: 'And then?' }, 200)];
       },
-      'sent a message to the chat again that had failed': async () => {
+      'sent a failed message to the chat again': async () => {
         const chat_id = await newChat();
         const rounds = api.container.db('rounds').where({ chatId: chat_id });
         const { userContent: message } = await rounds.clone().first('userContent');
@@ -240,7 +243,7 @@ describe('If-Match after work in the background', () => {
     ada = await api.signUp();
   });
 
-  it('200 even if the document was ingested after it was read', async () => {
+  it('lets a client change a document that was ingested after the client read it', async () => {
     const read = Promise.withResolvers<void>();
     api.model.behaveEmbedding(async (response, body) => {
       await read.promise;
@@ -256,7 +259,7 @@ describe('If-Match after work in the background', () => {
     await ada.patch(path, { name: 'wolf' }, 200, { 'If-Match': etag });
   });
 
-  it('200 even if the agent got its anchor word candidates after it was read', async () => {
+  it('lets a client change an agent that got anchor word candidates after the client read it', async () => {
     const { id } = await anAgentOfDraft(ada, await aDraft(ada));
     const etag = await etagOf(ada, `/agents/${id}`);
     await untilJob(ada, anchorWordsWorkflowId(id), 'succeeded');

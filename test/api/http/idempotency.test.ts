@@ -138,7 +138,7 @@ describe('Idempotency-Key', () => {
     expect(effects).to.equal(1);
   });
 
-  it('is scoped to user and route, and answers 422 for another body and 400 for an invalid key', async () => {
+  it('is scoped to user and route; another body gets 422, and an invalid key 400', async () => {
     const key = randomUUID();
     await post('/works', key, a);
     await post('/works', key, a, { authorization: 'other' });
@@ -158,7 +158,7 @@ describe('Idempotency-Key', () => {
     ['invalid_token', false],
     ['internal_error', false],
   ] as const) {
-    it(`${isKept ? 'keeps' : 'forgets'} the error ${code}`, async () => {
+    it(`${isKept ? 'replays' : 'does not replay'} the error ${code} when the request is repeated`, async () => {
       const key = randomUUID();
       refusal = code;
       const first = await post('/works', key, a);
@@ -173,7 +173,7 @@ describe('Idempotency-Key', () => {
     });
   }
 
-  it('ignores secrets when it compares requests, and keeps no error that a secret may have caused', async () => {
+  it('ignores secrets when it compares requests, and stores no error that a secret may have caused', async () => {
     const key = randomUUID();
     refusal = 'validation_failed';
     expect(await post('/works', key, { name: 'a', password: 'short' })).include({ status: 422 });
@@ -184,7 +184,7 @@ describe('Idempotency-Key', () => {
     expect(effects).to.equal(2);
   });
 
-  it('replays neither responses above 64 KiB, which run again with the same id, nor failed streams', async () => {
+  it('replays neither responses above 64 KiB nor failed streams, and runs these requests again', async () => {
     const stream = randomUUID();
     const first = await post('/streams', stream);
     expect((await post('/streams', stream)).text).to.equal(first.text);
@@ -198,7 +198,7 @@ describe('Idempotency-Key', () => {
     expect([effects, newIds.length, new Set(newIds).size]).to.deep.equal([1 + 2 + 4, 2, 1]);
   });
 
-  it('compares files by content and stores equal files once', async () => {
+  it('compares uploaded files by content, and stores equal files once', async () => {
     const upload = (key: string, content: string) => {
       const form = new FormData();
       form.append('name', 'a');
@@ -213,7 +213,7 @@ describe('Idempotency-Key', () => {
     expect([other.status, discarded]).to.deep.equal([422, 2]);
   });
 
-  it('forgets responses after a day, and deletes those that are never requested again', async () => {
+  it('forgets responses after a day, also those that are never requested again', async () => {
     const key = randomUUID();
     const pass = () => db('idempotency_keys').update({ createdAt: db.raw("now() - interval '25 hours'") });
     await post('/works', key, a);
@@ -226,7 +226,7 @@ describe('Idempotency-Key', () => {
     expect(await db('idempotency_keys').select()).to.deep.equal([]);
   });
 
-  describe('whose process stalls or crashes', () => {
+  describe('of a process that stalls or crashes', () => {
     const newKey = () => ({ userId, route: 'POST /works', key: randomUUID() });
     type Key = ReturnType<typeof newKey>;
     const claim = (key: Key, fingerprint = 'same') => store.claim(key, fingerprint, 20);
@@ -236,7 +236,7 @@ describe('Idempotency-Key', () => {
       return taken.leaseOwner;
     }
 
-    it('is taken over by the same request only, once the lease has expired or was released', async () => {
+    it('is taken over by an equal request only, once the lease has expired or was released', async () => {
       const key = newKey();
       const first = await claimed(key);
       expect(await claim(key)).to.deep.equal({ outcome: 'in_flight' });
@@ -248,7 +248,7 @@ describe('Idempotency-Key', () => {
       await claimed(key);
     });
 
-    it('cannot be changed by a process whose lease was taken over', async () => {
+    it('cannot be changed by the process after another process took over the lease', async () => {
       const key = newKey();
       const stalled = await claimed(key);
       await store.renew(key, stalled, -1);

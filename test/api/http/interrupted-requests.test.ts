@@ -194,7 +194,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     expect(Object.keys(requests)).to.have.members(idempotent);
   });
 
-  it('is answered 404 if what it made was deleted meanwhile; a draft is made again', async () => {
+  it('is answered 404 on retry if the new resource was deleted meanwhile; a draft is created again', async () => {
     for (const [operationId, pathOf, code] of [
       ['publishVersion', ({ id }) => `/agents/${id}`, 'agent_not_found'],
       ['createMember', ({ user_id }) => `/entity/members/${user_id}`, 'member_not_found'],

@@ -4,8 +4,8 @@ import { startApiProcess } from '#test/support/child-processes.ts';
 import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('the log line of an error of Postgres', () => {
-  it('has code, constraint and table, but no values of the row or the request', async () => {
+describe('the log line of a Postgres error', () => {
+  it('has code, constraint and table, but no values of the row or of the request', async () => {
     const api = await startStack({}, { workers: false });
     const child = await startApiProcess(api);
     try {

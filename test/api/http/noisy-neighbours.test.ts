@@ -47,7 +47,7 @@ async function sendSlowly(member: Member, count: number, { path, type, beginning
   return { problem: await Promise.race(problems), leave: () => leaving.abort() };
 }
 
-describe('a noisy neighbour', () => {
+describe('an organization with many requests', () => {
   let own: Stack;
   let ada: Member;
   let colleague: Member;
@@ -62,7 +62,7 @@ describe('a noisy neighbour', () => {
   });
   after(() => own.close());
 
-  it('has a limited number of streams, and other organizations keep theirs', async () => {
+  it('has a limited number of streams, while other organizations can open theirs', async () => {
     const [first, second] = [await watch(ada), await watch(ada)];
     expect([first.status, second.status]).deep.equal([200, 200]);
     const refused = await watch(ada);
@@ -77,7 +77,7 @@ describe('a noisy neighbour', () => {
     await until('the place is free again', async () => (await watch(ada)).status === 200);
   });
 
-  it('has a limited number of open requests, and one avatar upload at a time', async () => {
+  it('has a limited number of open requests, and of one avatar upload at a time', async () => {
     const slow = await sendSlowly(ada, 4);
     expect(slow.problem).equal('You have 3 requests open, and no more are allowed at once.');
     const slowColleague = await sendSlowly(colleague, 3);
@@ -111,7 +111,7 @@ describe('a noisy neighbour', () => {
     });
   });
 
-  it('has a limited number of waiting previews, and other organizations do not wait for them', async () => {
+  it('has a limited number of waiting previews, while other organizations do not wait', async () => {
     const held = Promise.withResolvers<void>();
     const model = createServer(async (request, response) => {
       const body = await json(request).catch(() => null);

@@ -47,7 +47,7 @@ describe('rate limits', () => {
     expect(statuses.sort()).deep.equal([...Array<number>(5).fill(401), ...Array<number>(27).fill(429)]);
   });
 
-  it('429 names the limit and Retry-After, and every response has the RateLimit headers', async () => {
+  it('answer 429 with the limit and Retry-After; every response has the RateLimit headers', async () => {
     const email = freshEmail();
     const allowed = await login('203.0.113.2', email);
     expect(allowed.headers.get('ratelimit-policy')).equal('"login_ip";q=40;w=900, "login";q=5;w=900');
@@ -61,14 +61,14 @@ describe('rate limits', () => {
     expect(refused.headers.get('ratelimit')).contain('"login";r=0;');
   });
 
-  it('count sign-ins per address and email, and per address over all emails', async () => {
+  it('count sign-ins per IP address and email, and per IP address over all emails', async () => {
     const address = '203.0.113.3';
     expect(await statusesAfter(Array(5).fill(address), address, '203.0.113.4')).deep.equal([429, 401]);
     for (let other = 0; other < 34; other += 1) expect((await login(address, freshEmail())).status).equal(401);
     expect((await login(address, freshEmail())).status).equal(429);
   });
 
-  it('count an IPv6 network as one address, a /48 with ten times the limit, and trust only the nearest proxy', async () => {
+  it('count an IPv6 network as one address, give a /48 ten times the limit, and trust the nearest proxy only', async () => {
     for (const [host, status] of [401, 401, 429].entries()) expect(await refresh(`2001:db8:4::${host}`)).equal(status);
     for (let network = 1; network <= 20; network += 1) {
       expect(await refresh(`2001:db8:2:${network.toString(16)}00::1`)).equal(401);
@@ -78,7 +78,7 @@ describe('rate limits', () => {
     expect(await statusesAfter(forged.slice(0, 5), ...forged.slice(5))).deep.equal([429]);
   });
 
-  it('reset at the end of the window, and store neither addresses nor emails', async () => {
+  it('reset at the end of the window, and store neither IP addresses nor emails', async () => {
     for (const _ of ['first window', 'second window']) {
       for (const status of [401, 401, 429]) expect(await refresh('203.0.113.6')).equal(status);
       const rows = await first.container.db('rate_limits').select('subject');
@@ -90,7 +90,7 @@ describe('rate limits', () => {
     expect(await first.container.db('rate_limits').select()).deep.equal([]);
   });
 
-  it('count sign-ins with an identity provider and consents per address, at their start and at the callback', async () => {
+  it('count sign-ins with an identity provider and consents per IP address, at start and at callback', async () => {
     const callback = '/auth/sso/callback?code=a&state=b';
     const consented = '/agents/tools/google_calendar/callback?state=unknown';
     for (const [address, path, body, expected] of [
@@ -104,7 +104,7 @@ describe('rate limits', () => {
     }
   });
 
-  it('count messages, uploads, consents and guesses at a password per user', async () => {
+  it('count messages, uploads, consents and password attempts per user', async () => {
     const [ada, bob] = [await first.signUp(), await first.signUp()];
     const paste = { name: 'n', content: 'c', source_format: 'text' };
     await ada.post('/documents/paste', paste, 201);

@@ -20,13 +20,13 @@ function fieldsOf(schema: unknown): { name: string; isWriteOnly: boolean }[] {
   });
 }
 
-describe('the HTTP surface', () => {
+describe('the API', () => {
   let api: Stack;
   before(async () => {
     api = await stack();
   });
 
-  it('is alive, and ready once a worker polls each task queue', async () => {
+  it('is alive, and is ready once a worker polls each task queue', async () => {
     await api.anonymous.get('/healthz', 200);
     const whole = await startStack({}, { workers: 'all' });
     try {
@@ -66,7 +66,7 @@ describe('the HTTP surface', () => {
     for (const [, text = ''] of patterns) expect(() => new RegExp(JSON.parse(text), 'u'), text).not.to.throw();
   });
 
-  it('marks each secret field of a body as writeOnly', () => {
+  it('marks each secret field of a request body as writeOnly in the OpenAPI document', () => {
     const fields = api.routes.flatMap(({ operationId, body }) => {
       if (body === undefined) return [];
       const schema = 'kind' in body ? body.fields : body;
@@ -88,7 +88,7 @@ describe('the HTTP surface', () => {
     }
   });
 
-  it('answers under its base path, tells that it is not ready without workers, and allows the listed origin', async () => {
+  it('answers under BASE_PATH, is not ready without workers, and allows the origins of CORS_ORIGINS', async () => {
     const origin = 'https://app.example.com';
     const other = await startStack({ BASE_PATH: '/api/v1', CORS_ORIGINS: origin }, { workers: false });
     const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>

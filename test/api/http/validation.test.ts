@@ -208,7 +208,7 @@ const fieldsOf = ({ body }: HttpRoute): string[] => {
   return Object.keys(Object(schema).shape ?? Object(schema).in?.shape ?? {});
 };
 
-describe('a request that does not fit its route', () => {
+describe('a request', () => {
   let api: Stack;
   let member: Member;
   let bodies: ReturnType<typeof bodiesOfRoutes>;
@@ -231,7 +231,7 @@ describe('a request that does not fit its route', () => {
   const isForm = (route: HttpRoute) => Object(route.body).kind === 'multipart';
   const pathsOf = ({ errors = [] }: { errors?: { path: string }[] }) => errors.map(({ path }) => path.split('.')[0]);
 
-  it('422 names the field of a body whose value is wrong', async () => {
+  it('with a wrong value in its body gets 422, which names the field', async () => {
     const wrong: string[] = [];
     for (const route of withJson.filter((each) => !isForm(each))) {
       for (const field of fieldsOf(route)) {
@@ -249,7 +249,7 @@ describe('a request that does not fit its route', () => {
     expect(wrong).deep.equal([]);
   });
 
-  it('422 names the fields that a body lacks', async () => {
+  it('without a required field in its body gets 422, which names the field', async () => {
     for (const [operationId, fields] of Object.entries(required)) {
       const [route] = withJson.filter((each) => each.operationId === operationId);
       if (route === undefined) throw new Error(`There is no operation ${operationId}.`);
@@ -258,7 +258,7 @@ describe('a request that does not fit its route', () => {
     }
   });
 
-  it('422 names a field of a body that is not known', async () => {
+  it('with an unknown field in its body gets 422, which names the field', async () => {
     for (const route of withJson.filter((each) => !isForm(each))) {
       const { status, problem } = await send(route, { ...rightBody(route), no_such_field: 1 });
       expect(status, route.operationId).equal(422);
@@ -266,7 +266,7 @@ describe('a request that does not fit its route', () => {
     }
   });
 
-  it('400 for broken JSON, 415 for another media type, 422 for a value that is no object', async () => {
+  it('gets 400 for broken JSON, 415 for another media type, and 422 for JSON that is no object', async () => {
     for (const route of withJson.filter((each) => !isForm(each))) {
       const ids = idsOf(route);
       const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => ids[name] ?? '');
@@ -287,7 +287,7 @@ describe('a request that does not fit its route', () => {
     }
   });
 
-  it('422 names a query parameter whose value is wrong or that is not known', async () => {
+  it('with a wrong or unknown query parameter gets 422, which names the parameter', async () => {
     const wrong: string[] = [];
     for (const route of api.routes) {
       for (const field of Object.keys(Object(route.query).shape ?? {})) {
@@ -306,7 +306,7 @@ describe('a request that does not fit its route', () => {
     expect(wrong).deep.equal([]);
   });
 
-  it('404 for an id in the path that is no id', async () => {
+  it('with a malformed id in its path gets 404', async () => {
     for (const route of api.routes.filter(({ path, access }) => /:\w+_id/.test(path) && access !== 'public')) {
       const path = route.path.replaceAll(/:\w+/g, 'no-id');
       const { status } = await send({ ...route, path }, bodies[route.operationId]?.(idsOf(route)));

@@ -12,7 +12,7 @@ import { startStack } from '#test/support/stack.ts';
 import { stoppedIngestion, untilStatus } from '#test/support/stopped-jobs.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('jobs', () => {
+describe('jobs:', () => {
   let stack: ScriptedStack;
   let ada: Member;
 
@@ -51,7 +51,7 @@ describe('jobs', () => {
     const summary = async (query = '', member = ada) =>
       jobSummarySchema.parse((await member.get(`/jobs/summary?${query}`, 200)).body);
 
-    it('shows a successful ingestion, its parts, and its run in the Temporal UI', async () => {
+    it('show a successful ingestion, its steps, and a link to its run in the Temporal UI', async () => {
       const id = `ingest-${good}-1`;
       const { uiUrl, namespace } = stack.config.temporal;
       const job = await get(id);
@@ -66,7 +66,7 @@ describe('jobs', () => {
       }
     });
 
-    it('shows the error of a failed ingestion only at the part that failed, and at its document', async () => {
+    it('show the error of a failed ingestion only at the step that failed, and at the document', async () => {
       const id = `ingest-${bad}-1`;
       const { last_error } = await get(id);
       expect(last_error).property('code', 'unsupported_format');
@@ -78,7 +78,7 @@ describe('jobs', () => {
       expect(body).deep.include({ last_error, parse_job_id: `${id}.parse` });
     });
 
-    it('lists and counts the readable jobs by each filter, newest first, in pages', async () => {
+    it('list and count the readable jobs by each filter, newest first, in pages', async () => {
       const both = ['bad', 'good'];
       for (const [query, names] of [
         ['', both],
@@ -119,7 +119,7 @@ describe('jobs', () => {
       }
     });
 
-    it('counts a document that was ingested again once', async () => {
+    it('count a document that was ingested twice only once', async () => {
       await ada.patch(`/documents/${good}`, { target_tokens: 40, ingest: true }, 200);
       await untilJob(ada, `ingest-${good}-2`, 'succeeded');
       expect(await summary()).include({ succeeded: 1, failed: 1, total: 2 });
@@ -127,7 +127,7 @@ describe('jobs', () => {
   });
 
   describe('POST /jobs/{job_id}/retry', () => {
-    it('starts the next attempt of a failed or cancelled job once, also by the id of a part', async () => {
+    it('starts the next attempt of a failed or cancelled job once, also by the id of a step of the job', async () => {
       const [{ jobId: failed }, { jobId: cancelled }] = [await stopped('failed'), await stopped('parked')];
       await move(cancelled, 'cancel');
       await untilStatus(ada, cancelled, 'cancelled');
@@ -138,7 +138,7 @@ describe('jobs', () => {
       for (const job of [failed, cancelled]) expect(await untilJob(ada, job, 'succeeded')).property('attempt', 2);
     });
 
-    it('resumes a parked job in the same attempt, which is parked again if its error was not fixed', async () => {
+    it('resumes a parked job in the same attempt; the job parks again if its error was not fixed', async () => {
       const { jobId } = await stopped('parked');
       const before = stack.model.calls.length;
       stack.model.failEmbeddings(true, 401);
@@ -152,7 +152,7 @@ describe('jobs', () => {
       await untilJob(ada, jobId, 'succeeded');
     });
 
-    it('409 for a running job, a successful one, a superseded generation and a deleted document', async () => {
+    it('answers 409 for a running or successful job, a superseded generation and a deleted document', async () => {
       const { jobId } = await stopped('running');
       expect(await refusalOf(jobId, 'retry')).equal('job_open');
       stack.model.failEmbeddings(false);
@@ -168,7 +168,7 @@ describe('jobs', () => {
   });
 
   describe('POST /jobs/{job_id}/skip and /cancel', () => {
-    it('ends a parked job as failed or cancelled, and cancels a running one', async () => {
+    it('end a parked job as failed or cancelled; /cancel also ends a running job', async () => {
       for (const [status, how, end] of [
         ['parked', 'skip', 'failed'],
         ['parked', 'cancel', 'cancelled'],
@@ -181,7 +181,7 @@ describe('jobs', () => {
       }
     });
 
-    it('409 for a job that is over, and for a deletion', async () => {
+    it('answer 409 for a job that is over, and for a deletion', async () => {
       const { jobId, documentId } = await stopped('failed');
       expect(await refusalOf(jobId, 'skip')).equal('job_not_parked');
       expect(await refusalOf(jobId, 'cancel')).equal('job_finished');
@@ -194,7 +194,7 @@ describe('jobs', () => {
       }
     });
 
-    it('accepts retries while Temporal is unavailable, and refuses skip and cancel with 503', async () => {
+    it('answer 503 while Temporal is unavailable, although /retry accepts requests', async () => {
       const { jobId } = await stopped('parked');
       const unreachable = { TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' };
       const cutOff = await startStack({ ...stack.settings, ...unreachable }, { workers: false });
@@ -217,7 +217,7 @@ describe('jobs', () => {
     const retryAll = async (filters: object, member: Member) =>
       ((await member.post('/jobs/retry', filters, 202)).body as { count: number }).count;
 
-    it('queues all stopped jobs that match its filters, behind others', async () => {
+    it('queues all stopped jobs that match its filters behind other jobs', async () => {
       const member = await stack.signUp();
       const failed = await stoppedIngestion(stack, member, 'failed');
       const parked = await stoppedIngestion(stack, member, 'parked');
@@ -232,7 +232,7 @@ describe('jobs', () => {
       expect(await retryAll({ folder_id }, member)).equal(0);
     });
 
-    it('skips jobs that the caller may only read, and superseded ones', async () => {
+    it('skips jobs that the caller may only read, and jobs of superseded generations', async () => {
       const member = await stack.signUp();
       const shared = await stoppedIngestion(stack, member, 'failed', await rootOf(member, 'org_root'));
       expect(await retryAll({ error_code: 'model_rejected' }, await aColleague(stack, member))).equal(0);
@@ -251,7 +251,7 @@ describe('jobs', () => {
     const next = async (events: AsyncIterableIterator<StreamEvent>): Promise<StreamEvent> =>
       (await events.next()).value;
 
-    it('sends each change, and `done` at the end, of a part before its run is over', async () => {
+    it('sends each change of a step, and `done` when the step ends, before its ingestion is over', async () => {
       const { jobId } = await stopped('parked');
       const [only] = await collect(await open(`${jobId}.chunk`));
       expect(only?.event).equal('done');
@@ -267,7 +267,7 @@ describe('jobs', () => {
       expect(jobSchema.parse(rest.at(-1)?.data)).deep.include({ id: jobId, status: 'succeeded' });
     });
 
-    it('sends the error of a step that is retried, and clears it after progress', async () => {
+    it('sends the error of a step that is retried, and clears the error after progress', async () => {
       const { jobId } = await stopped('running');
       const events = await open(jobId);
       let job = jobSchema.parse((await next(events)).data);
@@ -300,7 +300,7 @@ describe('jobs', () => {
       expect(last?.data).deep.include({ code: 'cancelled', detail: 'The job was cancelled.' });
     });
 
-    it('ends when the caller loses access to the job, or is disabled', async () => {
+    it('ends the stream when the caller loses access to the job, or is disabled', async () => {
       const { db } = stack.container;
       const { jobId } = await stopped('parked');
       const grace = await stack.signUp('Grace');

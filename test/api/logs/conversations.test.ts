@@ -90,7 +90,7 @@ describe('GET /logs/conversations', () => {
     }
   });
 
-  it('200: includes both ends of a period, and the whole day of a date', async () => {
+  it('200: includes both ends of a period, and the whole day if an end is a date', async () => {
     await add('a', '2026-03-01T00:00:00.000Z');
     const b = await add('b', '2026-03-01T23:59:59.999Z');
     await add('c', '2026-03-02T12:00:00Z');
@@ -111,7 +111,7 @@ describe('GET /logs/conversations', () => {
     }
   });
 
-  it('200: finds words in titles, messages and replies, and the last word by prefix', async () => {
+  it('200: finds words in titles, messages and replies, and matches the last word by prefix', async () => {
     const one = await add('Häuser und Gärten', '2026-03-01T10:00:00Z');
     await say(one, 1, 'How is a mortgage repaid?', { assistantReply: 'Month by month, see example.com/plan.' });
     await say(one, 2, '住宅ローンはいくらですか', { status: 'error', assistantReply: null });
@@ -142,7 +142,7 @@ describe('GET /logs/conversations', () => {
     expect((await list({ q: 'bird', include_total: 'true', limit: '1' })).total).equal(210);
   });
 
-  it('400 and 422: rejects a damaged cursor, one of other filters, too long words and too large pages', async () => {
+  it('400 and 422: rejects a damaged cursor, a cursor of other filters, long words and large pages', async () => {
     await add('One', '2026-03-01T10:00:00Z');
     await add('Two', '2026-03-02T10:00:00Z');
     const { next_cursor: cursor } = await list({ limit: '1' });
@@ -156,7 +156,7 @@ describe('GET /logs/conversations', () => {
   });
 });
 
-describe('logs of all conversations', () => {
+describe('logs of all conversations:', () => {
   let api: Stack;
   let ada: Member;
   let bob: Member;
@@ -284,7 +284,7 @@ describe('a logged conversation', () => {
     }
   });
 
-  describe('GET /logs/conversations/{chat_id}', () => {
+  describe('at GET /logs/conversations/{chat_id}', () => {
     const read = async (query = '', id = chatId) =>
       (await ada.get(`/logs/conversations/${id}${query}`, 200)).body as Session;
     /** The numbers of the rounds of each page. */
@@ -298,7 +298,7 @@ describe('a logged conversation', () => {
       return numbers;
     }
 
-    it('200: returns the result of each round and a summary', async () => {
+    it('has the result of each round and a summary', async () => {
       const body = await read();
       expect(body).deep.include({
         session: {
@@ -323,7 +323,7 @@ describe('a logged conversation', () => {
       ]);
     });
 
-    it('200: returns pages, of fewer rounds if their texts are long', async () => {
+    it('is returned in pages, which have fewer rounds if their texts are long', async () => {
       expect(await pages(2)).deep.equal([[1, 2], [3, 4], [5]]);
       const long = await addChat(api.container.db, by);
       for (const [index, size] of [2.1, 2.1, 5, 2.1].entries()) {
@@ -333,7 +333,7 @@ describe('a logged conversation', () => {
       expect(await pages(500, long)).deep.equal([[1, 2], [3], [4]]);
     });
 
-    it('400: rejects a cursor of another conversation', async () => {
+    it('is refused with 400 for a cursor of another conversation', async () => {
       const { next_cursor: cursor } = await read('?limit=2');
       const other = await addChat(api.container.db, by);
       await ada.get(`/logs/conversations/${other}?cursor=${cursor}`, 400);
@@ -344,7 +344,7 @@ describe('a logged conversation', () => {
   const readRound = async (round: number | string, status = 200) =>
     Object((await ada.get(`/logs/conversations/${chatId}/rounds/${round}`, status)).body);
 
-  it('has rounds with their scores and events, or none before they are scored', async () => {
+  it('has rounds with scores and events, which are missing until the round is scored', async () => {
     const body = await readRound(2);
     expect(body).deep.include({ chat_id: chatId, round_index: 2, scoring_pending: false });
     expect(body.round).deep.equal({
@@ -361,13 +361,13 @@ describe('a logged conversation', () => {
     expect(unscored.round.user_on_or_off_topic_streak).equal(null);
   });
 
-  it('has no other rounds: 404', async () => {
+  it('answers 404 for a round that it does not have', async () => {
     for (const round of [6, 0, -1, '1.5', 'first', '9999999999']) {
       expect(await readRound(round, 404)).include({ code: 'round_not_found' });
     }
   });
 
-  it('has a trend, drawn with a text description, of which ranges can be read', async () => {
+  it('has its trend as an SVG image with a text description, which can be read in ranges', async () => {
     const path = `/logs/conversations/${chatId}/trend.svg`;
     const { body, headers } = await ada.get(path, 200);
     expect(headers.get('content-type')).equal('image/svg+xml; charset=utf-8');

@@ -44,7 +44,7 @@ describe('GET /logs/export', () => {
   const readLines = async (query: string, reader = ada) =>
     linesOf(await (await reader.raw(`/logs/export?format=jsonl&${query}`)).text());
 
-  it('200: exports CSV without formulas', async () => {
+  it('200: exports CSV in which no cell is a formula', async () => {
     const { body, headers } = await ada.get('/logs/export', 200);
     expect(headers.get('content-type')).equal('text/csv; charset=utf-8; header=present');
     expect(headers.get('content-disposition')).include('attachment; filename="conversations.csv"');
@@ -58,7 +58,7 @@ describe('GET /logs/export', () => {
     expect((await ada.get('/logs/export?date_from=2026-03-02', 200)).body).equal(`${columns}\r\n`);
   });
 
-  it('200: exports one JSON line per round, with the filters of the list, of readable conversations', async () => {
+  it('200: exports a JSON line for each round of readable conversations, with the filters of the list', async () => {
     const lines = await readLines('');
     for (const line of lines) expect(Object.keys(line).join()).equal(columns);
     expect(lines[0]).include({ title: '=1+1', round: 1, state: 'watch', ewma: 61.5, user_on_or_off_topic_streak: 2 });
@@ -69,7 +69,7 @@ describe('GET /logs/export', () => {
     expect((await ada.get('/logs/export?format=xlsx', 400)).body).include({ code: 'unsupported_export_format' });
   });
 
-  describe('of several pages of chats and rounds', () => {
+  describe('with several pages of chats and rounds', () => {
     let grace: Member;
     const rounds = 45 + 51;
 
@@ -115,7 +115,7 @@ describe('GET /logs/export', () => {
       return { readOn, leave: () => answer.destroy(), refreshToken, reader: api.anonymous.withToken(token) };
     }
 
-    it('200: reads no faster than the client', async () => {
+    it('200: reads the database no faster than the client reads the response', async () => {
       const { readOn } = await begin();
       const statements: string[] = [];
       api.container.db.once('query', ({ sql }: { sql: string }) => statements.push(sql));
@@ -126,7 +126,7 @@ describe('GET /logs/export', () => {
       expect(new Set(lines.map(({ chat_id, round }) => `${chat_id} ${round}`)).size).equal(rounds);
     });
 
-    it('200: omits chats whose access was revoked during the export', async () => {
+    it('200: omits chats to which the user loses access during the export', async () => {
       const { db } = api.container;
       const { readOn } = await begin();
       const chats = db('chats').where({ orgId: grace.orgId });

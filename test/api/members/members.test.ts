@@ -17,7 +17,7 @@ const userPath = (userId: string, action = '') => `/entity/users/${userId}${acti
 const password = 'Correct-horse-1';
 const newAccount = (fields: object = {}) => ({ email: freshEmail(), password, ...fields });
 
-describe('members of an organization', () => {
+describe('members of an organization:', () => {
   let shared: Stack;
   let ada: Member;
   let grace: Member;
@@ -71,7 +71,7 @@ describe('members of an organization', () => {
       await (await signIn(lead.email)).get(`/entity/teams/${team}/members`, 200);
     });
 
-    it('409: for an email with an account in any organization, also for concurrent requests', async () => {
+    it('409: for an email that has an account in any organization, also for concurrent requests', async () => {
       const eve = await shared.signUp('Eve');
       for (const email of [ada.email, ` ${eve.email.toUpperCase()}`]) {
         expect((await ada.post(members, newAccount({ email }), 409)).body).include({ code: 'email_taken' });
@@ -97,7 +97,7 @@ describe('members of an organization', () => {
     });
   });
 
-  it('GET /entity/members lists all, longest-standing first, with their enabled teams, to every member', async () => {
+  it('GET /entity/members lists all members, longest-standing first, with their teams, to every member', async () => {
     const [team, disabled] = [await aTeam(ada, [grace]), await aTeam(ada)];
     const away = await aColleague(shared, ada, 'Away', { team_id: disabled });
     await ada.delete(`/entity/teams/${disabled}`, 204);
@@ -119,7 +119,7 @@ describe('members of an organization', () => {
     const patch = async (by: Member, { userId }: Member, body: object) =>
       userSchema.parse((await by.patch(userPath(userId), body, 200)).body);
 
-    it('200: changes the display name, or the email that signs in; 409 for an email with an account', async () => {
+    it('200: changes the display name, or the email for sign-in; 409 for an email with an account', async () => {
       const renamed = await patch(ada, grace, { display_name: ' Amazing Grace ' });
       expect(renamed).deep.include({ user_id: grace.userId, email: grace.email, display_name: 'Amazing Grace' });
       const email = freshEmail('grace');
@@ -136,7 +136,7 @@ describe('members of an organization', () => {
       expect(taken.body).include({ code: 'email_taken' });
     });
 
-    it('403: for a team admin whose team has not been entrusted with the member by an org admin', async () => {
+    it('403: for a team admin, if no org admin has put the member into the team', async () => {
       const team = await aTeam(ada);
       const [lead, helper] = [await aTeamAdmin(team), await aTeamAdmin(team)];
       const membership = `/entity/teams/${team}/members/${grace.userId}`;
@@ -193,7 +193,7 @@ describe('members of an organization', () => {
     expect(await auditOf(grace.userId)).deep.include([ada.userId, 'user.password_reset', {}]);
   });
 
-  it('403 for the own account of an admin: to disable it, to remove it and to reset its password', async () => {
+  it('an admin cannot disable or remove their own account, nor reset its password (403)', async () => {
     await ada.patch(`${memberPath(grace)}/org-admin`, { is_org_admin: true }, 200);
     await grace.post(userPath(grace.userId, '/disable'), {}, 403);
     await grace.post(userPath(grace.userId, '/reset-password'), { new_password: password }, 403);
@@ -202,7 +202,7 @@ describe('members of an organization', () => {
   });
 
   describe('PATCH /entity/members/{user_id}/org-admin', () => {
-    it('200: grants and revokes the role from the next request on', async () => {
+    it('200: grants and revokes the role of org admin, from the next request on', async () => {
       await grace.patch('/entity/org', { name: 'x' }, 403);
       for (const _ of ['first', 'second']) expect(await set(ada, grace, true)).include({ is_org_admin: true });
       await grace.patch('/entity/org', { name: 'Ours' }, 200);
@@ -254,7 +254,7 @@ describe('members of an organization', () => {
       expect((await grace.post(`${job}/cancel`, {}, 409)).body).include({ code: 'deletion_is_final' });
     });
 
-    it('401 and 403: for a queued request of an admin who was removed or demoted meanwhile', async () => {
+    it('401 and 403: for an admin who was removed or demoted while the request waited', async () => {
       const [gone, demoted] = [await aColleagueAdmin('Gone'), await aColleagueAdmin('Demoted')];
       const newAdmin = () => newAccount({ is_admin: true });
       const statuses = await oneAfterTheOther(shared, ada.orgId, [
@@ -269,7 +269,7 @@ describe('members of an organization', () => {
     });
   });
 
-  it('401 and 403: for a request whose sender was disabled or demoted while its body arrived', async () => {
+  it('401 and 403: for a sender who was disabled or demoted while the request body arrived', async () => {
     /** Sends the head and the first byte, with a token that nobody has looked up. @returns what sends the rest */
     const begin = async ({ email }: Member, path: string, body: object): Promise<() => Promise<number>> => {
       const { access_token } = await login(email, 200);
@@ -301,7 +301,7 @@ describe('members of an organization', () => {
     leave: (by) => sendJson(by, 'DELETE', '/auth/account', { password: by.password }),
   };
 
-  it('409: the last enabled admin cannot be disabled, demoted or removed, and cannot leave', async () => {
+  it('the last enabled admin cannot be disabled, demoted or removed, and cannot leave (409)', async () => {
     const expectRefusals = async () => {
       for (const [name, act] of Object.entries(acts)) {
         expect(await (await act(ada, ada)).json(), name).include({ code: 'last_org_admin', status: 409 });
@@ -324,7 +324,7 @@ describe('members of an organization', () => {
     expect(await admins.pluck('u.id')).not.deep.equal([]);
   }
 
-  it('an admin is left whatever 32 admins do to themselves and others concurrently', async () => {
+  it('at least one admin remains, whatever 32 admins do to themselves and each other concurrently', async () => {
     const all = [ada, ...(await Promise.all(Array.from({ length: 7 }, () => aColleagueAdmin())))];
     const each = Object.values(acts);
     const requests = Array.from({ length: 32 }, async (_, n) => {

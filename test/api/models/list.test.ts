@@ -15,7 +15,7 @@ describe('GET /models', () => {
     expect(embedding).include({ id: 'all-minilm-l6-v2-int8-r2', kind: 'embedding', dimensions: 384 });
   });
 
-  it('200: merges models of settings and provider, which drafts may name, and documents use by default', async () => {
+  it('200: merges the models of settings and provider, which drafts and documents can use', async () => {
     const provider = await startScriptedModel();
     provider.offer([
       { id: 'big', context_length: 128_000 },

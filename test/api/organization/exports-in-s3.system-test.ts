@@ -3,7 +3,7 @@ import { downloaded, exportOf, recordsOf, unpack } from '#test/support/exported.
 import { openBucket, type TestBucket } from '#test/support/s3.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('exports of an organization in a store of S3', () => {
+describe('exports of an organization that are stored in S3', () => {
   let bucket: TestBucket;
   let own: Stack | undefined;
 
@@ -13,7 +13,7 @@ describe('exports of an organization in a store of S3', () => {
   });
   after(() => own?.close());
 
-  it('are given by the store itself, and leave nothing when they are deleted', async () => {
+  it('are downloaded from S3 directly, and leave nothing when they are deleted', async () => {
     const ada = await (own as Stack).signUp();
     await ada.upload('/documents', { name: 'note.txt', content: 'A text.' }, 201, { fields: { ingest: 'false' } });
     const before = await bucket.keys();

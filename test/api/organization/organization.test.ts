@@ -19,7 +19,7 @@ import { untilJob } from '#test/support/until-job.ts';
 
 const path = '/entity/org/exports';
 
-describe('an organization and its exports', () => {
+describe('an organization and its exports:', () => {
   let shared: Stack;
   let ada: Member;
   beforeEach(async () => {
@@ -27,7 +27,7 @@ describe('an organization and its exports', () => {
     ada = await shared.signUp();
   });
 
-  it('PATCH /entity/org renames it and its root folder', async () => {
+  it('PATCH /entity/org renames the organization and its root folder', async () => {
     const organization = organizationSchema.parse((await ada.patch('/entity/org', { name: ' Engines ' }, 200)).body);
     expect(organization).deep.equal({ org_id: ada.orgId, name: 'Engines', tier: 'free', is_org_admin: true });
     expect((await ada.get('/entity/me/membership', 200)).body).include({ org_name: 'Engines' });
@@ -37,7 +37,7 @@ describe('an organization and its exports', () => {
     expect(entry).include({ actorId: ada.userId, action: 'organization.renamed' });
   });
 
-  it('DELETE /entity/org ends the accounts and sessions of all members, disabled ones too, and frees their emails', async () => {
+  it('DELETE /entity/org ends all accounts and sessions, of disabled members too, and frees their emails', async () => {
     const [grace, away, eve] = [await aColleague(shared, ada), await aColleague(shared, ada), await shared.signUp()];
     await ada.post(`/entity/users/${away.userId}/disable`, {}, 204);
     const requests = Array.from({ length: 8 }, () => sendJson(ada, 'DELETE', '/entity/org'));
@@ -66,7 +66,7 @@ describe('an organization and its exports', () => {
     return id;
   }
 
-  it('POST /entity/org/exports exports what the admin may read into archives that their URLs download', async () => {
+  it('POST /entity/org/exports exports what the admin may read into archives with download URLs', async () => {
     const grace = await aColleague(shared, ada, 'Grace');
     const own = await anIngestedDocument(ada, 'Loans', '# Loans\n\nA loan is repaid month by month.');
     const personal = await anIngestedDocument(grace, 'Diary', 'What Grace thinks of her loan.');
@@ -115,7 +115,7 @@ describe('an organization and its exports', () => {
     expect(seen.volumes.map(({ download_url }) => download_url)).deep.equal([null]);
   });
 
-  it('POST /entity/org/exports keeps the three newest exports; a new complete one deletes the oldest with its files', async () => {
+  it('POST /entity/org/exports keeps the three newest exports, and deletes the oldest with its files', async () => {
     const [oldest, ...others] = [await exportOf(ada), await exportOf(ada), await exportOf(ada)] as const;
     const newest = await exportOf(ada);
     const { items } = exportListSchema.parse((await ada.get(path, 200)).body);
@@ -160,7 +160,7 @@ describe('an organization and its exports', () => {
     expect((await ada.get(`${path}?cursor=v1.x.y`, 400)).body).include({ code: 'invalid_cursor' });
   });
 
-  it('a download URL gives ranges of the archive until the export is deleted, with its files', async () => {
+  it('a download URL serves ranges of the archive until the export and its files are deleted', async () => {
     const made = await exportOf(ada);
     const rangeOf = (range: string) => fetch(urlOf(made), { headers: { range } });
     const part = await rangeOf('bytes=0-1');
@@ -175,7 +175,7 @@ describe('an organization and its exports', () => {
     expect(entry).include({ action: 'organization.export_deleted' });
   });
 
-  it('a download URL ends when the export expires; the sweeper deletes it', async () => {
+  it('a download URL ends when the export expires, which the sweeper then deletes', async () => {
     const made = await exportOf(ada);
     const { db, exports } = shared.container;
     const expiresAt = new Date(Date.now() - 1_000);

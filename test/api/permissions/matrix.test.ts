@@ -65,7 +65,7 @@ const namedInBody: Record<string, Exclude<RouteAccess, 'public'>> = {
   compareVersions: 'draft:write',
 };
 
-describe('permissions: every route, asked by each kind of caller', () => {
+describe('permissions:', () => {
   let stack: ScriptedStack;
   let cast: Cast;
   /** What the parameters of paths stand for: the red team's, and the owner's own. */
@@ -224,12 +224,12 @@ describe('permissions: every route, asked by each kind of caller', () => {
     return wrong;
   }
 
-  it('covers every route with a body', () => {
+  it('these tests have a body for every route that takes one', () => {
     const withBody = stack.routes.filter(({ body, access }) => body !== undefined && access !== 'public');
     expect(Object.keys(bodies)).to.include.members(withBody.map(({ operationId }) => operationId));
   });
 
-  it('answers 401 to a disabled user and without a token, except on public routes', async () => {
+  it('every route except public routes answers 401 to a disabled user and without a token', async () => {
     for (const route of stack.routes) {
       for (const caller of route.access === 'public'
         ? (['anonymous'] as const)
@@ -242,7 +242,7 @@ describe('permissions: every route, asked by each kind of caller', () => {
     }
   });
 
-  it('decides on the resources of a team by the access that the route declares', async () => {
+  it('every route decides on resources of a team by the access that the route declares', async () => {
     const wrong: string[] = [];
     for (const route of stack.routes) {
       const names = namedInBody[route.operationId] ?? route.access;
@@ -259,7 +259,7 @@ describe('permissions: every route, asked by each kind of caller', () => {
     expect(wrong).deep.equal([]);
   });
 
-  it('shows personal resources to their owner only', async () => {
+  it('every route shows personal resources to their owner only', async () => {
     const wrong: string[] = [];
     for (const route of stack.routes) {
       const names = namedInBody[route.operationId] ?? route.access;

@@ -22,7 +22,7 @@ describe('the profile of the caller', () => {
 
   const patch = async (body: object) => profileSchema.parse((await ada.patch(path, body, 200)).body);
 
-  it('has the names that were sent, trimmed and in NFC, keeps the others and names the author of content', async () => {
+  it('stores sent names trimmed and in NFC, keeps the other names, and names the author of content', async () => {
     const { userId: user_id, email } = ada;
     const before = profileSchema.parse((await ada.get(path, 200)).body);
     const names = { first_name: null, last_name: null, display_name: 'Ada' };
@@ -38,7 +38,7 @@ describe('the profile of the caller', () => {
     expect((await ada.get(`/agent-drafts/${id}`, 200)).body).include({ created_by_name: 'Lady Lovelace' });
   });
 
-  it('is complete with a first and a last name; a blank one removes it', async () => {
+  it('is complete with a first and a last name, and incomplete when a blank last name removes it', async () => {
     const needsCompletion = async () => {
       const sent = { username: ada.email, password: ada.password };
       const { body } = await shared.anonymous.post('/auth/login', sent, 200);
@@ -51,7 +51,7 @@ describe('the profile of the caller', () => {
     expect(await needsCompletion()).equal(true);
   });
 
-  it('GET /entity/me/membership returns the organization, the enabled teams and the roles', async () => {
+  it('includes a membership with the organization, the enabled teams and the roles', async () => {
     const membership = async (member: Member) =>
       membershipSchema.parse((await member.get('/entity/me/membership', 200)).body);
     const organization = { org_id: ada.orgId, org_name: "Ada's organization", tier: 'free' };
@@ -77,7 +77,7 @@ const own = '/entity/me/avatar';
 const avatarOf = ({ userId }: Member) => `/entity/users/${userId}/avatar`;
 const limitBytes = 5 * 1024 ** 2;
 
-describe('avatars', () => {
+describe('avatars:', () => {
   let shared: Stack;
   let ada: Member;
   before(async () => {
@@ -107,7 +107,7 @@ describe('avatars', () => {
       }
     });
 
-    it('200: never enlarges an image, and uses the first of ten thousand frames', async () => {
+    it('200: never enlarges an image, and uses the first frame of an animation', async () => {
       const avatar = await uploaded(plainImage({ width: 90, height: 300 }).png());
       expect(await sharp(avatar).metadata()).include({ width: 90, height: 90 });
       expect((await sharp(await uploaded(gifOfFrames(10_000))).metadata()).pages).equal(undefined);
@@ -125,7 +125,7 @@ describe('avatars', () => {
       expect(avatar.includes('canary')).equal(false);
     });
 
-    it('401: for a user who was deleted during the upload, and nothing is stored', async () => {
+    it('401: for a user who is deleted during the upload, of which nothing is stored', async () => {
       const { db } = shared.container;
       const eve = await shared.signUp('Eve');
       const upload = await db.transaction(async (trx) => {
@@ -141,14 +141,14 @@ describe('avatars', () => {
       expect(await db('avatars').where({ userId: eve.userId })).deep.equal([]);
     });
 
-    it('413: above 5 MB, but not for exactly 5 MB', async () => {
+    it('413: for an image above 5 MB, but not for one of exactly 5 MB', async () => {
       const image = await square(20).png().toBuffer();
       const padded = (sizeBytes: number) => Buffer.concat([image, Buffer.alloc(sizeBytes - image.length)]);
       await uploadAvatar(ada, padded(limitBytes), 200);
       expect((await uploadAvatar(ada, padded(limitBytes + 1), 413)).body).include({ code: 'payload_too_large' });
     });
 
-    it('422: for other formats whatever their name, damaged images and too many pixels; the avatar stays', async () => {
+    it('422: for other formats under any name, damaged images and too many pixels; the old avatar stays', async () => {
       const before = await uploaded(gifOfFrames(1));
       const halfOf = (image: Buffer) => image.subarray(0, image.length / 2);
       // It takes room in every format.
@@ -179,7 +179,7 @@ describe('avatars', () => {
     });
   });
 
-  it('GET /entity/me/avatar sends a sandboxed image, revalidated by its ETag, in ranges, until DELETE', async () => {
+  it('GET /entity/me/avatar sends a sandboxed image with ETag and ranges until the avatar is deleted', async () => {
     const { body: profile } = await uploadAvatar(ada, await square(64).png().toBuffer(), 200);
     expect(profile).include({ has_avatar: true, avatar_fallback_url: null });
     expect((await ada.get(path, 200)).body).deep.equal(profile);
@@ -208,7 +208,7 @@ describe('avatars', () => {
   });
 
   describe('GET /entity/users/{user_id}/avatar', () => {
-    it('200: for all members of the organization until the user is disabled or deleted', async () => {
+    it('200: shows the avatar to all members of the organization until its user is disabled or deleted', async () => {
       const grace = await aColleague(shared, ada);
       await uploadAvatar(grace, gifOfFrames(1), 200);
       const image = await readAvatar(grace);
@@ -227,7 +227,7 @@ describe('avatars', () => {
       await ada.get(avatarOf(grace), 404);
     });
 
-    it('302: to the picture at the identity provider, unless the user has uploaded an avatar', async () => {
+    it('302: redirects to the picture at the identity provider, unless the user has uploaded an avatar', async () => {
       const third = await aColleague(shared, ada, 'Third');
       await ada.get(avatarOf(third), 404);
       const url = 'https://id.example/third?size=96';

@@ -42,7 +42,7 @@ describe('the configuration of a document', () => {
   const withModel = async (name: string) => ({ ...(await read()), embedding: { model: name } });
   const flags = () => readDocument(ada, id);
 
-  it('is the default of the deployment at first, and is replaced as a whole', async () => {
+  it('is the default of the deployment at first, and can only be replaced as a whole', async () => {
     const first: RagConfigDto = {
       chunking: { method: 'token', target_tokens: 400, overlap_tokens: 60 },
       retrieval: { mode: 'hybrid', rrf_k: 60, word_match_limit: 50, vector_limit: 50, min_vector_similarity: 0.25 },
@@ -70,7 +70,7 @@ describe('the configuration of a document', () => {
     expect(await flags()).include({ chunking_stale: true, embedding_stale: true });
   });
 
-  it('422: names what is out of range, missing, unknown or inconsistent, and stays as it was', async () => {
+  it('rejects values that are out of range, missing, unknown or inconsistent (422), and stays unchanged', async () => {
     const config = await read();
     const wrong: [section: keyof RagConfigDto, field: string, value: unknown][] = [
       ['chunking', 'target_tokens', 8193],
@@ -89,7 +89,7 @@ describe('the configuration of a document', () => {
     expect(await read()).deep.equal(config);
   });
 
-  it('may keep the model that the document has, although it is offered no more', async () => {
+  it('may keep the embedding model of the document although the deployment no longer offers it', async () => {
     const { db } = stack.container;
     const ragConfig = db.raw(`jsonb_set(rag_config, '{embedding,model}', '"gone"')`);
     await db('documents').where({ id }).update({ ragConfig });
@@ -97,7 +97,7 @@ describe('the configuration of a document', () => {
     await put(await withModel('small'), 200);
   });
 
-  it('503: takes no other model while the list of models is unavailable', async () => {
+  it('cannot name another model while the list of models is unavailable (503)', async () => {
     const settings = { ...stack.settings, OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
     const cutOff = await startStack(settings, { workers: false });
     try {
@@ -109,7 +109,7 @@ describe('the configuration of a document', () => {
     }
   });
 
-  it('lets one question find documents of two models, each by its own', async () => {
+  it('can name another embedding model: one question finds documents of both models', async () => {
     const agentId = await aPublishedAgent(ada);
     await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs one percent.');
     await put(await withModel('large'), 200);

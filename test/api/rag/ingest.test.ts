@@ -30,7 +30,7 @@ describe('POST /rag/ingest/{document_id}', () => {
     const chunks = async (id: string) =>
       chunkListSchema.parse((await ada.get(`/documents/${id}/chunks`, 200)).body).items;
 
-    it('ingests a document that was only stored, once', async () => {
+    it('ingests a document once that was only stored before', async () => {
       const id = await upload({ ingest: 'false' });
       const asked = { document_id: id, upload_complete: true, embedding_job_id: run(id, 1) };
       expect(await ingest(id)).include({ ...asked, queued: true });
@@ -39,7 +39,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       expect(await ingest(id)).include({ ...asked, ...done });
     });
 
-    it('rebuilds stale chunks while readers see the old ones', async () => {
+    it('rebuilds stale chunks while readers see the old chunks', async () => {
       const id = await upload();
       await untilRun(ada, run(id, 1), 'succeeded');
       const { config } = Object((await ada.get(`/rag/config/${id}`, 200)).body);
@@ -59,7 +59,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       expect(await readDocument(ada, id)).include(fresh);
     });
 
-    it('hides the document during a redo until the new chunks are complete', async () => {
+    it('with redo, hides the document until the new chunks are complete', async () => {
       const id = await upload();
       await untilRun(ada, run(id, 1), 'succeeded');
       const old = new Set((await chunks(id)).map((chunk) => chunk.id));

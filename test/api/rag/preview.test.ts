@@ -11,7 +11,7 @@ const content = ['Leave', 'Travel', 'Loans']
   .join('\n\n');
 const long = 'So it goes on. '.repeat(1_001);
 
-describe('previews of chunks', () => {
+describe('a preview of chunks', () => {
   let shared: ScriptedStack;
   let ada: Member;
   let id: string;
@@ -46,7 +46,7 @@ describe('previews of chunks', () => {
   }
 
   for (const method of ['token', 'semantic'] as const) {
-    it(`of a text equal its later ingestion by ${method}, and store nothing`, async () => {
+    it(`of a text shows the chunks that ingestion with ${method} chunking makes, and stores nothing`, async () => {
       const eve = await shared.signUp('Eve');
       const config = { chunking: { method, target_tokens: 90, overlap_tokens: 20 } };
       const { chunks, total } = await ofText({ content, config }, eve);
@@ -57,7 +57,7 @@ describe('previews of chunks', () => {
       expect(chunks).deep.equal(ingested.map((chunk) => ({ ...chunk, contextual_text: null })));
     });
 
-    it(`of a document equal its next ingestion by ${method}, and store nothing`, async () => {
+    it(`of a document shows the chunks of its next ingestion with ${method} chunking, and stores nothing`, async () => {
       const options = { chunking_method: method, target_tokens: '80', overlap_tokens: '30' };
       const [before, stored] = [await chunksOf(id), await countStored(ada)];
       const { chunks } = await ofDocument(options);
@@ -69,7 +69,7 @@ describe('previews of chunks', () => {
     });
   }
 
-  it('use the settings of the document by default, by a form or JSON, also for who may only read it', async () => {
+  it('uses the settings of the document by default, also for a user who may only read the document', async () => {
     const documentId = id;
     id = await ingest(content, { target_tokens: '60' });
     const { chunks, total } = await ofDocument({});
@@ -82,7 +82,7 @@ describe('previews of chunks', () => {
     id = documentId;
   });
 
-  it('take a whole configuration, only its chunking, or none', async () => {
+  it('accepts a whole configuration, only its chunking section, or none', async () => {
     const byDefault = await ofText({ content });
     const chunking = { method: 'token', target_tokens: 30, overlap_tokens: 0 };
     const whole = {
@@ -99,7 +99,7 @@ describe('previews of chunks', () => {
     }
   });
 
-  it('422: name what is out of range, unknown or inconsistent in a configuration', async () => {
+  it('rejects configuration values that are out of range, unknown or inconsistent (422)', async () => {
     const wrong: [path: string, config: object][] = [
       ['config.chunking.unit', { chunking: { unit: 'word' } }],
       ['config.chunking', { method: 'token', chunking: {} }],
@@ -118,7 +118,7 @@ describe('previews of chunks', () => {
     expect(ofForm).nested.include({ 'errors[0].path': 'overlap_tokens' });
   });
 
-  it('413 and 422: reject what is too large, and too many sentences for semantic chunking only', async () => {
+  it('rejects a text that is too large (413, 422), and too many sentences for semantic chunking', async () => {
     await ada.post('/rag/chunks/preview', { content: 'x'.repeat(9 * 1024 ** 2) }, 413);
     const tooLarge = async (asked: Promise<{ body: unknown }>) =>
       expect((await asked).body).include({ code: 'preview_too_large' });
@@ -131,7 +131,7 @@ describe('previews of chunks', () => {
     await tooLarge(ada.postForm(pathOf(document), { chunking_method: 'semantic' }, 422));
   });
 
-  it('409: need a document whose present original is converted', async () => {
+  it('needs a document whose current original is converted (409)', async () => {
     const stored = await aDocumentIn(ada, await rootOf(ada, 'personal_root'));
     expect((await ada.postForm(pathOf(stored), {}, 409)).body).include({ code: 'document_not_converted' });
     const replaced = await ingest('Old words.');
@@ -139,7 +139,7 @@ describe('previews of chunks', () => {
     await ada.postForm(pathOf(replaced), {}, 409);
   });
 
-  it('503: need the embedding service for semantic chunking only', async () => {
+  it('needs the embedding service for semantic chunking only (503)', async () => {
     const other = { content: `${content} And more.` };
     const document = await ingest(other.content);
     shared.model.failEmbeddings(true);

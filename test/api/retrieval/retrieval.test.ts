@@ -58,7 +58,7 @@ describe('retrieval from documents with different configurations', () => {
     expect((await ask('loan', { includeDocumentIds: [common.documentId] })).texts).length(2);
   });
 
-  it('applies the settings of each document', async () => {
+  it('applies the retrieval settings of each document', async () => {
     await add({ texts: ['By both: mortgage.'] });
     await add({ texts: ['By words: mortgage.'], retrieval: { mode: 'word_match' } });
     await add({ texts: ['Only similar: mortgage.'], retrieval: { mode: 'vector', minVectorSimilarity: 0.9 } });
@@ -71,7 +71,7 @@ describe('retrieval from documents with different configurations', () => {
     expect(texts.filter((text) => text.endsWith('of two mortgage.'))).length(1);
   });
 
-  it('applies new settings at once, and a new model only after its vectors are stored', async () => {
+  it('applies new settings at once, and a new embedding model only after its vectors are stored', async () => {
     const { documentId } = await add({ texts: ['The fee of a loan.'] });
     const set = (path: string, value: string) => {
       const ragConfig = fixture().db.raw('jsonb_set(rag_config, ?, to_jsonb(?::text))', [path, value]);
@@ -84,7 +84,7 @@ describe('retrieval from documents with different configurations', () => {
     expect(await ask('charge')).deep.equal({ embedded: [], texts: [] });
   });
 
-  it('answers a query of stop words, an empty and a very long one', async () => {
+  it('accepts a question of stop words only, an empty question and a very long question', async () => {
     await add({ texts: ['The fee of a loan.'] });
     expect((await ask('the of and')).embedded).deep.equal(['model-a: model-a asks the of and']);
     expect(await ask(' \n ')).deep.equal({ embedded: [], texts: [] });
@@ -97,7 +97,7 @@ describe('retrieval from documents with different configurations', () => {
     expect(cut.embedded[0]?.isWellFormed()).equal(true);
   });
 
-  it('returns passages of at most 3,000 tokens, or fewer for a model with a smaller budget', async () => {
+  it('returns passages of at most 3,000 tokens in total, or fewer for a model with a smaller budget', async () => {
     const { documentId } = await add({ texts: ['Loan one.', 'Loan two.', 'Loan three.', 'Loan four.'] });
     await fixture().db('chunks').where({ documentId }).update({ tokenCount: 1_000 });
     for (const [contextTokens, count] of [
@@ -110,7 +110,7 @@ describe('retrieval from documents with different configurations', () => {
   });
 
   for (const fails of [false, true]) {
-    it(`returns no text of a document whose access was revoked while ${fails ? 'reranking failed' : 'passages were reranked'}`, async () => {
+    it(`omits a document to which the caller loses access while reranking ${fails ? 'fails' : 'runs'}`, async () => {
       const { documentId: id } = await add({ texts: ['Loan one.'], reranking: { enabled: true } });
       await add({ texts: ['Loan two.'] });
       const { chunks } = await retrieve({
@@ -147,7 +147,7 @@ describe('retrieval from documents with different configurations', () => {
       return { texts: contentsOf(chunks), limits };
     }
 
-    it('lets no hit that is deleted, hidden, replaced, foreign or set to words displace a readable one', async () => {
+    it('returns readable passages although deleted, hidden, replaced and foreign hits rank above them', async () => {
       const present = await addTexts(['one', 'two', 'three', 'four', 'five']);
       const { db } = fixture();
       const changes: Record<string, object> = {
@@ -168,7 +168,7 @@ describe('retrieval from documents with different configurations', () => {
       expect(limits).deep.equal([4, 32]);
     });
 
-    it('searches deeper while pages are full of outdated hits, up to a limit', async () => {
+    it('searches deeper while pages of hits are full of outdated hits, up to a limit', async () => {
       const { chunkIds } = await addTexts(['one', 'two']);
       for (const [outdated, texts, limits] of [
         [1, ['one', 'two'], [4, 32]],
@@ -180,7 +180,7 @@ describe('retrieval from documents with different configurations', () => {
     });
   });
 
-  it('returns the new generation of a document that gets one meanwhile', async () => {
+  it('returns the new generation of a document that is activated during the search', async () => {
     const old = await add({ texts: ['The old fee of a loan.'] });
     let searches = 0;
     const vectors: Searcher = {
@@ -221,7 +221,7 @@ describe('retrieval from documents with different configurations', () => {
     return ranked.map(({ chunkId }) => chunkId);
   }
 
-  it('finds the same beside unreadable documents, in the same order if these are of another organization', async () => {
+  it('finds the same passages whatever unreadable documents exist, in order if those are of others', async () => {
     const holds = async (documents: NewDocument[], query: string, unreadable: NewDocument) => {
       const mine = await fixture().addOrganization();
       for (const each of documents) await fixture().addDocument(mine, each);
@@ -266,7 +266,7 @@ describe('retrieval while a service is unavailable', () => {
     return { texts, reasons: degradations.map(({ reason }) => reason).sort() };
   }
 
-  it('answers by words, and reports each degradation once', async () => {
+  it('finds passages by words, and reports each degradation once', async () => {
     await add({ texts: ['Loan of one model.'] });
     await add({ texts: ['Loan of another.'], model: 'model-b' });
     await add({ texts: ['Loan of other settings.'], model: 'model-b', retrieval: { rrfK: 1 } });
@@ -278,7 +278,7 @@ describe('retrieval while a service is unavailable', () => {
     expect(await found(one)).deep.equal({ texts, reasons: [noEmbedder, noStore] });
   });
 
-  it('answers from documents whose model is available or that are found by words, and else fails', async () => {
+  it('searches documents whose model is available or that are searched by words, and else fails', async () => {
     await add({ texts: ['Loan of one model.'], retrieval: { mode: 'vector' } });
     await add({ texts: ['Loan of another.'], model: 'model-b', retrieval: { mode: 'vector' } });
     const reasons = ['embedder_unavailable'];
@@ -323,7 +323,7 @@ describe('retrieval while a service is unavailable', () => {
     timeouts.mock.restore();
   });
 
-  it('answers by vectors when the word search times out, and fails when there is no other search', async () => {
+  it('finds passages by vectors when the word search times out, and fails if there is no other search', async () => {
     await add({ texts: ['Loan.'] });
     // Only the words have no more time.
     const vectors: Searcher = { search: ({ signal: _, ...query }) => fixture().vectors.search(query) };
@@ -339,7 +339,7 @@ describe('retrieval while a service is unavailable', () => {
     expect(await whileLocked(() => appErrorCode(ask({ timeoutMs: 200 })))).equal('service_unavailable');
   });
 
-  it('rejects with the abort reason instead of returning a partial answer', async () => {
+  it('rejects with the abort reason instead of returning partial results', async () => {
     await add({ texts: ['Loan.'] });
     const stopped = new AbortController();
     const vectors: Searcher = {

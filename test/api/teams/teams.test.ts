@@ -25,7 +25,7 @@ const adminOf = (team: string, user: Pick<Member, 'userId'>) => `${memberOf(team
 const password = 'Correct-horse-1';
 const newAccount = (fields: object = {}) => ({ email: freshEmail(), password, ...fields });
 
-describe('teams', () => {
+describe('teams:', () => {
   let shared: Stack;
   let ada: Member;
   let grace: Member;
@@ -45,7 +45,7 @@ describe('teams', () => {
     (await auditEntries(shared, target)).map(({ action, detail }) => [action, detail]);
 
   describe('POST /entity/teams', () => {
-    it('201: creates a team with a root folder that the org admin can use immediately', async () => {
+    it('201: creates a team with a root folder that the org admin can use at once', async () => {
       const { id, ...sales } = await create(' Sales ');
       expect(sales).to.include({ org_id: ada.orgId, name: 'Sales' });
       const root = (await teamRoots(ada)).find(({ name }) => name === 'Sales');
@@ -53,7 +53,7 @@ describe('teams', () => {
       expect(await auditOf(id)).deep.equal([['team.created', {}]]);
     });
 
-    it('409: for the name of another enabled team in any case and Unicode form, also concurrently', async () => {
+    it('409: for the name of an enabled team in any letter case or Unicode form, also concurrently', async () => {
       const { id } = await create('Caf\u00e9 SALES');
       expect((await ada.post(teams, { name: ' cafe\u0301 sales' }, 409)).body).include({ code: 'name_taken' });
       await (await shared.signUp('Eve')).post(teams, { name: 'Caf\u00e9 SALES' }, 201);
@@ -79,7 +79,7 @@ describe('teams', () => {
   });
 
   describe('POST /entity/teams/{team_id}/members', () => {
-    it('201: creates a user in the team, whose account its admins manage; 409 for a taken email', async () => {
+    it('201: creates a user in the team, whose account its team admins manage; 409 for a taken email', async () => {
       const lead = await aTeamAdmin();
       const { body } = await lead.post(membersOf(team), newAccount({ display_name: 'Alan' }), 201);
       const user = userSchema.parse(body);
@@ -104,7 +104,7 @@ describe('teams', () => {
     const put = async (body: object = {}) =>
       teamMemberSchema.parse((await ada.put(memberOf(team, grace), body, 200)).body);
 
-    it('200: adds a member, also without a body and concurrently; promotes and never demotes', async () => {
+    it('200: adds a member, also without a body and concurrently; can promote but not demote members', async () => {
       const added = await put();
       const fields = { user_id: grace.userId, display_name: 'Grace', disabled: false, added_by: ada.userId };
       expect(added).include({ ...fields, is_team_admin: false });
@@ -119,7 +119,7 @@ describe('teams', () => {
     });
   });
 
-  it('GET /entity/teams/{team_id}/members lists the members, disabled ones too, to members and org admins', async () => {
+  it('GET /entity/teams/{team_id}/members lists enabled and disabled members to members and org admins', async () => {
     await ada.put(memberOf(team, grace), {}, 200);
     const lead = await aTeamAdmin();
     const away = await aColleague(shared, ada, 'Away', { team_id: team });
@@ -139,7 +139,7 @@ describe('teams', () => {
     for (const member of [ada, lead]) expect((await list(member)).items).deep.equal(items);
   });
 
-  it('PATCH …/team-admin grants and revokes the role from the next request on, also the own role', async () => {
+  it('PATCH …/team-admin grants and revokes the role from the next request on, also for the caller', async () => {
     const set = async (by: Member, user: Member, isTeamAdmin: boolean) => {
       const { body } = await by.patch(adminOf(team, user), { is_team_admin: isTeamAdmin }, 200);
       expect(teamMemberSchema.parse(body)).include({ user_id: user.userId, is_team_admin: isTeamAdmin });
@@ -160,7 +160,7 @@ describe('teams', () => {
     ]);
   });
 
-  it('DELETE …/members/{user_id}: the user stays in the organization and keeps their content', async () => {
+  it('DELETE …/members/{user_id} keeps the user in the organization, and their content', async () => {
     const lead = await aTeamAdmin();
     await ada.put(memberOf(team, grace), {}, 200);
     const draft = { visibility: 'team_level', team_ids: [team] };
@@ -174,7 +174,7 @@ describe('teams', () => {
     await lead.delete(memberOf(team, lead), 403);
   });
 
-  it('DELETE /entity/teams/{team_id}: members immediately lose shared content; org admins keep it', async () => {
+  it('DELETE /entity/teams/{team_id} hides shared content from members at once, but not from org admins', async () => {
     await ada.put(memberOf(team, grace), {}, 200);
     const root = await rootOf(grace, 'team_root');
     const id = await aDocumentIn(ada, root);
@@ -203,7 +203,7 @@ describe('teams', () => {
     }
   };
 
-  it('404: for a disabled team, and for a user who is not in the team or not in the organization', async () => {
+  it('routes answer 404 for a disabled team, and for a user outside the team or the organization', async () => {
     const disabled = await aTeam(ada, [grace]);
     await ada.delete(`${teams}/${disabled}`, 204);
     const ofMembers: ReturnType<typeof requests> = [

@@ -36,7 +36,7 @@ describe('the connection of a tool', () => {
   const stored = ({ orgId }: Member) => api.container.db('tool_connections').where({ orgId });
   const actionsOf = async (id: string) => (await auditEntries(api, id)).map(({ action }) => action);
 
-  it('204: is made by a valid key, which is stored encrypted and can be replaced', async () => {
+  it('is made with a valid key, which is stored encrypted and can be replaced', async () => {
     const key = await connectSearch(api, ada);
     const { id, ...entry } = await connectionOf(ada, 'brave_search');
     expect(entry).include({ connected: true, status: 'active' });
@@ -48,7 +48,7 @@ describe('the connection of a tool', () => {
     expect(await actionsOf(id)).deep.equal(['tool.connected', 'tool.reconnected']);
   });
 
-  it('422: stays as it was when the provider refuses a new key, which no answer repeats', async () => {
+  it('stays as it was when the provider refuses a new key (422), which no response repeats', async () => {
     const before = await stored(ada);
     for (const status of [null, 401, 403, 422]) {
       if (status !== null) api.brave.failNext(1, { status, text: 'about s3cret-guess' });
@@ -59,7 +59,7 @@ describe('the connection of a tool', () => {
     expect(await stored(ada)).deep.equal(before);
   });
 
-  it('503: is not made while the provider is unavailable or answers unexpectedly', async () => {
+  it('is not made while the provider is unavailable or answers unexpectedly (503)', async () => {
     for (const trouble of [{ status: 500 }, { status: 429 }, { status: 404 }, { status: 200, text: '<html>' }]) {
       api.brave.failNext(1, trouble);
       const { body } = await ada.post(search, { api_key: api.brave.newKey() }, 503);
@@ -67,7 +67,7 @@ describe('the connection of a tool', () => {
     }
   });
 
-  it('409 and 404: is not made with a key at a provider of OAuth, and does not exist for an unknown provider', async () => {
+  it('is not made with a key for an OAuth provider (409), nor for an unknown provider (404)', async () => {
     expect((await ada.post(calendar, { api_key: 'k' }, 409)).body).include({ code: 'wrong_auth_kind' });
     const unknown = '/agents/tools/unknown/connection';
     for (const { body } of [await ada.post(unknown, { api_key: 'k' }, 404), await ada.delete(unknown, 404)]) {
@@ -75,7 +75,7 @@ describe('the connection of a tool', () => {
     }
   });
 
-  it('204: is deleted with its grant, once or again, also during an outage of the provider', async () => {
+  it('is deleted with its grant, also repeatedly and during an outage of the provider', async () => {
     const stranger = await api.signUp();
     await connectSearch(api, stranger);
     await connectCalendar(api, ada);
@@ -129,7 +129,7 @@ describe('the consent to a tool', () => {
     return code;
   };
 
-  it('200 and 422: begins with all scopes or those that are named, which must be known', async () => {
+  it('begins with all scopes, or with the named scopes, which must be known (422)', async () => {
     for (const [asked, scopes] of [
       ['', [readScope, writeScope]],
       [`?scopes=${encodeURIComponent(readScope)}`, [readScope]],
@@ -143,7 +143,7 @@ describe('the consent to a tool', () => {
     }
   });
 
-  it('200: connects the organization with the scopes that the user has left ticked', async () => {
+  it('connects the organization with the scopes that the user has left ticked', async () => {
     const bob = await api.signUp();
     const { body } = await finish(await consentTo(api, bob), 200, bob);
     const { connection } = Object(body);
@@ -159,7 +159,7 @@ describe('the consent to a tool', () => {
     expect(again).include({ action: 'tool.reconnected' });
   });
 
-  it('200: leaves one connection when two admins consent at once', async () => {
+  it('leaves one connection when two admins consent at once', async () => {
     const [bob, grace] = await twoAdmins();
     const [one, two] = [await consentTo(api, bob), await consentTo(api, grace)];
     await Promise.all([finish(one, 200, bob), finish(two, 200, grace)]);
@@ -167,7 +167,7 @@ describe('the consent to a tool', () => {
     expect(await connectionOf(bob, 'google_calendar')).include({ status: 'active' });
   });
 
-  it('400 and 501: is not finished by another admin, or once its encryption key or the OAuth client is gone', async () => {
+  it('cannot be finished by another admin, nor after the encryption key or the OAuth client is gone', async () => {
     const grace = await aColleague(api, ada, 'Grace', { is_admin: true });
     const { body } = await finish(await consentTo(api, ada), 400, grace);
     expect(body).include({ code: 'consent_invalid', detail: 'Another user began this consent. Begin one yourself.' });
@@ -177,7 +177,7 @@ describe('the consent to a tool', () => {
     expect(await refusedElsewhere({ providers })).equal('provider_not_configured');
   });
 
-  it('403: is refused to a user who is no admin any more, at its end or during the exchange, and revoked', async () => {
+  it('is refused and revoked (403) if the user stops being an admin before the consent is finished', async () => {
     const [bob, grace] = await twoAdmins();
     const account = { account: 'calendar@bank.example' };
     await finish(await consentTo(api, bob, account), 200, bob);
@@ -211,7 +211,7 @@ describe('the tools of an organization', () => {
     return { ...others, brave: items[0], google: items[1], all: items };
   };
 
-  it('are all listed with their requirements, beside the routes of agents', async () => {
+  it('are listed at /agents/tools with their requirements', async () => {
     expect((await toolsOf(ada)).map(({ id }) => id)).deep.equal(allTools.map(({ id }) => id));
     const search = await toolOf(ada, 'web.search');
     expect(search).include({ group: 'web', requires_credentials: true, auth_kind: 'api_key' });
@@ -234,7 +234,7 @@ describe('the tools of an organization', () => {
     expect(await toolOf(eve, 'web.search')).include({ available: true });
   });
 
-  it('can be connected by an admin, to whom their providers are listed with the actions', async () => {
+  it('can be connected by an admin, to whom the providers are listed with the possible actions', async () => {
     const { brave, google, is_org_admin } = await connectionsOf(ada);
     expect(is_org_admin).equal(true);
     expect(brave).deep.include({
@@ -247,7 +247,7 @@ describe('the tools of an organization', () => {
     expect(google.actions.map(({ id }: { id: string }) => id)).deep.equal(google.tools);
   });
 
-  it('are connected for every member of the organization alone, as far as was consented, without credentials', async () => {
+  it('are connected for all members, as far as was consented, and responses contain no credentials', async () => {
     const [grace, stranger] = [await aColleague(api, ada), await api.signUp()];
     const key = await connectSearch(api, ada);
     await connectCalendar(api, ada, { scopes: [readScope] });
@@ -271,7 +271,7 @@ describe('the tools of an organization', () => {
     for (const { auth_actions } of seen.all) expect(auth_actions).deep.equal([]);
   });
 
-  it('make an agent ready while the organization has the connections that they need', async () => {
+  it('make an agent ready while the organization has the connections that the tools need', async () => {
     const [bob, eve] = [await api.signUp(), await api.signUp('Eve')];
     const id = await aPublishedAgent(bob, { enabled_tools: ['web.search', 'time.now'] });
     const isReady = async () => Object((await bob.get(`/agents/${id}`, 200)).body).ready;

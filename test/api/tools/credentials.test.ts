@@ -37,7 +37,7 @@ describe('credentials of tool connections', () => {
   const rows = ({ orgId } = ada) => api.container.db('tool_connections').where({ orgId });
   const expire = () => rows().update({ expiresAt: new Date(0) });
 
-  it('exist only in organizations that have connected, for the scopes that were granted', async () => {
+  it('exist only in organizations that have connected the tool, for the scopes that were granted', async () => {
     for (const call of [listEvents, search]) expect(await appErrorCode(call())).equal('not_connected');
     await connectCalendar(api, ada, { scopes: [readScope] });
     const before = tokenCalls();
@@ -71,7 +71,7 @@ describe('credentials of tool connections', () => {
     expect(await statusOf()).equal('active');
   });
 
-  it('fail with needs_reauth after the grant is revoked, without calls, until the next consent', async () => {
+  it('fail with needs_reauth once the grant is revoked, without further calls, until the next consent', async () => {
     await connectCalendar(api, ada);
     api.google.revokeGrants();
     expect(await appErrorCode(listEvents())).equal('needs_reauth');
@@ -90,7 +90,7 @@ describe('credentials of tool connections', () => {
     expect(audited[1]).include({ actorId: null });
   });
 
-  it('are used during an outage until they expire, and work again afterwards', async () => {
+  it('are used until they expire while the provider is down, and are refreshed afterwards', async () => {
     api.google.lifetimeSeconds(60);
     await connectCalendar(api, ada);
     api.google.failNext(1, { status: 503 });
@@ -114,7 +114,7 @@ describe('credentials of tool connections', () => {
     expect((await rows())[0]).deep.include({ scopes: [readScope], generation: 2 });
   });
 
-  it('that arrive after their connection was deleted are revoked', async () => {
+  it('are revoked if they arrive after their connection was deleted', async () => {
     const before = api.google.liveGrants();
     await connectCalendar(api, ada);
     await expire();
@@ -130,7 +130,7 @@ describe('credentials of tool connections', () => {
     expect(api.google.liveGrants()).equal(before);
   });
 
-  it('fail with needs_reauth once the API key is withdrawn, until there is another', async () => {
+  it('fail with needs_reauth once the API key is withdrawn, until an admin sets another key', async () => {
     const key = await connectSearch(api, ada);
     await search();
     api.brave.withdraw(key);
@@ -142,7 +142,7 @@ describe('credentials of tool connections', () => {
     await search();
   });
 
-  it('are re-encrypted under a new key when they are used, and all by reencrypt(), which counts unreadable ones', async () => {
+  it('are re-encrypted under a new key when used, or all by reencrypt(), which counts unreadable ones', async () => {
     const newKey = { id: 'next', key: randomBytes(32) };
     const [own, bob] = [api.config.encryptionKeys, await api.signUp()];
     const processes = [[newKey, ...own], [newKey], [...own, newKey]].map((encryptionKeys) =>

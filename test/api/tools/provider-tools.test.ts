@@ -10,7 +10,7 @@ import {
   toolStack,
 } from '#test/support/tool-stack.ts';
 
-describe('tools of providers', () => {
+describe('tools of providers:', () => {
   let api: ToolStack;
   let ada: Member;
   before(async () => {
@@ -52,14 +52,14 @@ describe('tools of providers', () => {
       expect(await search({ count: 5, page: 4 })).equal('Nothing was found.');
     });
 
-    it('quotes an extract that is a URL', async () => {
+    it('puts an extract that is a URL into quotes', async () => {
       const steering = 'https://evil.example/?steer=1';
       api.brave.find([{ title: 'It', url: 'https://good.example/', description: steering, age: steering }]);
       const lines = (await search()).split('\n');
       expect(lines.filter((line) => /^https?:/.test(line))).deep.equal(['https://good.example/']);
     });
 
-    it('maps rejections, rate limits and unreadable answers to codes', async () => {
+    it('maps rejections, rate limits and invalid responses of the provider to error codes', async () => {
       expect(await appErrorCode(search({ query: 'x'.repeat(401) }))).equal('provider_rejected');
       // The words of a rejected key, in the answer to a query that has them.
       const odd = { status: 422, json: { error: { code: 'VALIDATION', detail: '"SUBSCRIPTION_TOKEN_INVALID"' } } };
@@ -88,7 +88,7 @@ describe('tools of providers', () => {
       expect((await search()).length).below(2_000);
     });
 
-    it('is aborted with its chat round', async () => {
+    it('is aborted with the chat round that called it', async () => {
       const round = new AbortController();
       const held = api.brave.holdNext();
       const searched = errorOf(call('web.search', { query: 'x' }, { signal: round.signal }));
@@ -99,14 +99,14 @@ describe('tools of providers', () => {
     });
   });
 
-  describe('the calendar', () => {
+  describe('calendar tools', () => {
     const span = { from: '2026-03-01T00:00:00Z', to: '2026-04-01T00:00:00+02:00' };
     const times = { start: '2026-03-02T09:00:00+01:00', end: '2026-03-02T10:00:00+01:00' };
     const meeting = { title: 'Board meeting', ...times, location: 'Room 4', description: 'Bring\nthe figures.' };
     const create = (event: object, options?: Options) => call('calendar.create_event', { ...event }, options);
     const list = (args: object = span) => call('calendar.list_events', { ...args });
 
-    it('creates events, once for repeated calls, and lists as many as were requested', async () => {
+    it('create an event once for repeated calls, and list as many events as requested', async () => {
       expect(await create(meeting)).match(
         /^The event is in the calendar\.\n2026-03-02T09:00:00\+01:00 to 2026-03-02T10:00:00\+01:00: Board meeting \(Room 4\) \[[0-9a-f]{40}\]\n {2}Bring the figures\.$/,
       );
@@ -128,14 +128,14 @@ describe('tools of providers', () => {
       expect((await list({ ...span, query: 'talk', limit: 4 })).split('\n')).length(4);
     });
 
-    it('sends no invitations', async () => {
+    it('send no invitations', async () => {
       await create({ ...meeting, attendees: ['eve@evil.example'] });
       const sent = api.google.calls.at(-1);
       expect(sent?.url.searchParams.get('sendUpdates')).equal('none');
       expect(sent?.body).not.contain('evil');
     });
 
-    it('rejects invalid times, and ids that are other paths of the provider', async () => {
+    it('reject invalid times, and event ids that are other paths of the provider', async () => {
       const end = '2026-03-09T13:00:00Z';
       for (const args of [
         { from: 'tomorrow' },
@@ -152,7 +152,7 @@ describe('tools of providers', () => {
       expect(api.google.calls.at(-1)?.url.pathname).contain('..%2F..%2F');
     });
 
-    it('tells missing permissions from limits, outages and rejections', async () => {
+    it('distinguish missing permissions from limits, outages and rejections', async () => {
       for (const [status, reason, code] of [
         [403, 'insufficientPermissions', 'not_granted'],
         [403, 'userRateLimitExceeded', 'provider_unavailable'],

@@ -5,7 +5,7 @@ import { beginConsent, consentTo, toolStack } from '#test/support/tool-stack.ts'
 import { until } from '#test/support/until.ts';
 
 describe('secrets of providers', () => {
-  it('are in no answer, no line of the log and no row of the database, whatever goes wrong', async () => {
+  it('are in no response, log line or database row, whatever fails', async () => {
     const { brave, google, ...api } = await toolStack();
     const child = await startApiProcess(api);
     try {
