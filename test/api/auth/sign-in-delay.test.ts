@@ -32,7 +32,7 @@ describe('sign-ins with an email after failures from many networks', () => {
       .update({ endsAt: api.container.db.raw('ends_at - make_interval(secs => ?)', [seconds]) });
 
   for (const kind of ['an account', 'an email without an account'] as const) {
-    it(`are delayed for ${kind} after some failures, longer after each failure, up to a limit`, async () => {
+    it(`are delayed for ${kind}, longer after each further failure, up to a limit`, async () => {
       const email = kind === 'an account' ? (await api.signUp()).email : freshEmail();
       let failedAtMs = performance.now();
       await fail(email, 3);

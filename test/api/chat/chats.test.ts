@@ -55,7 +55,7 @@ describe('chats', () => {
     expect(body).include({ id: chat_id, title: 'My loan', round: 1 });
   });
 
-  describe('GET /chat/{chat_id}/export', () => {
+  describe('exported by GET /chat/{chat_id}/export', () => {
     let path: string;
     before(async () => {
       stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
@@ -68,7 +68,7 @@ describe('chats', () => {
       await ask(ada, { chat_id, message: 'For how long?' }, 200);
     });
 
-    it('answers 200 with every turn as Markdown by default', async () => {
+    it('are Markdown with every turn by default', async () => {
       const { body, headers } = await ada.get(path, 200);
       expect(headers.get('content-type')).equal('text/markdown; charset=utf-8');
       expect(headers.get('content-disposition')).match(/^attachment; /);
@@ -83,7 +83,7 @@ describe('chats', () => {
       expect((await ada.get(`${path}?format=markdown`, 200)).body).equal(body);
     });
 
-    it('answers 200 with every turn as JSON', async () => {
+    it('are JSON with every turn on request', async () => {
       const { body, headers } = await ada.get(`${path}?format=json`, 200);
       expect(headers.get('content-type')).equal('application/json; charset=utf-8');
       const exported = body as { turns: { role: string; content: string }[] };
@@ -95,7 +95,7 @@ describe('chats', () => {
       ]);
     });
 
-    it('answers 206 or 416 to ranges, and 400 to an unknown format', async () => {
+    it('can be read in ranges (206, 416), and not in an unknown format (400)', async () => {
       expect((await ada.get(path, 206, { range: 'bytes=2-6' })).body).equal('Loans');
       await ada.get(path, 416, { range: 'bytes=100000-' });
       const { body } = await ada.get(`${path}?format=pdf`, 400);
@@ -121,7 +121,7 @@ describe('chats', () => {
     expect((await ada.post('/documents/paste', note, 201, headers)).body).include({ id: Object(body).id });
   });
 
-  it('can be deleted while an answer is written: its stream ends with an error, and it is not stored', async () => {
+  it('can be deleted during an answer: the stream ends with an error, and the answer is not stored', async () => {
     const { chat_id } = await newChat();
     const finish = Promise.withResolvers<void>();
     stack.model.behave(() => ({ kind: 'answer', text: 'It is written in vain.', until: finish.promise }));

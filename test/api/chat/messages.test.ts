@@ -166,7 +166,7 @@ describe('a message to an agent', () => {
     });
   });
 
-  it('503 while the chat model is down, but is kept, and 502 when the answer of the model is empty', async () => {
+  it('gets 503 while the chat model is down, but is kept, and 502 when the answer of the model is empty', async () => {
     const body = { agent_id: agentId, message: 'A loan?' };
     stack.model.behave(() => ({ kind: 'status', status: 500 }));
     expect((await ada.post('/chat', body, 503)).body).include({ code: 'model_unavailable' });

@@ -41,7 +41,7 @@ describe('POST /chat', () => {
     expect(model.requests).deep.equal([]);
   });
 
-  it('answers 422 to a message that a model of unknown window rejects as too long, and stores it', async () => {
+  it('answers 422 to a message that a model of unknown context window rejects as too long, and stores it', async () => {
     model.behave(() => ({ kind: 'status', status: 400, code: 'context_length_exceeded' }));
     const refused = await ada.post('/chat', await questionTo('unknown-1'), 422);
     expect(refused.body).include({ code: 'context_too_long' });

@@ -297,7 +297,7 @@ describe('connecting to a file provider by consent', () => {
     await hasNothing();
   });
 
-  it('without FRONTEND_URL and PUBLIC_URL returns only to a path of the origin of the callback', async () => {
+  it('returns only to the origin of the callback when FRONTEND_URL and PUBLIC_URL are not set', async () => {
     const own = await startConnectorStack({ FRONTEND_URL: '' });
     try {
       const eve = await own.signUp();

@@ -57,7 +57,7 @@ describe('POST /documents', () => {
     expect(await countObjects()).equal(0);
   });
 
-  it('409: rejects files above the storage quota, which deletions free at once, or the document limit', async () => {
+  it('409: rejects a file above the storage quota, and a document above the document limit', async () => {
     await upload({}, { ...file, ...large });
     const { id } = await upload({}, { ...file, ...large });
     expect((await ada.upload('/documents', large, 409)).body).include({ code: 'storage_quota_exceeded' });

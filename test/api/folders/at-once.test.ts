@@ -79,7 +79,7 @@ describe('concurrent changes of folders and links', () => {
     }
   });
 
-  it('leave no document in a deleted folder: it is rejected, or deleted with the folder', async () => {
+  it('leave no document in a folder that is deleted while the document is added', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const { id } = await aFolder(ada, personal);
       const remove = send(ada, 'DELETE', `/folders/${id}?cascade=true`);

@@ -77,7 +77,7 @@ describe('an organization with many requests', () => {
     await until('the place is free again', async () => (await watch(ada)).status === 200);
   });
 
-  it('has a limited number of open requests, and of one avatar upload at a time', async () => {
+  it('has a limited number of open requests, and can upload one avatar at a time', async () => {
     const slow = await sendSlowly(ada, 4);
     expect(slow.problem).equal('You have 3 requests open, and no more are allowed at once.');
     const slowColleague = await sendSlowly(colleague, 3);

@@ -119,7 +119,7 @@ describe('jobs:', () => {
       }
     });
 
-    it('count a document that was ingested twice only once', async () => {
+    it('count a document only once after it was ingested twice', async () => {
       await ada.patch(`/documents/${good}`, { target_tokens: 40, ingest: true }, 200);
       await untilJob(ada, `ingest-${good}-2`, 'succeeded');
       expect(await summary()).include({ succeeded: 1, failed: 1, total: 2 });

@@ -269,7 +269,7 @@ describe('members of an organization:', () => {
     });
   });
 
-  it('401 and 403: for a sender who was disabled or demoted while the request body arrived', async () => {
+  it('a request whose sender is disabled (401) or demoted (403) while its body arrives is refused', async () => {
     /** Sends the head and the first byte, with a token that nobody has looked up. @returns what sends the rest */
     const begin = async ({ email }: Member, path: string, body: object): Promise<() => Promise<number>> => {
       const { access_token } = await login(email, 200);

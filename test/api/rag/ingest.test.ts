@@ -59,7 +59,7 @@ describe('POST /rag/ingest/{document_id}', () => {
       expect(await readDocument(ada, id)).include(fresh);
     });
 
-    it('with redo, hides the document until the new chunks are complete', async () => {
+    it('hides the document until the new chunks are complete if the request sets `redo`', async () => {
       const id = await upload();
       await untilRun(ada, run(id, 1), 'succeeded');
       const old = new Set((await chunks(id)).map((chunk) => chunk.id));

@@ -221,7 +221,7 @@ describe('retrieval from documents with different configurations', () => {
     return ranked.map(({ chunkId }) => chunkId);
   }
 
-  it('finds the same passages whatever unreadable documents exist, in order if those are of others', async () => {
+  it('is not changed by unreadable documents, except in order if they are of the same organization', async () => {
     const holds = async (documents: NewDocument[], query: string, unreadable: NewDocument) => {
       const mine = await fixture().addOrganization();
       for (const each of documents) await fixture().addDocument(mine, each);
