@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { parseDoc } from '#src/adapters/converter/formats/doc.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { compoundFile } from '#test/support/compound-file.ts';
 
 const folder = join(import.meta.dirname, '../../support/files');
 const parse = async (bytes: Buffer) => parseDoc({ bytes, fileName: 'a.doc' });
@@ -46,6 +47,24 @@ describe('reading an old Word file', () => {
       const copy = Buffer.from(bytes);
       copy.writeUInt32LE(0x7ffffff0, offset);
       await parse(copy).catch((error: unknown) => expect(error).instanceOf(Error));
+    }
+  });
+
+  it('rejects a file without its streams, and one whose stated text is longer than the file', async () => {
+    const main = Buffer.alloc(1_000);
+    main.writeUInt16LE(193, 2);
+    main.writeUInt32LE(21, 422);
+    const pieces = Buffer.alloc(21);
+    pieces.writeUInt8(2);
+    pieces.writeUInt32LE(16, 1);
+    pieces.writeUInt32LE(1_001, 9);
+    for (const [streams, detail] of [
+      [{ '0Table': pieces }, 'lacks the part that holds its text'],
+      [{ WordDocument: main }, 'table stream is missing'],
+      [{ WordDocument: main, '0Table': pieces }, 'stated text length is larger'],
+    ] as const) {
+      const failure = await parse(compoundFile(streams)).catch((error: unknown) => error);
+      expect(failure).include({ code: 'corrupt_document' }).property('message').include(detail);
     }
   });
 });

@@ -22,7 +22,7 @@ type Sections = [name: string, content: string][];
 type Parsed = Partial<ParsedDocument> & { pageMap?: readonly number[] | null };
 
 /** A part of an Office file; the cases leave its namespaces out. */
-const named = (xml: string) => xml.replace(/^<[wpc]:\w+/, `$& ${officeNames}`);
+const named = (xml: string) => xml.replace(/^<(?:[wpc]|dgm):\w+/, `$& ${officeNames}`);
 const file = (bytes: string | Buffer) => ({ bytes: Buffer.from(bytes), fileName: 'a' });
 
 /** Makes a file of the sections of a case, and reads it. */
@@ -160,6 +160,11 @@ describe('reading large and broken files', () => {
   it('accepts CSV with the line breaks of old systems', async () => {
     const { body } = await parseCsv(file('a;b,c\r1;2\r'));
     expect(body).equal('| a | b,c |\n| --- | --- |\n| 1 | 2 |');
+  });
+
+  it('renders a large table as lines of named values, without empty cells', async () => {
+    const { body } = await parseCsv(file(`Name,,Note\n${'Ann,5,\nBob,,late\n'.repeat(200)}`));
+    expect(body).match(/^(?:Name: Ann; 5\nName: Bob; Note: late\n?){200}$/);
   });
 });
 
