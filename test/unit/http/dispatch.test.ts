@@ -22,6 +22,13 @@ const routes: HttpRoute[] = [
     ...{ access: 'user', body: z.strictObject({ name: z.string() }), ...empty },
   }),
   defineRoute({
+    ...routeAt('get', '/sign-in'),
+    access: 'public',
+    isSafe: false,
+    responses: done,
+    handle: () => noContentAnswer(),
+  }),
+  defineRoute({
     ...routeAt('get', '/broken'),
     access: 'public',
     responses: done,
@@ -70,11 +77,13 @@ describe('the dispatcher', () => {
     expect(await idOf('a b{}')).match(/^[0-9a-f-]{36}$/);
   });
 
-  it('prefers a fixed path to a path with parameters, and answers 405 with the allowed methods', async () => {
+  it('prefers a fixed path to a path with parameters, and answers 405 with the allowed methods, also to HEAD of an unsafe GET', async () => {
     expect((await ask('/things/newest')).status).equal(204);
     const response = await ask('/things/newest', { method: 'DELETE' });
     await expectProblem(response, 'method_not_allowed');
     expect(response.headers.get('allow')).equal('GET, HEAD');
+    const scanned = await ask('/sign-in', { method: 'HEAD' });
+    expect([scanned.status, scanned.headers.get('allow')]).deep.equal([405, 'GET']);
     // If-Match is ignored on requests that change nothing.
     expect((await ask('/things/newest', { headers: { 'if-match': '"old"' } })).status).equal(204);
   });
@@ -145,6 +154,7 @@ describe('an open event stream', () => {
   const routes = [
     aStream('/endless', endlessly),
     aStream('/watch', watch, true),
+    { ...aStream('/public', endlessly), access: 'public' } as const,
     aStream('/large', (events) => events.send({ event: 'done', data: 'x'.repeat(8 * 1024 ** 2) })),
   ];
 
@@ -185,6 +195,7 @@ describe('an open event stream', () => {
   });
 
   it('ends with an error event when its session ends, and survives an outage of the database', async () => {
+    const ofNobody = await open('/public');
     const response = await open('/endless');
     let looks = 0;
     activeSessions = async () => {
@@ -194,6 +205,8 @@ describe('an open event stream', () => {
     };
     expect(await eventsOf(response)).deep.equal(['token', 'error']);
     expect(looks).equal(3);
+    await served.streams.drain(10);
+    expect(await ofNobody.text()).contain('server restarting');
   });
 
   it('does not delay a shutdown if its client disconnected before the stream opened', async () => {
