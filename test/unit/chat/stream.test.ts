@@ -1,6 +1,13 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
+import { appError } from '#src/errors.ts';
 import type { NumberedRoundEvent } from '#src/modules/chat/chat.model.ts';
-import { createRoundEventLog, watchAnswerReaders } from '#src/modules/chat/stream.ts';
+import {
+  createRoundEventLog,
+  createRoundEventRecorder,
+  watchAnswerReaders,
+  watchUserRights,
+} from '#src/modules/chat/stream.ts';
 import { collect } from '#test/support/collect.ts';
 
 describe('the event log of a chat round', () => {
@@ -66,5 +73,77 @@ describe('the watch for readers of an answer', () => {
     await other.aborted;
     expect(asked).deep.equal([]);
     expect(readers.signal.aborted).equal(false);
+  });
+});
+
+describe('createRoundEventRecorder', () => {
+  const outage = new Error('The database is away.');
+  const [good, bad] = ['good', 'bad'].map((streamId) => ({ orgId: 'org', chatId: 'chat', round: 1, streamId }));
+
+  it('stores events again after an outage, and loses only those that the database rejects', async () => {
+    const stored: [streamId: string, seqs: number[]][] = [];
+    const isRejected = Promise.withResolvers<void>();
+    const warned: string[] = [];
+    let attempts = 0;
+    const recorder = createRoundEventRecorder({
+      events: {
+        insert: async (batches) => {
+          attempts += 1;
+          if (attempts === 1) throw outage;
+          if (batches.some(({ streamId }) => streamId === 'bad')) throw new Error('The database says no.');
+          for (const { streamId, events } of batches) stored.push([streamId, events.map(({ seq }) => seq)]);
+        },
+      },
+      isOutage: (error) => error === outage,
+      logger: {
+        warn: (_: unknown, message?: string) => {
+          if (warned.push(String(message)) === 2) isRejected.resolve();
+        },
+      },
+    });
+    const record = (stream = good, seq = 1) => stream && recorder.record(stream, { event: 'token', text: 'a', seq });
+    record();
+    record(bad);
+    record(good, 2);
+    await isRejected.promise;
+    record(good, 3);
+    await recorder.close();
+    expect(stored).deep.equal([
+      ['good', [1, 2]],
+      ['good', [3]],
+    ]);
+    expect(warned).deep.equal([
+      'storing events of answers failed, retrying',
+      'the database rejected events of an answer; the events are lost',
+    ]);
+  });
+});
+
+describe('watchUserRights', () => {
+  afterEach(() => mock.timers.reset());
+
+  it('goes on after failed checks, of which it logs those that are no ended session', async () => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    const warned: unknown[] = [];
+    const answers = [new Error('The database is away.'), appError('invalid_token'), null];
+    const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+    const rights = watchUserRights(actor, {
+      findActor: async () => {
+        const answer = answers.shift();
+        if (answer instanceof Error) throw answer;
+        return null;
+      },
+      onLoss: async () => null,
+      logger: { warn: (fields: unknown) => void warned.push(Object(fields).err) },
+    });
+    const [first] = answers;
+    for (let checks = 0; checks < 3; checks += 1) {
+      expect(rights.signal.aborted).equal(false);
+      mock.timers.tick(2_000);
+      await new Promise(setImmediate);
+    }
+    expect(rights.signal.reason).include({ code: 'account_disabled' });
+    expect(warned).deep.equal([first]);
+    rights.stop();
   });
 });

@@ -91,6 +91,8 @@ describe('URLs in a reply', () => {
     expect(pieces.map(filter.add)).deep.equal(shown);
     expect(filter.end()).equal('');
     expect(filter.removedCount()).equal(1);
+    const inTwo = [`See [${tooLong}]`, '(b).'];
+    expect(rewrite(inTwo)).equal(rewrite(inTwo.join('')));
   });
 
   it('are known from texts in the form in which a reply may repeat them', () => {
