@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import { isDatabaseOutage } from '#src/adapters/postgres/errors.ts';
+import { isDatabaseOutage, toLoggableError } from '#src/adapters/postgres/errors.ts';
 import { createQdrantVectorStore } from '#src/adapters/vectors/qdrant.ts';
 import { AppError } from '#src/errors.ts';
 import {
@@ -39,6 +39,19 @@ describe('an outage of Postgres', () => {
     expect(isDatabaseOutage(new Error(lost)), 'lost within a transaction').equal(true);
     const wrong = Object.assign(new Error('syntax error'), { code: '42601' });
     expect([wrong, 'text'].map(isDatabaseOutage)).deep.equal([false, false]);
+  });
+});
+
+describe('an error in the log', () => {
+  it('has its fields, unless Postgres wrote them: then no values of a row', () => {
+    const of = (fields: object) => Object.assign(new Error('It failed.'), fields);
+    const ofPostgres = { code: '23505', severity: 'ERROR', table: 'users', detail: 'Key (email)=(ada@example.org)' };
+    expect(toLoggableError(of(ofPostgres)))
+      .include({ code: '23505', table: 'users' })
+      .not.property('detail');
+    const ofNetwork = { code: 'ECONNREFUSED', detail: 'port 5432' };
+    expect(toLoggableError(of(ofNetwork))).include({ ...ofNetwork, message: 'It failed.' });
+    expect(toLoggableError('text')).equal('text');
   });
 });
 

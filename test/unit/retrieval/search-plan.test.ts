@@ -33,9 +33,11 @@ describe('the search plan', () => {
       return group({ mode: 'word_match', wordMatchLimit: index + 1, rrfK: 9 }, index % 2 ? 'model-a' : 'model-b');
     });
     const sizes = new Map(groups.map(({ signature }, index) => [signature, index]));
-    const searches = await plan(groups, async () => sizes);
-    const again = await chooseGroupsSearchedByOwnSettings(groups.toReversed(), async () => sizes);
-    expect(again).deep.equal(await chooseGroupsSearchedByOwnSettings(groups, async () => sizes));
+    // The documents of the first group have been deleted since.
+    const counted = new Map([...sizes].slice(1));
+    const searches = await plan(groups, async () => counted);
+    const again = await chooseGroupsSearchedByOwnSettings(groups.toReversed(), async () => counted);
+    expect(again).deep.equal(await chooseGroupsSearchedByOwnSettings(groups, async () => counted));
     expect(searches).length(maxGroupsSearchedByOwnSettings + 2);
     expect(searches.flatMap((search) => search.groups.map(({ signature }) => signature))).members([...sizes.keys()]);
     const together = searches.filter((search) => search.groups.length > 1);
