@@ -136,7 +136,8 @@ describe('an import from a connection', () => {
       const { importSteps } = stack.container;
       await importSteps.begin(of);
       await importSteps.list(of, signal);
-      return { fake, fetch: (n: number, attempt = 1) => importSteps.fetch({ ...of, n }, { signal, attempt }) };
+      const fetch = (n: number, attempt = 1) => importSteps.fetch({ ...of, n }, { signal, attempt });
+      return { ...synced, of, stack, fake, fetch };
     }
 
     it('is rejected with rate_limited while the organization has 16 downloads, and works afterwards', async () => {
@@ -159,6 +160,36 @@ describe('an import from a connection', () => {
       expect(await appErrorCode(failing(9, 1))).equal('provider_unavailable');
       expect(await appErrorCode(failing(10, 2))).equal('provider_unavailable');
       expect(await failing(10, 1)).deep.equal({ status: 'failed', code: 'provider_unavailable' });
+    });
+
+    it('leaves no document when the connection is deleted during the download, and ends its job', async () => {
+      const { fake, fetch, of, stack, ...synced } = await stepsOf('cut off', 1);
+      const hold = fake.holdNext();
+      const fetched = appErrorCode(fetch(1));
+      await hold.arrived;
+      await synced.member.delete(synced.path, 204);
+      hold.release();
+      expect(await fetched).equal('connection_not_found');
+      expect(await shelf(synced.member)).deep.equal([]);
+      await stack.container.importSteps.recordCancellation({ ...of, attempt: 1 });
+      const job = await stack.container
+        .db('jobs')
+        .where({ id: syncWorkflowId(synced.id) })
+        .first();
+      expect(job).include({ status: 'cancelled' });
+    });
+
+    it('leaves a document as it is when a new revision has the same content', async () => {
+      const { tree, downloads } = api.fakes.acme_drive;
+      // Documents of Google itself have no checksum.
+      const document = tree.add('same/a', 'Equal.', 'application/vnd.google-apps.document');
+      const synced = await connectSynced(api, 'acme_drive', 'same');
+      await sync(synced.member, synced.id);
+      tree.edit('same/a', 'Equal.');
+      expect(await sync(synced.member, synced.id)).include({ unchanged: 1, updated: 0, failed: 0 });
+      expect(downloads.filter((each) => each === document.id)).length(2);
+      const { items } = Object((await synced.member.get('/jobs?kind=ingest', 200)).body);
+      expect(items).length(1);
     });
 
     it('keeps a name that the user gives the document during the download', async () => {
