@@ -124,6 +124,27 @@ describe('preview activities', () => {
     await expectStoresMatch(own);
   });
 
+  it('store nothing if the original is deleted during rendering', async () => {
+    const { deletion, originals } = own.container;
+    const of = await convert('Gone meanwhile.');
+    gotenberg.answer({ pages: [...pages, 'Of a deleted document.'] });
+    const keys = await keysOfStore();
+    const { render } = createGotenbergRenderer(gotenberg);
+    const renderer = {
+      version: 'gotenberg 1',
+      render: async (input: Parameters<typeof render>[0]) => {
+        await render(input);
+        await ada.delete(`/documents/${of.documentId}`, 204);
+        await deletion.deleteOriginal(of);
+      },
+    };
+    expect(await serviceWith({ renderer }).render(of, step)).equal(null);
+    await originals.sweepExpired();
+    expect(keys).include.members(await keysOfStore());
+    await deletion.forgetDocument(of);
+    await expectStoresMatch(own);
+  });
+
   it('fail if the output of the renderer is no PDF', async () => {
     const of = await convert('Printed wrongly.');
     for (const text of ['<html>not pdf</html>', '%PDF-1.4\ngarbage', '%PDF-1.4\ngarbage\n%%EOF']) {
