@@ -97,6 +97,25 @@ describe('retrieval from documents with different configurations', () => {
     expect(cut.embedded[0]?.isWellFormed()).equal(true);
   });
 
+  it('does not report a reranker of documents that the deployment lacks, unless the chat asks for it', async () => {
+    await add({ texts: ['Loan one.', 'Loan two.'], reranking: { enabled: true, rerankerType: 'cross_encoder' } });
+    const asked: string[] = [];
+    const { rankChunks } = fixture().createRetrieval({
+      rank: async (type) => {
+        asked.push(type);
+        throw appError('model_not_configured');
+      },
+    });
+    for (const [isEnabled, types, reasons] of [
+      [null, [], []],
+      [true, ['cross_encoder'], ['reranker_unavailable']],
+    ] as const) {
+      const options = { ...question('loan'), reranking: { isEnabled, type: null } };
+      const { ranked, degradations } = await rankChunks(adaOf(organization().orgId), options);
+      expect([ranked.length, asked, degradations.map(({ reason }) => reason)]).deep.equal([2, types, reasons]);
+    }
+  });
+
   it('returns passages of at most 3,000 tokens in total, or fewer for a model with a smaller budget', async () => {
     const { documentId } = await add({ texts: ['Loan one.', 'Loan two.', 'Loan three.', 'Loan four.'] });
     await fixture().db('chunks').where({ documentId }).update({ tokenCount: 1_000 });
