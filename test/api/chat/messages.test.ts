@@ -123,6 +123,12 @@ describe('a message to an agent', () => {
       const eve = await stack.signUp('Eve');
       await refused({ chat_id }, 404, 'chat_not_found', undefined, eve);
       await refused({ agent_id: agentId }, 404, 'agent_not_found', undefined, eve);
+      const agent_id = await aPublishedAgent(ada, { visibility: 'org_level' });
+      const grace = await aColleague(stack, ada);
+      const { chat_id: begun } = await send({ agent_id }, grace);
+      const acl = [`user:${ada.userId}`];
+      await stack.container.db('agents').where({ id: agent_id }).update({ visibility: 'personal', acl });
+      await refused({ chat_id: begun }, 404, 'agent_not_found', undefined, grace);
     });
 
     it('409 while the previous answer is being written', async () => {

@@ -1,7 +1,9 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
+import pino from 'pino';
 import { appError } from '#src/errors.ts';
 import type { NumberedRoundEvent } from '#src/modules/chat/chat.model.ts';
+import { keepRoundLease } from '#src/modules/chat/rounds.ts';
 import {
   createRoundEventLog,
   createRoundEventRecorder,
@@ -145,5 +147,27 @@ describe('watchUserRights', () => {
     expect(rights.signal.reason).include({ code: 'account_disabled' });
     expect(warned).deep.equal([first]);
     rights.stop();
+  });
+});
+
+describe('keepRoundLease', () => {
+  afterEach(() => mock.timers.reset());
+
+  it('renews until another process has the round, in spite of a failure', async () => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    const answers = [true, new Error('The database is away.'), false];
+    const renewLease = async () => {
+      const answer = answers.shift();
+      if (answer instanceof Error) throw answer;
+      return answer === true;
+    };
+    const lease = keepRoundLease({ chatId: 'c', round: 1 }, 'us', { renewLease }, pino({ level: 'silent' }));
+    for (let left = 2; left >= 0; left -= 1) {
+      expect(lease.signal.aborted).equal(false);
+      while (answers.length > left) mock.timers.tick(1_000);
+      await new Promise(setImmediate);
+    }
+    expect(lease.signal.reason).include({ code: 'interrupted' });
+    lease.stop();
   });
 });
