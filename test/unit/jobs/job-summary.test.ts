@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { summarizeJobTotals } from '#src/modules/jobs/job-requests.service.ts';
+import { summarizeJobTotals, toJobView } from '#src/modules/jobs/job-requests.service.ts';
 import type { JobTotals } from '#src/modules/jobs/jobs.model.ts';
 
 describe('the summary of several jobs', () => {
@@ -39,5 +39,24 @@ describe('the summary of several jobs', () => {
     ] as const) {
       expect(summary(...groups).progress).deep.equal({ done, total, unit });
     }
+  });
+});
+
+describe('a part of a job', () => {
+  type Job = Parameters<typeof toJobView>[0];
+  const job: Job = {
+    ...({ id: 'alignment-1', kind: 'alignment', status: 'running', stage: 'score', attempt: 1 } as const),
+    ...{ progressDone: 2, progressTotal: 3, progressUnit: 'round', errorCode: null, errorMessage: null },
+    ...{ documentId: null, chatId: 'chat', startedAt: new Date(), finishedAt: null },
+  };
+  const statusOf = (changes: Partial<Job>, part: string) => toJobView({ ...job, ...changes }, part, null)?.status;
+
+  it('is a round for an alignment, with the status of the job until it is scored', () => {
+    expect(['1', '2', '3'].map((part) => statusOf({}, part))).deep.equal(['succeeded', 'succeeded', 'running']);
+    expect(toJobView(job, '3', null)).include({ id: 'alignment-1.3', stage: '3', progressDone: 0 });
+    expect(statusOf({ status: 'parked' }, '3')).equal('parked');
+    for (const part of ['0', '01', 'x', '1.5', '1234567890', '']) expect(statusOf({}, part), part).equal(undefined);
+    // The rounds that a job has scored are all that it had.
+    expect(statusOf({ status: 'succeeded' }, '3')).equal(undefined);
   });
 });
