@@ -8,6 +8,7 @@ import { type ConnectorStack, connect } from '#test/support/connector-stack.ts';
 import {
   connectSynced,
   countsOf,
+  importFiles,
   importStack,
   noChanges,
   shelf,
@@ -42,7 +43,7 @@ describe('a sync', () => {
 
   it('keeps documents that the user has edited or renamed, and marks them as detached', async () => {
     const { tree } = api.fakes.acme_drive;
-    for (const name of ['mine.txt', 'named.txt']) tree.add(`kept/${name}`);
+    for (const name of ['mine.txt', 'named.txt', 'away.txt']) tree.add(`kept/${name}`);
     const { member, id } = await connectSynced(api, 'acme_drive', 'kept');
     await sync(member, id);
     const [mine, named] = [await documentCalled(member, 'mine.txt'), await documentCalled(member, 'named.txt')];
@@ -50,15 +51,18 @@ describe('a sync', () => {
     const file = { name: 'mine.txt', content: 'My own words.' };
     await member.upload(`/documents/${mine.id}`, file, 200, { method: 'PATCH' });
     await member.patch(`/documents/${named.id}`, { name: 'Called otherwise' }, 200);
-    tree.edit('kept/mine.txt', 'Theirs.');
+    await member.delete(`/documents/${(await documentCalled(member, 'away.txt')).id}`, 204);
+    for (const name of ['mine.txt', 'away.txt']) tree.edit(`kept/${name}`, 'Theirs.');
     tree.rename('kept/named.txt', 'again.txt');
-    expect(countsOf(await sync(member, id))).deep.equal({ ...noChanges, unchanged: 2 });
+    expect(countsOf(await sync(member, id))).deep.equal({ ...noChanges, unchanged: 3 });
     tree.remove('kept/mine.txt');
     expect(await sync(member, id)).include({ deleted: 0 });
     await untilIngested(member);
     const { body } = await member.get(`/documents/${mine.id}`, 200);
     expect(body).include({ content: 'My own words.', import_detached: true });
     expect(await shelf(member)).deep.equal(['Called otherwise', 'mine.txt']);
+    await importFiles(member, { connection_id: id, files: [{ path: 'kept/away.txt' }] });
+    expect(await shelf(member)).deep.equal(['Called otherwise', 'away.txt', 'mine.txt']);
   });
 
   it('runs once for concurrent requests', async () => {
