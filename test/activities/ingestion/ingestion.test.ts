@@ -29,6 +29,7 @@ import {
 } from '#test/support/ingestion-steps.ts';
 import { pdfOfLines, scanOf } from '#test/support/picture-fixtures.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
+import { until } from '#test/support/until.ts';
 
 describe('ingestion activities', () => {
   const healthy = answerEmbeddings((text) => [text.length, 1], 'embedding-1');
@@ -181,6 +182,25 @@ describe('ingestion activities', () => {
     }
     await own.db('documents').where({ id: old.documentId }).delete();
     for (const name of ingestionSteps) expect(await appErrorCode(run(name, old)), name).equal('document_not_found');
+  });
+
+  it('stores no chunks of a generation that another follows while it is chunked', async () => {
+    const old = await runAll(await uploadSentences('overtaken'), untilChunked.slice(0, -1));
+    const chunked = await own.db.transaction(async (trx) => {
+      await trx('documentGenerations').where({ documentId: old.documentId }).forUpdate().first();
+      const refused = appErrorCode(run('chunkDocument', old));
+      await until('the step waits to store the chunks', async () => {
+        const { rows } = await own.db.raw(
+          `select from pg_stat_activity
+           where datname = current_database() and wait_event_type = 'Lock' and query like '%"document_generations"%'`,
+        );
+        return rows.length > 0;
+      });
+      await trx('documents').where({ id: old.documentId }).update({ generation: 2 });
+      return { refused };
+    });
+    expect(await chunked.refused).equal('superseded');
+    expect(await contentsOf(old)).deep.equal([]);
   });
 
   it('refuse to activate a generation with missing vectors, and embed the chunks without vectors again', async () => {
