@@ -192,6 +192,23 @@ describe('an import from a connection', () => {
       expect(items).length(1);
     });
 
+    it('does not bring back a document that the user deletes during the download', async () => {
+      const { tree } = api.fakes.acme_drive;
+      tree.add('unwanted/a.txt');
+      const synced = await connectSynced(api, 'acme_drive', 'unwanted');
+      await sync(synced.member, synced.id);
+      tree.edit('unwanted/a.txt', 'Edited.');
+      const arrived = nextDownload();
+      await synced.member.post(`${synced.path}/sync`, {}, 202);
+      const send = await arrived;
+      const { items } = Object((await synced.member.get('/documents', 200)).body);
+      await synced.member.delete(`/documents/${items[0].id}`, 204);
+      send();
+      await untilJob(synced.member, syncWorkflowId(synced.id), 'succeeded');
+      expect((await syncsOf(synced.member, synced.id))[0]).include({ updated: 0, added: 0 });
+      expect(await shelf(synced.member)).deep.equal([]);
+    });
+
     it('keeps a name that the user gives the document during the download', async () => {
       const { tree } = api.fakes.acme_drive;
       tree.add('named/a.txt');
