@@ -179,6 +179,27 @@ describe('an import from a connection', () => {
       expect(job).include({ status: 'cancelled' });
     });
 
+    it('leaves no file when the connection is deleted before the document is stored', async () => {
+      const { fetch, of, stack, ...synced } = await stepsOf('cut off late', 1);
+      const { db, blobs } = stack.container;
+      const fetched = await db.transaction(async (trx) => {
+        await trx('connections').where({ id: synced.id }).delete();
+        const refused = appErrorCode(fetch(1));
+        await until('the import waits to store the document', async () => {
+          const { rows } = await db.raw(
+            `select from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock' and query like '%"connections"%'`,
+          );
+          return rows.length > 0;
+        });
+        return { refused };
+      });
+      expect(await fetched.refused).equal('connection_not_found');
+      expect(await shelf(synced.member)).deep.equal([]);
+      const keys = (await blobs.list({ after: `${of.orgId}/`, limit: 1 })).map(({ key }) => key);
+      expect(keys.filter((key) => key.startsWith(of.orgId))).deep.equal([]);
+    });
+
     it('leaves a document as it is when a new revision has the same content', async () => {
       const { tree, downloads } = api.fakes.acme_drive;
       // Documents of Google itself have no checksum.
