@@ -367,13 +367,13 @@ export function fieldError(path: string, message: string, code = 'invalid'): App
 }
 
 /** Version numbers from the header `If-Match`; null accepts any version. */
-export type VersionsOfIfMatch = readonly number[] | null;
+export type IfMatchVersions = readonly number[] | null;
 
 /**
  * Throws `precondition_failed` unless `version` is one of the expected versions. The caller must have locked the row in
  * the transaction of the write, so that only one of several concurrent writers with the same ETag succeeds.
  */
-export function requireExpectedVersion(expected: VersionsOfIfMatch, { version }: { version: number }): void {
+export function requireExpectedVersion(expected: IfMatchVersions, { version }: { version: number }): void {
   if (expected !== null && !expected.includes(version)) {
     throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
   }

@@ -23,7 +23,7 @@ export const reembeddingWorkflowId = (orgId: string): string => `reembed-${orgId
 
 export const evaluationWorkflowId = (hash: string): string => `evaluate-${hash}`;
 
-export const comparisonWorkflowId = (hash: string): string => `compare-${hash}`;
+export const versionComparisonWorkflowId = (hash: string): string => `compare-${hash}`;
 
 export const evaluationCaseWorkflowId = (runId: string, caseIndex: number): string =>
   jobIdOfWorkflowPart(runId, `case-${caseIndex + 1}`);

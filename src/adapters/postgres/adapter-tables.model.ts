@@ -9,7 +9,7 @@ export class ModelCallModel extends tableModel('model_calls', {
   expiresAt: timestampColumn(),
 }) {}
 
-export class ModelPauseModel extends tableModel(
+export class OverloadedModelPauseModel extends tableModel(
   'model_pauses',
   {
     model: textColumn(),

@@ -1,7 +1,7 @@
 import { tableModel } from './base-model.ts';
 import { bigintColumn, integerArrayColumn, integerColumn, textColumn, uuidColumn } from './shapes.ts';
 
-export class ChunkStatisticModel extends tableModel(
+export class ChunkCountModel extends tableModel(
   'chunk_statistics',
   {
     orgId: uuidColumn(),

@@ -6,7 +6,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { AppError, appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
 import type { ModelCallLimiter } from '#src/ports/models.ts';
-import { ModelCallModel, ModelPauseModel, RateLimitModel } from './adapter-tables.model.ts';
+import { ModelCallModel, OverloadedModelPauseModel, RateLimitModel } from './adapter-tables.model.ts';
 import { bigintColumn, defineRowShape, doubleColumn, integerColumn, queryOneRow } from './shapes.ts';
 
 const occupancy = defineRowShape({
@@ -106,8 +106,11 @@ export function createPgModelCallLimiter(db: Knex): ModelCallLimiter {
   async function noteSuccess(model: string): Promise<void> {
     // Successes during a pause do not count: such a call started before the pause and does not show that the service
     // has recovered.
-    await ModelPauseModel.query(db).where({ model }).whereRaw('not_before < clock_timestamp()').increment('width', 1);
-    await ModelPauseModel.query(db).where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
+    await OverloadedModelPauseModel.query(db)
+      .where({ model })
+      .whereRaw('not_before < clock_timestamp()')
+      .increment('width', 1);
+    await OverloadedModelPauseModel.query(db).where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
   }
 
   async function enter(id: string, of: CallOwner, untilMs: number, signal: AbortSignal): Promise<Entry> {

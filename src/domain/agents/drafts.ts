@@ -21,7 +21,7 @@ export type DraftFields = {
  */
 export type PartialDraftFields = { [Field in keyof DraftFields]?: DraftFields[Field] | undefined };
 
-export const blankDraftFields: Readonly<DraftFields> = {
+export const emptyDraftFields: Readonly<DraftFields> = {
   agentName: '',
   agentPrompt: '',
   tags: [],

@@ -1,7 +1,7 @@
 import {
   axesOfPromptScores,
   gradedAxesOfReply,
-  isReferenceAnswer,
+  hasReferenceAnswer,
   type JudgeRubric,
   type JudgeRubricAxis,
   judgeRubricVersion,
@@ -228,5 +228,5 @@ function textsOf({ material }: JudgeCallInput): unknown[] {
 }
 
 function referenceOf(expected: string | null): string | null {
-  return isReferenceAnswer(expected) ? expected : null;
+  return hasReferenceAnswer(expected) ? expected : null;
 }

@@ -1,7 +1,7 @@
 import { sanitizeForPrompt } from '../chat/context-blocks.ts';
 import { isCharacterBoundaryInText, type TokenCounter } from '../text/tokens.ts';
 import type { JudgeCallInput } from './judgement.ts';
-import { isReferenceAnswer } from './rubric.ts';
+import { hasReferenceAnswer } from './rubric.ts';
 
 const maxTextCharacters = 24_000;
 const headShare = 2 / 3;
@@ -21,7 +21,7 @@ export function textsForJudge({ material }: JudgeCallInput): TextForJudge[] {
     return [{ title: 'The prompt of the agent', text: [...head, '', agentPrompt].join('\n') }].map(toTextForJudge);
   }
   const request = { title: 'The request', text: material.input };
-  const reference = isReferenceAnswer(material.expected) ? [{ title: 'The reference', text: material.expected }] : [];
+  const reference = hasReferenceAnswer(material.expected) ? [{ title: 'The reference', text: material.expected }] : [];
   if (material.kind === 'reply') {
     const persona = { title: 'The persona of the agent', text: material.persona };
     return [persona, request, ...reference, { title: 'The reply', text: material.reply }].map(toTextForJudge);

@@ -26,7 +26,7 @@ import {
 import {
   axesOfPromptScores,
   gradedAxesOfReply,
-  isReferenceAnswer,
+  hasReferenceAnswer,
   type JudgeRubricAxis,
   rubricOfAxis,
   type WeaknessSeverity,
@@ -95,7 +95,7 @@ function evaluated(specification: SingleEvaluationSpecification, found: Found): 
   const ofCases = cases.map((each, caseIndex) => {
     const answer = lookUp.answer(caseIndex, 'version');
     if (typeof answer !== 'string') return { missing: [answer], result: null };
-    const hasReference = isReferenceAnswer(each.expected);
+    const hasReference = hasReferenceAnswer(each.expected);
     const outcomes = judgeCallsOfReply(rubric, { caseIndex, hasReference }).map(lookUp.verdict);
     const result = buildTestCaseResult({ input: each.input, generatedResponse: answer, hasReference }, outcomes);
     return { missing: listFailedJudgeCalls(outcomes), result };
@@ -152,7 +152,7 @@ function comparedCase({ input, expected }: TestCaseText, caseIndex: number, look
   if (typeof version !== 'string' || typeof baseline !== 'string') {
     return { missing: [version, baseline].filter((answer) => typeof answer !== 'string'), result: null };
   }
-  const hasReference = isReferenceAnswer(expected);
+  const hasReference = hasReferenceAnswer(expected);
   const axes = gradedAxesOfReply(hasReference);
   const outcomes = judgeCallsOfReplyPair({ caseIndex, hasReference }).map(lookUp.verdict);
   const comparisons = compareScoresByAxis(outcomes, axes);

@@ -253,6 +253,6 @@ export function gradedAxesOfReply(hasReference: boolean): readonly ReplyScoreAxi
   return hasReference ? axesOfReplyScores : axesOfReplyScores.filter((axis) => axis !== 'accuracy');
 }
 
-export function isReferenceAnswer(expected: string | null | undefined): expected is string {
+export function hasReferenceAnswer(expected: string | null | undefined): expected is string {
   return expected !== null && expected !== undefined && expected.trim() !== '';
 }

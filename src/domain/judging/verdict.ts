@@ -13,7 +13,7 @@ import {
   applyScoringRules,
   axesOfPromptScores,
   gradedAxesOfReply,
-  isReferenceAnswer,
+  hasReferenceAnswer,
   type JudgeRubricAxis,
   maxJudgeScore,
   rubricOfAxis,
@@ -135,7 +135,7 @@ const maxPlainRationaleCharacters = 300;
 const plainList = 'scores';
 
 function axesOf(material: PromptToJudge | ReplyToJudge): readonly JudgeRubricAxis[] {
-  return material.kind === 'prompt' ? axesOfPromptScores : gradedAxesOfReply(isReferenceAnswer(material.expected));
+  return material.kind === 'prompt' ? axesOfPromptScores : gradedAxesOfReply(hasReferenceAnswer(material.expected));
 }
 
 const text = (maxLength: number) => ({ type: 'string', maxLength });

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import type { VersionsOfIfMatch } from '#src/errors.ts';
+import type { IfMatchVersions } from '#src/errors.ts';
 
 const networkBits = 56;
 const blockBits = 48;
@@ -50,7 +50,7 @@ export function matchesETag(header: string, tag: string): boolean {
   return header.split(',').some((candidate) => opaque(candidate) === opaque(tag));
 }
 
-export function parseIfMatch(header: string | undefined): VersionsOfIfMatch {
+export function parseIfMatch(header: string | undefined): IfMatchVersions {
   if (header === undefined || header.trim() === '*') return null;
   return header.split(',').flatMap((tag) => {
     const [, version] = /^(?:W\/)?"(\d+)\.[\w-]+"$/.exec(tag.trim()) ?? [];

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
-import { appError, type VersionsOfIfMatch } from '#src/errors.ts';
+import { appError, type IfMatchVersions } from '#src/errors.ts';
 import type {
   IdempotencyKey,
   IdempotencyStore,
@@ -246,7 +246,7 @@ export function createDispatcher(deps: DispatchDeps) {
 }
 
 /** Reads `If-Match` of a PATCH or PUT. Throws `precondition_failed` if the resource has no version. */
-function expectedVersionsOf({ method, takesIfMatch }: HttpRoute, req: Request): VersionsOfIfMatch {
+function expectedVersionsOf({ method, takesIfMatch }: HttpRoute, req: Request): IfMatchVersions {
   const expected = method === 'patch' || method === 'put' ? parseIfMatch(req.get('if-match')) : null;
   if (expected !== null && !takesIfMatch) {
     throw appError('precondition_failed', { detail: 'This resource has no ETag, so If-Match only accepts `*`.' });

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { PolicyAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import type { ErrorCode, VersionsOfIfMatch } from '#src/errors.ts';
+import type { ErrorCode, IfMatchVersions } from '#src/errors.ts';
 import type {
   DownloadAnswer,
   EmptyAnswer,
@@ -112,7 +112,7 @@ export type RouteContext<WhoMayCall extends RouteAccess, Params, Query, Body> = 
   wantsFresh: boolean;
   signal: AbortSignal;
   /** Versions in `If-Match`. The service compares them with the row that it has locked for the write. */
-  expectedVersions: VersionsOfIfMatch;
+  expectedVersions: IfMatchVersions;
 };
 
 type RouteFacts = {

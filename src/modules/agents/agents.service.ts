@@ -3,7 +3,7 @@ import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
 import { publicationProblems } from '#src/domain/agents/drafts.ts';
-import { appError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import { appError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AnchorWordCandidatesService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -110,7 +110,7 @@ export function createAgentsService(deps: {
 
     get,
 
-    async change(actor: Actor, agentId: string, change: AgentUpdate, expected: VersionsOfIfMatch): Promise<AgentView> {
+    async change(actor: Actor, agentId: string, change: AgentUpdate, expected: IfMatchVersions): Promise<AgentView> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
         if (!mayPerformAction(actor, 'agent:write', agent)) {

@@ -102,9 +102,9 @@ export type NewUser = {
 
 export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: string | null };
 
-export type SignInClient = { network: string; userAgent: string | null };
+export type SignInDevice = { network: string; userAgent: string | null };
 
-export type SignInRequestOrigin = { requestId: string; client: SignInClient };
+export type SignInRequestOrigin = { requestId: string; client: SignInDevice };
 
 export type SignInResult = {
   accessToken: string;

@@ -64,7 +64,7 @@ const lastToken = `lateral (select created_at as used_at, expires_at from refres
   where family_id = f.id order by generation desc limit 1) as t`;
 
 /** Hashes a network together with the user id, so that the stored hashes do not reveal which users share a network. */
-export function hashNetwork(userId: string, network: string): Buffer {
+export function hashClientNetwork(userId: string, network: string): Buffer {
   return createHash('sha256').update(`${userId} ${network}`).digest();
 }
 

@@ -5,8 +5,13 @@ import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { SignInClient } from './auth.model.ts';
-import { createSessionsRepository, hashNetwork, type OpenSession, type UserSession } from './sessions.repository.ts';
+import type { SignInDevice } from './auth.model.ts';
+import {
+  createSessionsRepository,
+  hashClientNetwork,
+  type OpenSession,
+  type UserSession,
+} from './sessions.repository.ts';
 
 const tokenBytes = 32;
 const absoluteDays = 30;
@@ -44,11 +49,11 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
   }
 
   return {
-    async open(trx: Knex, userId: string, { network, userAgent }: SignInClient): Promise<Session> {
+    async open(trx: Knex, userId: string, { network, userAgent }: SignInDevice): Promise<Session> {
       const sessionId = uuidv7();
       const client = {
         userAgent: userAgent?.slice(0, maxUserAgentLength) ?? null,
-        networkHash: hashNetwork(userId, network),
+        networkHash: hashClientNetwork(userId, network),
       };
       await createSessionsRepository(trx).insertFamily({
         id: sessionId,

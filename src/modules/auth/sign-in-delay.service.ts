@@ -3,8 +3,8 @@ import { NIL } from 'uuid';
 import type { RateLimit } from '#src/domain/access/limits.ts';
 import { appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/load-control.ts';
-import type { Account, SignInClient } from './auth.model.ts';
-import { createSessionsRepository, hashNetwork } from './sessions.repository.ts';
+import type { Account, SignInDevice } from './auth.model.ts';
+import { createSessionsRepository, hashClientNetwork } from './sessions.repository.ts';
 
 const limitName = 'login_account';
 
@@ -25,11 +25,11 @@ export function createSignInDelay(
      * a delay does not show that an account exists. A network from which the user has opened a session during the last
      * month is exempt: otherwise an attacker could lock out the user by repeated guesses. Throws `rate_limited`.
      */
-    async countAttempt(email: string, account: Account | undefined, { network }: SignInClient): Promise<void> {
+    async countAttempt(email: string, account: Account | undefined, { network }: SignInDevice): Promise<void> {
       if (limit === null) return;
       // Unknown accounts are looked up too, so that known and unknown emails take the same time.
       const userId = account?.userId ?? NIL;
-      if (await createSessionsRepository(db).isKnownNetwork(userId, hashNetwork(userId, network))) return;
+      if (await createSessionsRepository(db).isKnownNetwork(userId, hashClientNetwork(userId, network))) return;
       const { isAllowed, waitSeconds } = await rateLimiter.takeWithBackoff(limitName, email, limit);
       if (isAllowed) return;
       const retry = `Try again in ${waitSeconds} s, or from a network in which you have signed in before.`;

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
-import { AppError, appError, fieldError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import { AppError, appError, fieldError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { ChatScoringQueueService } from '#src/modules/alignment/scoring-requests.service.ts';
 import type { AuthService } from '#src/modules/auth/auth.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
@@ -249,7 +249,7 @@ export function createChatService(deps: {
     },
 
     /** Sets a title that generated titles do not replace. Throws `precondition_failed`. */
-    async rename(actor: Actor, chatId: string, title: string, expected: VersionsOfIfMatch): Promise<ChatSummary> {
+    async rename(actor: Actor, chatId: string, title: string, expected: IfMatchVersions): Promise<ChatSummary> {
       return db.transaction(async (trx) => {
         requireExpectedVersion(expected, await lockOwn(trx, actor, chatId));
         const repository = createChatRepository(trx);

@@ -10,7 +10,7 @@ import {
   oauthConnectorProviders,
 } from '#src/domain/documents/connector-providers.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
-import { AppError, appError, fieldError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import { AppError, appError, fieldError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type {
   OAuthConsentCallback,
@@ -255,7 +255,7 @@ export function createConnectionsService(deps: {
       actor: RequestActor,
       id: string,
       change: ConnectionChange,
-      expected: VersionsOfIfMatch,
+      expected: IfMatchVersions,
     ): Promise<ConnectionView> {
       const { orgId } = actor;
       const before = await find(actor, id);
@@ -287,7 +287,7 @@ export function createConnectionsService(deps: {
     },
 
     /** Checks the credentials of a connection at the provider, and stores the result as its status. */
-    async refresh(actor: RequestActor, id: string, expected: VersionsOfIfMatch): Promise<ConnectionView> {
+    async refresh(actor: RequestActor, id: string, expected: IfMatchVersions): Promise<ConnectionView> {
       const { orgId, requestId } = actor;
       const of = { orgId, connectionId: id, requestId };
       await db.transaction(async (trx) => {

@@ -13,7 +13,7 @@ import {
   isChunkOverlapBelowTarget,
   type RagConfig,
 } from '#src/domain/documents/rag-config.ts';
-import { appError, fieldError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import { appError, fieldError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
@@ -62,7 +62,7 @@ type DocumentChange = {
   chunking: ChunkingOptions;
   ingest: boolean;
   isBulk?: boolean;
-  expected?: VersionsOfIfMatch;
+  expected?: IfMatchVersions;
   /** Runs after the document's row is locked, in the same transaction. If it throws, the change is rolled back. */
   alongside?: (trx: Knex) => Promise<void>;
 };

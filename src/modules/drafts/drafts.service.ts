@@ -4,15 +4,15 @@ import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
 import {
-  blankDraftFields,
   type DraftFields,
+  emptyDraftFields,
   mergeDraftFields,
   type PartialDraftFields,
   planVersionCommit,
   planVersionRemoval,
   versionTitleOrDefault,
 } from '#src/domain/agents/drafts.ts';
-import { appError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import { appError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
@@ -81,16 +81,16 @@ export function createDraftsService(deps: {
     switch (source.kind) {
       case 'fields':
         await requireOffered(source.sent);
-        return mergeDraftFields(blankDraftFields, source.sent);
+        return mergeDraftFields(emptyDraftFields, source.sent);
       case 'agent': {
         const agent = await drafts.findForkableAgent(actor, source.agentId);
         if (agent === undefined) throw appError('agent_not_found');
-        return mergeDraftFields(blankDraftFields, agent);
+        return mergeDraftFields(emptyDraftFields, agent);
       }
       case 'version': {
         const version = await drafts.findForkableVersion(actor, source.versionId);
         if (version === undefined) throw appError('version_not_found');
-        return mergeDraftFields(blankDraftFields, version);
+        return mergeDraftFields(emptyDraftFields, version);
       }
     }
   }
@@ -186,7 +186,7 @@ export function createDraftsService(deps: {
       actor: Actor,
       draftId: string,
       scope: DraftVisibilityScope,
-      expected: VersionsOfIfMatch,
+      expected: IfMatchVersions,
     ): Promise<DraftWithVersions> {
       await db.transaction(async (trx) => {
         const draft = await lockOwn(trx, actor, draftId);
@@ -229,7 +229,7 @@ export function createDraftsService(deps: {
       draftId: string,
       versionId: string,
       title: string,
-      expected: VersionsOfIfMatch,
+      expected: IfMatchVersions,
     ): Promise<DraftVersion> {
       return db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);

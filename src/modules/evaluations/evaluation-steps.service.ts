@@ -28,7 +28,7 @@ import {
   zeroJudgeTokenUsage,
 } from '#src/domain/judging/judgement.ts';
 import { evaluationOutcomeOf, namesOfFailedJudgeCalls } from '#src/domain/judging/outcome.ts';
-import { isReferenceAnswer, judgeRubricVersion } from '#src/domain/judging/rubric.ts';
+import { hasReferenceAnswer, judgeRubricVersion } from '#src/domain/judging/rubric.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -200,7 +200,7 @@ export function createEvaluationStepsService(deps: {
       return {
         rubric: specification.kind === 'evaluate' ? specification.rubric : 'plain',
         judgesPrompt: specification.kind === 'compare' || specification.judgesPrompt,
-        cases: specification.cases.map(({ expected }) => isReferenceAnswer(expected)),
+        cases: specification.cases.map(({ expected }) => hasReferenceAnswer(expected)),
         calls: estimatedCalls,
       };
     },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { TestCaseText } from '#src/domain/judging/judgement.ts';
 import type { AxisScore, TestCaseResult } from '#src/domain/judging/outcome.ts';
-import { isReferenceAnswer, judgeRubrics, maxTestCases, weaknessSeverities } from '#src/domain/judging/rubric.ts';
+import { hasReferenceAnswer, judgeRubrics, maxTestCases, weaknessSeverities } from '#src/domain/judging/rubric.ts';
 import { oneLineField, tagField, uuidField } from '#src/http/request/fields.ts';
 import type { EvaluationRunWithResults, VersionComparison } from './evaluations.service.ts';
 
@@ -46,7 +46,7 @@ export const compareVersionsBody = z.strictObject({
 
 /** Turns a blank reference answer into null, so that a blank and a missing one lead to the same evaluation run. */
 export function toTestCaseText({ input, expected }: z.output<typeof evaluationCase>): TestCaseText {
-  return { input, expected: isReferenceAnswer(expected) ? expected : null };
+  return { input, expected: hasReferenceAnswer(expected) ? expected : null };
 }
 
 const score = z.number().min(0).max(5);

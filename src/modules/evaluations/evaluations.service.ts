@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { comparisonWorkflowId, evaluationWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { evaluationWorkflowId, versionComparisonWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import {
   type AgentPromptText,
@@ -17,7 +17,7 @@ import type {
   TestCaseResult,
 } from '#src/domain/judging/outcome.ts';
 import {
-  isReferenceAnswer,
+  hasReferenceAnswer,
   type JudgeRubric,
   judgeRubricVersion,
   selectJudgeRubric,
@@ -292,11 +292,11 @@ export async function findOrStartEvaluationRun(
 function runIdOf(orgId: string, specification: EvaluationSpecification): string {
   const request = canonicalJson([orgId, specification]);
   const hash = createHash('sha256').update(request).digest('hex').slice(0, 40);
-  return specification.kind === 'compare' ? comparisonWorkflowId(hash) : evaluationWorkflowId(hash);
+  return specification.kind === 'compare' ? versionComparisonWorkflowId(hash) : evaluationWorkflowId(hash);
 }
 
 function callsOf(specification: EvaluationSpecification): number {
-  const cases = specification.cases.map(({ expected }) => isReferenceAnswer(expected));
+  const cases = specification.cases.map(({ expected }) => hasReferenceAnswer(expected));
   if (specification.kind === 'compare') return maxModelCallsOfComparison(cases);
   return maxModelCallsOfEvaluation(specification.rubric, cases, { withPrompt: specification.judgesPrompt });
 }

@@ -4,7 +4,7 @@ import type { SelectedFolders } from '#src/adapters/postgres/readable.ts';
 import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import { type Actor, accessKeysOfRow, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
-import { appError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import { appError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { DocumentNameInFolder, FolderNode, FolderSystemRole, FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
@@ -219,7 +219,7 @@ export function createFolderTreeChangesService(deps: {
       actor: RequestActor,
       folderId: string,
       { name, parentId }: FolderChange,
-      expected: VersionsOfIfMatch,
+      expected: IfMatchVersions,
     ): Promise<FolderView> {
       await db.transaction(async (trx) => {
         const folder = await lockWritable(trx, actor, folderId);

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { createConcurrencyCounter } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { appError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import { appError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/documents.ts';
 import type { Avatar, AvatarUpload, Membership, Profile, ProfileChange, VisibleAvatar } from './profile.model.ts';
 import { createAvatarsRepository, createProfileRepository } from './profile.repository.ts';
@@ -20,7 +20,7 @@ export function createProfileService({ db }: { db: Knex }) {
   return {
     get,
 
-    async update(actor: Actor, change: ProfileChange, expected: VersionsOfIfMatch): Promise<Profile> {
+    async update(actor: Actor, change: ProfileChange, expected: IfMatchVersions): Promise<Profile> {
       await db.transaction(async (trx) => {
         const repository = createProfileRepository(trx);
         const locked = await repository.lock(actor.userId);

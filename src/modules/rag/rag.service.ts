@@ -7,7 +7,7 @@ import {
   isChunkOverlapBelowTarget,
   type RagConfig,
 } from '#src/domain/documents/rag-config.ts';
-import { appError, fieldError, requireExpectedVersion, type VersionsOfIfMatch } from '#src/errors.ts';
+import { appError, fieldError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type {
   ChunkContextsService,
@@ -100,7 +100,7 @@ export function createRagService(deps: {
       actor: Actor,
       documentId: string,
       config: RagConfig,
-      expected: VersionsOfIfMatch,
+      expected: IfMatchVersions,
     ): Promise<RagConfig> {
       const { model } = config.embedding;
       // Checks the embedding model before the document is locked, because the check may call the provider.

@@ -10,7 +10,7 @@ import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
   type ChunkSearch,
   type ChunkSearchDeps,
-  chooseGroupsSearchedByOwnSettings,
+  chooseGroupsWithOwnSearch,
   createChunkSearchRunner,
   type PlannedGroupSearch,
   planGroupSearches,
@@ -84,7 +84,7 @@ export function createGroupSearch(deps: ChunkSearchDeps & { repository: Retrieva
     async function search(depth: number): Promise<{ candidates: RetrievalCandidate[]; isIncomplete: boolean }> {
       const beganMs = performance.now();
       const groups = await repository.listGroups(documents);
-      const own = await chooseGroupsSearchedByOwnSettings(groups, () => repository.countReadable(documents));
+      const own = await chooseGroupsWithOwnSearch(groups, () => repository.countReadable(documents));
       const answers = await ask(legsOf(planGroupSearches(groups, own), depth));
       const again = await askChanged(own, depth, beganMs);
       const isFirstSearch = depth === 1 && again.length === 0;

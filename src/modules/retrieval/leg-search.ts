@@ -33,7 +33,7 @@ export const maxGroupsSearchedByOwnSettings = 16;
  * many.
  * @param count returns the number of readable documents by group signature
  */
-export async function chooseGroupsSearchedByOwnSettings(
+export async function chooseGroupsWithOwnSearch(
   groups: readonly DocumentGroup[],
   count: () => Promise<ReadonlyMap<string, number>>,
 ): Promise<ReadonlySet<string>> {

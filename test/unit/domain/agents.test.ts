@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import {
   anchorWordProblems,
-  blankDraftFields,
   type DraftVersionLink,
   descendantVersions,
   draftNameOrDefault,
+  emptyDraftFields,
   mergeDraftFields,
   normalizeAnchorWords,
   planVersionCommit,
@@ -17,9 +17,9 @@ import { modelCostUsd, modelListPrices, zeroModelPrice } from '#src/domain/agent
 
 describe('the fields of a version', () => {
   it('are inherited if not sent, and overwritten if sent as empty', () => {
-    const parent = { ...blankDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };
+    const parent = { ...emptyDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };
     expect(mergeDraftFields(parent, { agentName: 'Clerk' })).to.deep.equal({ ...parent, agentName: 'Clerk' });
-    expect(mergeDraftFields(parent, { agentPrompt: '', color: null, tags: [] })).to.deep.equal(blankDraftFields);
+    expect(mergeDraftFields(parent, { agentPrompt: '', color: null, tags: [] })).to.deep.equal(emptyDraftFields);
   });
 
   it('give the draft and the version a name, or a default name', () => {

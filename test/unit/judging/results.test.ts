@@ -32,7 +32,7 @@ import {
 import {
   axesOfReplyScores,
   gradedAxesOfReply,
-  isReferenceAnswer,
+  hasReferenceAnswer,
   selectJudgeRubric,
 } from '#src/domain/judging/rubric.ts';
 import { meanConfidenceInterval, meanScore, signTestPValue, studentTQuantile } from '#src/domain/judging/statistics.ts';
@@ -44,7 +44,7 @@ describe('the rubric of an evaluation', () => {
   it('includes accuracy only if there is a reference that is not blank', () => {
     expect(gradedAxesOfReply(true)).include('accuracy').length(5);
     expect(gradedAxesOfReply(false)).deep.equal(['adherence', 'relevance', 'completeness', 'clarity']);
-    expect(['', ' \n', null, undefined, 'x'].map(isReferenceAnswer)).deep.equal([false, false, false, false, true]);
+    expect(['', ' \n', null, undefined, 'x'].map(hasReferenceAnswer)).deep.equal([false, false, false, false, true]);
   });
 
   it('is plain for a first version and anchored for later versions, unless a rubric is requested', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import {
-  chooseGroupsSearchedByOwnSettings,
+  chooseGroupsWithOwnSearch,
   maxGroupsSearchedByOwnSettings,
   planGroupSearches,
 } from '#src/modules/retrieval/leg-search.ts';
@@ -17,7 +17,7 @@ const noCount = async (): Promise<never> => {
   throw new Error('nobody needs to count');
 };
 const plan = async (groups: DocumentGroup[], count: () => Promise<Map<string, number>> = noCount) =>
-  planGroupSearches(groups, await chooseGroupsSearchedByOwnSettings(groups, count));
+  planGroupSearches(groups, await chooseGroupsWithOwnSearch(groups, count));
 
 describe('the search plan', () => {
   it('has one search for document groups that differ only in fusion', async () => {
@@ -36,8 +36,8 @@ describe('the search plan', () => {
     // The documents of the first group have been deleted since.
     const counted = new Map([...sizes].slice(1));
     const searches = await plan(groups, async () => counted);
-    const again = await chooseGroupsSearchedByOwnSettings(groups.toReversed(), async () => counted);
-    expect(again).deep.equal(await chooseGroupsSearchedByOwnSettings(groups, async () => counted));
+    const again = await chooseGroupsWithOwnSearch(groups.toReversed(), async () => counted);
+    expect(again).deep.equal(await chooseGroupsWithOwnSearch(groups, async () => counted));
     expect(searches).length(maxGroupsSearchedByOwnSettings + 2);
     expect(searches.flatMap((search) => search.groups.map(({ signature }) => signature))).members([...sizes.keys()]);
     const together = searches.filter((search) => search.groups.length > 1);
