@@ -126,7 +126,8 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
       programsDir: join(toolsDir, 'embedded_postgres', 'pginstall', 'bin'),
     }),
     idempotency: createIdempotencyStore(db),
-    // Runs at most eight read requests at once: more would take database connections without being faster.
+    // Runs at most eight `GET` requests of clients at once in this process: more would take database connections
+    // without being faster.
     readInTurn: createFairWorkQueue(8, { maxRunningPerOwner: 8, maxRunningInCrowd: 2 }),
     rateLimiters: {
       shared: observedRateLimiter(createPgRateLimiter(db), metrics),

@@ -122,7 +122,7 @@ describe('the orchestrator over Temporal', () => {
     expect(await countEvents(id, 'workflowExecutionSignaledEventAttributes')).equal(2);
   });
 
-  it('cancels an open run, and ignores or reports a missing run', async () => {
+  it('cancels an open run; cancelling a missing run does nothing, and describing one reports it as missing', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest);
     expect(await orchestrator.inspect(id)).deep.equal({ state: 'open' });

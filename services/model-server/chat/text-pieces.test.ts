@@ -10,7 +10,7 @@ describe('the streamed text of a local chat model', () => {
     return { out, stopped };
   }
 
-  it('is passed on at once without stop strings', () => {
+  it('is passed on at once if the request has no stop strings', () => {
     expect(send([], ['a', 'b'])).to.deep.equal({ out: ['a', 'b'], stopped: false });
   });
 

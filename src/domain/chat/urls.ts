@@ -12,7 +12,10 @@ export const maxUrlLength = 2_048;
  */
 const maxJoinedAddresses = 16;
 
-/** Extracts the URLs of a text, except too long ones and those after the 16th that are joined without a space. */
+/**
+ * Extracts the URLs of a text. Leaves out URLs that are too long, and all but the first 16 of a series of URLs without
+ * spaces between them, which would take quadratic time.
+ */
 export function extractUrls(text: string): string[] {
   const addresses: string[] = [];
   let runEnd = 0;

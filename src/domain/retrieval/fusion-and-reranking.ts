@@ -82,7 +82,10 @@ type Reranking = RagConfig['reranking'];
 
 export type RerankingOptions = { isEnabled: boolean | null; type: RerankerType | null };
 
-/** Search hit with its reranking settings. Hits with equal `signature` and settings form a group. */
+/**
+ * Search hit with its reranking settings. Hits with the same settings and the same `signature` (retrieval settings and
+ * embedding model) form a group.
+ */
 type RerankableHit = { signature: string; reranking: Reranking };
 
 /**

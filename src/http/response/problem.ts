@@ -48,7 +48,10 @@ export function problemHeaders(error: AppError, hadToken: boolean): Record<strin
   return headers;
 }
 
-/** Converts any thrown value. `isOutage` recognizes an unreachable database; others become `internal_error`. */
+/**
+ * Converts any thrown value into an `AppError`: an outage of the database, which `isOutage` recognizes, into
+ * `service_unavailable`, and other unexpected errors into `internal_error`.
+ */
 export function toAppError(error: unknown, isOutage: (error: unknown) => boolean): AppError {
   if (error instanceof AppError) return error;
   if (isOutage(error)) return appError('service_unavailable', { cause: error });

@@ -341,8 +341,8 @@ export function createToolCaller(round: ToolCallLoopRound, deps: CallerDeps) {
     readTexts.push(...texts.map(normalizeTextForComparison));
     if (tool === webSearchToolId) foundBySearch.push(...texts.flatMap(resultUrlsIn));
     if (!toolsReturningThirdPartyText.has(tool)) return;
-    // Does not allow a URL that the model sent to the tool and that the tool's result repeats: the model may have
-    // invented it.
+    // Allows no URL in the reply that the model itself sent to the tool and that the result only repeats: the model may
+    // have invented it.
     const wasSent = (address: string) => sentTexts.some((sent) => sent.includes(normalizeTextForComparison(address)));
     const addresses = texts.flatMap((text) => extractUrls(removeInvisibleCharacters(text)));
     round.allowAddresses(addresses.filter((address) => !wasSent(address)));

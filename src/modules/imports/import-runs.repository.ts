@@ -100,8 +100,9 @@ export function createImportRunsRepository(db: Knex) {
     },
 
     /**
-     * Locks an import run. To avoid deadlocks, call it after locking the run's job, and before writing the run's places
-     * and files. Throws `connection_not_found`, because a run is deleted with its connection.
+     * Locks an import run. To avoid deadlocks, call it after locking the run's job, and before writing its rows of
+     * `import_places` (what the run lists) and `import_files`. Throws `connection_not_found`, because a run is deleted
+     * with its connection.
      */
     async lockRun(of: ImportRun): Promise<ImportRunRow> {
       await holdConnection(of);

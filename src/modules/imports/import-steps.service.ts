@@ -194,7 +194,8 @@ export function createImportStepsService(
     },
 
     /**
-     * Deletes documents of files that a sync did not find. If `mass_deletion` was confirmed, first lists all again.
+     * Deletes the documents of files that a sync did not find. After a user has confirmed a `mass_deletion`, lists the
+     * provider's files again first, because files may have come back.
      */
     async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DocumentDeletionSliceResult> {
       const run = await requireRun(of);

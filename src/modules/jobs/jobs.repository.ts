@@ -87,7 +87,8 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
     where g.document_id = j.document_id and g.job_id = j.id and d.active_generation >= g.generation
   )`,
   delete: 'not exists (select from documents d where d.id = j.document_id)',
-  // Missing scores of a chat need no check, because the chat's next message queues the alignment job again.
+  // A closed run counts as done without a check of the chat's scores, because the chat's next message queues the job
+  // again.
   alignment: 'true',
   // Missing vectors of the new model need no check, because searches still use the old vectors and an operator can
   // start the job again.

@@ -121,9 +121,8 @@ function endOfPage(sizes: readonly SqlRow<typeof sized>[]): number | undefined {
 }
 
 /**
- * Reads the logs of chats that a user can read. Chats are listed by start time, which never changes, so that pages
- * neither repeat nor skip a chat that gets new messages. Each set of access keys is read through an index in this
- * order.
+ * Reads the logs of chats that a user can read. Chats are listed by their start time, which never changes, so that
+ * pages neither repeat nor skip a chat that gets new messages. An index has this order for each set of access keys.
  */
 export function createLogsRepository(db: Knex) {
   const roundsOf = (chatId: string) => RoundModel.table(db).where({ chatId });

@@ -46,8 +46,8 @@ export function createOrganizationService(deps: {
 export type OrganizationService = ReturnType<typeof createOrganizationService>;
 
 /**
- * Body of a change of access rights, which runs in a transaction that locks the organization. `caller` has the rights
- * that the user holds once the lock is acquired, which other changes may have reduced.
+ * Work of a change of access rights, which runs in a transaction that locks the organization. `caller` has the caller's
+ * rights at the time of the lock, which other changes may have reduced.
  */
 type Change<Result> = (trx: Knex, caller: RequestActor, quota: RemainingTierQuota) => Promise<Result>;
 

@@ -80,7 +80,10 @@ export function createOriginalFilesService(deps: {
     for (const key of previews) await release({ orgId, blobKey: key });
   }
 
-  /** Runs a blob's release; waits at most `RELEASE_TIMEOUT_MS`. Never throws: the sweeper retries the release. */
+  /**
+   * Deletes a blob that is no longer needed, waiting at most `RELEASE_TIMEOUT_MS`. Never throws: the sweeper tries
+   * again.
+   */
   async function attempt(blobKey: string, work: () => Promise<void>): Promise<void> {
     const done = work().catch((error: unknown) => {
       logger.warn(

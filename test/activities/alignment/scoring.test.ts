@@ -263,7 +263,7 @@ describe('alignment scoring', () => {
       expect(await chatOf(chat)).include({ rescoringWantedAt: null, rescoredTo: 0 });
     });
 
-    it('keeps old scores while the embedder fails, scores new rounds, and retries the rescoring later', async () => {
+    it('keeps the old scores if the embedder fails during rescoring, still scores new rounds, and tries the rescoring again later', async () => {
       const chat = await scoredChat(3);
       await scoreAsBefore(chat);
       const before = await stateOf(chat);

@@ -94,7 +94,7 @@ describe('document totals', () => {
     await fc.assert(exact, { numRuns: 30 });
   });
 
-  it("equal the count of documents that a reader can list and the count for the organization's limits", async () => {
+  it('equal the number of documents that their readers can list, and the sum of an organization equals the number that its limits count', async () => {
     const { db } = own;
     const actor = { userId: 'reader', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
     const documents = createDocumentsRepository(db);

@@ -177,7 +177,7 @@ describe('originals that documents share', () => {
     expect(asked).equal(count);
   });
 
-  it('are released without a long wait if the blob store does not answer', async () => {
+  it('are released by requests that do not wait long for a blob store without an answer', async () => {
     const file = await store('given up');
     const answer = Promise.withResolvers<void>();
     const silent = originalsWith(async (key) => {

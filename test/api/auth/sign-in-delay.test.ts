@@ -64,7 +64,7 @@ describe('sign-ins with an email after failures from many networks', () => {
     expect((await login(email, new_password)).status).equal(200);
   });
 
-  it('are not delayed in a network from which the user has signed in; other accounts are delayed there', async () => {
+  it('are not delayed in a network from which the user has signed in before; other accounts are delayed in that network too', async () => {
     const home = '203.0.113.20';
     const { email, password } = await api.signUp();
     expect((await login(email, password, home)).status).equal(200);

@@ -81,7 +81,7 @@ describe('evaluations of draft versions', () => {
     expect(inputsOf(await start(of, { run_golden: false, golden_case_ids: ['term'] }))).deep.equal([]);
   });
 
-  it('continue when the wait ends, keep earlier scores until then, and are joined by concurrent starts', async () => {
+  it('continue after the request stopped waiting, keep the earlier scores until they end, and are joined by concurrent starts', async () => {
     const of = await anEvaluableVersion(ada, { golden_cases });
     const { eval_scores } = await start(of);
     const path = `/agent-drafts/${of.draft_id}`;

@@ -81,7 +81,7 @@ describe('the OAuth client', () => {
     await oauth.refresh(provider(), refreshToken ?? '');
   });
 
-  it('quotes neither requests nor responses in errors, and passes on errors of the service unchanged', async () => {
+  it('keeps requests and responses out of its errors, and passes on errors that have a code of this service', async () => {
     google.failNext(1, { status: 400, json: { error: 'odd', error_description: 'about s3cret-token' } });
     const error = await oauth.refresh(provider(), 's3cret-token').catch((thrown: unknown) => Object(thrown));
     expect(error.cause).equal(undefined);

@@ -124,7 +124,7 @@ describe('createRoundEventRecorder', () => {
 describe('watchUserRights', () => {
   afterEach(() => mock.timers.reset());
 
-  it('goes on after failed checks, of which it logs those that are no ended session', async () => {
+  it('goes on after a failed check, and logs the failure unless the session has ended', async () => {
     mock.timers.enable({ apis: ['setInterval'] });
     const warned: unknown[] = [];
     const answers = [new Error('The database is away.'), appError('invalid_token'), null];

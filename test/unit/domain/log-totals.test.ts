@@ -10,7 +10,7 @@ describe('the time intervals that a report adds up', () => {
       return `${part.span} ${ends.join(' ')}`;
     });
 
-  it('are whole months, with days and times at both ends', () => {
+  it('are whole months, whole days, and the hours that remain at both ends', () => {
     expect(partsOf(null, null)).deep.equal(['ever … …']);
     expect(partsOf('2026-01-30T12:00:00Z', '2026-04-02T06:00:00Z')).deep.equal([
       ...['moment 2026-01-30T12:00 2026-01-31T00:00', 'day 2026-01-31T00:00 2026-02-01T00:00'],

@@ -46,7 +46,7 @@ describe('npm run admin -- rotate-keys', () => {
     expect(kept('verify-old.pem')).equal(publicHalf(other) + publicHalf(inForce));
   });
 
-  it('names the key file of npm start if the service uses that file', async () => {
+  it('names the key file to edit if npm start made it', async () => {
     const embedded = join('secrets', 'encryption-keys');
     writeFileSync(join(folder, embedded), '1:key');
     const own = await rotateEncryptionKey(config(), folder, {});
