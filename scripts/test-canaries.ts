@@ -1,6 +1,6 @@
 // `npm run test:canaries [-- http]`: proves that the everyday tests can fail. Plants one defect at a time in a copy of the
-// checkout, and expects the test or check that guards against it to fail by its name, after it passed without the
-// defect.
+// checkout, and expects a failure of the check or of the file of tests that guards against it, which passed without the
+// defect. Words after the command choose canaries whose descriptions contain them.
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
