@@ -8,7 +8,6 @@ import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { exportedRecordKinds } from '#src/modules/exports/exported-records.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
-import { uploadAvatar } from '#test/support/avatars.ts';
 import {
   aColleague,
   anIngestedDocument,
@@ -20,7 +19,7 @@ import {
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
-import { gifOfFrames } from '#test/support/images.ts';
+import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
 import { membersAndRemains, remainsOfOrganization } from '#test/support/remains.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { anIngestedDocument, aPublishedAgent, ask } from '#test/support/builders.ts';
-import { dropCollections, newCollectionPrefix } from '#test/support/qdrant.ts';
-import { testQdrantUrl } from '#test/support/services.ts';
+import { dropCollections, newCollectionPrefix, testQdrantUrl } from '#test/support/services.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 import { untilJob } from '#test/support/until-job.ts';

@@ -8,13 +8,19 @@ import type { ErrorCode } from '#src/errors.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Job } from '#src/modules/jobs/jobs.model.ts';
 import type { Member } from '#test/support/client.ts';
-import { compoundFile } from '#test/support/compound-file.ts';
-import { docxFile, docxParagraph, zipFile } from '#test/support/document-fixtures.ts';
+import {
+  compoundFile,
+  docxFile,
+  docxParagraph,
+  odfEncryptedManifest,
+  odfFile,
+  xlsxFile,
+  zipFile,
+} from '#test/support/document-fixtures.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
 import { gifOfFrames, imageClaiming } from '#test/support/images.ts';
 import { type MemoryPeaks, watchMemory } from '#test/support/memory-peaks.ts';
-import { odfEncryptedManifest, odfFile, xlsxFile } from '#test/support/office-fixtures.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 import { skip } from '#test/support/skip.ts';
 import { until } from '#test/support/until.ts';

@@ -6,7 +6,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { retryUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
-import { stubIngestion } from '#test/support/stub-activities.ts';
+import { stubActivities as stubIngestion } from '#test/support/stub-activities.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { attributeOf } from '#test/support/workflow-run.ts';

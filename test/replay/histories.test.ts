@@ -8,8 +8,8 @@ import { type ReplayHistoriesIterable, type ReplayWorkerOptions, Worker } from '
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { expect } from 'chai';
 import { createTemporalDataConverter } from '#src/temporal/data-converter.ts';
-import { mapPayloads } from '#test/support/sealed-history.ts';
 import { installRuntimeOnce } from '#test/support/temporal.ts';
+import { mapPayloads } from '#test/support/workflow-run.ts';
 import { buildWorkflowBundle } from '#workers/bundle.ts';
 
 const folder = join(import.meta.dirname, 'histories');

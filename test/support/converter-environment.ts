@@ -1,58 +1,84 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
+import { PassThrough } from 'node:stream';
 import type { Context } from 'mocha';
-import type { ConversionProcessLimits } from '#src/adapters/converter/conversion-limits.ts';
+import {
+  type ConversionProcessLimits,
+  defaultConversionProcessLimits,
+} from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
+import { renderPdfPageImages } from '#src/adapters/converter/formats/pdf.ts';
+import { readPgmImages } from '#src/adapters/converter/ocr/image-pages.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import type { DocumentConverter, OcrOptions } from '#src/ports/documents.ts';
+import type { Picture } from './document-fixtures.ts';
 import { skip } from './skip.ts';
-
-/** A real converter over files that a test writes. */
-type ConverterEnvironment = Awaited<ReturnType<typeof createConverterEnvironment>>;
 
 const allPages: OcrOptions = { known: [], sliceMs: 60_000, keep: async () => undefined };
 const sandbox = createParserSandbox('auto');
 const toolsDir = process.env.TOOLS_DIR ?? '';
 
-async function createConverterEnvironment() {
-  const folder = await mkdtemp(join(tmpdir(), 'converter-test-'));
-  const build = (limits: Partial<ConversionProcessLimits> = {}) =>
-    createConverter({ sandbox, toolsDir, tempDir: folder, limits });
-  const converter = build();
-  const write = async (fileName: string, content: string | Buffer) => {
-    const path = join(folder, fileName);
+/** For a suite: a real converter over files that its tests write. It has no folder until `before` has run. */
+export function useConverter() {
+  const build = (limits: Partial<ConversionProcessLimits>) =>
+    createConverter({ sandbox, toolsDir, tempDir: environment.folder, limits });
+  const environment = {
+    folder: '',
+    get converter(): DocumentConverter {
+      return build({});
+    },
+    write,
+    convert,
+    convertPath,
+  };
+  before(async () => {
+    environment.folder = await mkdtemp(join(tmpdir(), 'converter-test-'));
+  });
+  after(() => rm(environment.folder, { recursive: true, force: true }));
+
+  async function write(fileName: string, content: string | Buffer): Promise<string> {
+    const path = join(environment.folder, fileName);
     await writeFile(path, content);
     return path;
-  };
-  const run = async (which: DocumentConverter, path: string, recognition: OcrOptions | null = allPages) => {
-    const fileName = path.slice(path.lastIndexOf('/') + 1);
-    const format = await which.detect({ path, fileName });
+  }
+
+  /** Detects the format of a file and converts it, as an ingestion does. Null is without OCR. */
+  async function convertPath(
+    path: string,
+    recognition: OcrOptions | null = allPages,
+    limits: Partial<ConversionProcessLimits> = {},
+  ) {
+    const converter = build(limits);
+    const fileName = basename(path);
+    const format = await converter.detect({ path, fileName });
     const { signal } = new AbortController();
-    return which.convert({ orgId: 'any', path, fileName, format, signal, ...(recognition && { recognition }) });
-  };
-  return {
-    converter,
-    folder,
-    write,
-    /** Writes the file, detects its format and converts it, as an ingestion does. */
-    convert: async (fileName: string, content: string | Buffer, limits?: Partial<ConversionProcessLimits>) =>
-      run(build(limits), await write(fileName, content)),
-    /** Converts a file. OCR reads all pages at once, unless told otherwise; null is without OCR. */
-    convertPath: (path: string, recognition?: OcrOptions | null) => run(converter, path, recognition),
-    remove: () => rm(folder, { recursive: true, force: true }),
-  };
+    return converter.convert({ orgId: 'any', path, fileName, format, signal, ...(recognition && { recognition }) });
+  }
+
+  async function convert(fileName: string, content: string | Buffer, limits?: Partial<ConversionProcessLimits>) {
+    return convertPath(await write(fileName, content), allPages, limits);
+  }
+
+  return environment;
 }
 
-/** For a suite: a converter of its own. It is empty until `before` has run. */
-export function useConverter(): ConverterEnvironment {
-  const environment: Partial<ConverterEnvironment> = {};
-  before(async () => {
-    Object.assign(environment, await createConverterEnvironment());
-  });
-  after(() => environment.remove?.());
-  return environment as ConverterEnvironment;
+/** The first page of a PDF as an image of 300 dpi, with little of the empty area below the text. */
+export async function scanOf(folder: string, path: string): Promise<Picture> {
+  const images = new PassThrough();
+  const drawing = readPgmImages(images).next();
+  const { signal } = new AbortController();
+  const place = { path, python: 'python3', toolsDir, workingDirectory: folder };
+  const limits = defaultConversionProcessLimits;
+  await renderPdfPageImages({ ...place, sandbox, limits, signal, onProgress: () => undefined }, [0], images);
+  const { value: image } = await drawing;
+  const [header = '', ...sizes] = /^P5\n(\d+) (\d+)\n255\n/.exec(image?.toString('latin1', 0, 32) ?? '') ?? [];
+  const [width = 0, height = 0] = sizes.map(Number);
+  const grey: Buffer = image?.subarray(header.length) ?? Buffer.alloc(0);
+  const lastRow = Math.ceil(grey.findLastIndex((value) => value < 128) / width);
+  const rows = Math.min(height, lastRow + 100);
+  return { width, height: rows, grey: grey.subarray(0, rows * width) };
 }
 
 /** PDF tests need PDFium, which `npm test` installs; without it they are skipped. */

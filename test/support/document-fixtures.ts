@@ -1,38 +1,21 @@
-import { crc32, deflateRawSync, deflateSync } from 'node:zlib';
+import { deflateSync } from 'node:zlib';
+import { CFB } from '@e965/xlsx';
 
-/** A ZIP archive with these entries, deflated. */
-export function zipFile(entries: Record<string, string | Buffer>): Buffer {
-  const locals: Buffer[] = [];
-  const directory: Buffer[] = [];
-  let offset = 0;
-  for (const [name, content] of Object.entries(entries)) {
-    const bytes = Buffer.from(content);
-    const packed = deflateRawSync(bytes);
-    const fields = Buffer.alloc(26);
-    fields.writeUInt16LE(20, 0);
-    fields.writeUInt16LE(8, 4);
-    fields.writeUInt32LE(crc32(bytes), 10);
-    fields.writeUInt32LE(packed.length, 14);
-    fields.writeUInt32LE(bytes.length, 18);
-    fields.writeUInt16LE(name.length, 22);
-    const local = Buffer.concat([Buffer.from('PK\x03\x04'), fields, Buffer.from(name), packed]);
-    const rest = Buffer.alloc(14);
-    rest.writeUInt32LE(offset, 10);
-    directory.push(Buffer.from('PK\x01\x02\x14\x00'), fields, rest, Buffer.from(name));
-    locals.push(local);
-    offset += local.length;
-  }
-  const central = Buffer.concat(directory);
-  const end = Buffer.alloc(18);
-  end.writeUInt16LE(locals.length, 4);
-  end.writeUInt16LE(locals.length, 6);
-  end.writeUInt32LE(central.length, 8);
-  end.writeUInt32LE(offset, 12);
-  return Buffer.concat([...locals, central, Buffer.from('PK\x05\x06'), end]);
+type Parts = Record<string, string | Buffer>;
+
+function archive(parts: Parts, options: object): Buffer {
+  const container = CFB.utils.cfb_new();
+  for (const [path, content] of Object.entries(parts)) CFB.utils.cfb_add(container, `/${path}`, Buffer.from(content));
+  return Buffer.from(CFB.write(container, { type: 'buffer', ...options }));
 }
 
+/** A compound file, as old Office programs and Outlook write it, with these streams; a `/` in a name makes a storage. */
+export const compoundFile = (streams: Parts): Buffer => archive(streams, {});
+
+export const zipFile = (entries: Parts): Buffer => archive(entries, { fileType: 'zip', compression: true });
+
 /** A Word file around the XML of its body; other parts can be added or replaced. */
-export function docxFile(body: string, parts: Record<string, string | Buffer> = {}): Buffer {
+export function docxFile(body: string, parts: Parts = {}): Buffer {
   const word = 'http://schemas.openxmlformats.org/wordprocessingml/2006/main';
   const package_ = 'http://schemas.openxmlformats.org/package/2006';
   const style = (id: string, name: string) =>
@@ -51,6 +34,82 @@ export function docxParagraph(text: string, styleId?: string): string {
   const style = styleId ? `<w:pPr><w:pStyle w:val="${styleId}"/></w:pPr>` : '';
   return `<w:p>${style}<w:r><w:t xml:space="preserve">${text}</w:t></w:r></w:p>`;
 }
+
+const office = 'http://schemas.openxmlformats.org/officeDocument/2006';
+const drawing = 'http://schemas.openxmlformats.org/drawingml/2006';
+
+/** For the root of a part of an Office package. */
+export const officeNames = [
+  `xmlns:r="${office}/relationships"`,
+  `xmlns:m="${office}/math"`,
+  `xmlns:a="${drawing}/main"`,
+  `xmlns:c="${drawing}/chart"`,
+  `xmlns:dgm="${drawing}/diagram"`,
+  `xmlns:wp="${drawing}/wordprocessingDrawing"`,
+  'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"',
+  'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"',
+  'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"',
+].join(' ');
+
+/** A part that says which others it uses: `{ r1: ['slide', 'slides/slide1.xml'] }`. */
+export function relationshipsPart(targets: Record<string, [type: string, target: string]>): string {
+  const items = Object.entries(targets).map(([id, [type, target]]) => {
+    const mode = target.startsWith('http') ? ' TargetMode="External"' : '';
+    return `<Relationship Id="${id}" Type="${office}/relationships/${type}" Target="${target}"${mode}/>`;
+  });
+  return `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">${items.join('')}</Relationships>`;
+}
+
+/** A workbook around the XML of its only sheet, named One. */
+export function xlsxFile(sheet: string): Buffer {
+  const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"';
+  return zipFile({
+    '_rels/.rels': relationshipsPart({ r1: ['officeDocument', 'xl/workbook.xml'] }),
+    '[Content_Types].xml':
+      '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>',
+    'xl/workbook.xml': `<workbook ${main} ${officeNames}><sheets><sheet name="One" sheetId="1" r:id="r1"/></sheets></workbook>`,
+    'xl/_rels/workbook.xml.rels': relationshipsPart({ r1: ['worksheet', 'worksheets/sheet1.xml'] }),
+    'xl/worksheets/sheet1.xml': `<worksheet ${main}>${sheet}</worksheet>`,
+  });
+}
+
+const odf = 'urn:oasis:names:tc:opendocument:xmlns';
+const odfNames = [
+  ...['office', 'style', 'text', 'table', 'meta', 'presentation', 'manifest'].map(
+    (name) => `xmlns:${name}="${odf}:${name}:1.0"`,
+  ),
+  `xmlns:draw="${odf}:drawing:1.0"`,
+  `xmlns:svg="${odf}:svg-compatible:1.0"`,
+  'xmlns:xlink="http://www.w3.org/1999/xlink"',
+  'xmlns:dc="http://purl.org/dc/elements/1.1/"',
+].join(' ');
+
+/** An OpenDocument file of a kind around the XML of its body; `styles` are those of the text itself. */
+export function odfFile(
+  kind: 'text' | 'presentation' | 'spreadsheet',
+  body: string,
+  more: { styles?: string; title?: string; parts?: Parts } = {},
+): Buffer {
+  const root = (name: string, content: string) => `<office:${name} ${odfNames}>${content}</office:${name}>`;
+  return zipFile({
+    mimetype: `application/vnd.oasis.opendocument.${kind}`,
+    'content.xml': root(
+      'document-content',
+      `<office:automatic-styles>${more.styles ?? ''}</office:automatic-styles><office:body><office:${kind}>${body}</office:${kind}></office:body>`,
+    ),
+    'META-INF/manifest.xml': odfManifest(''),
+    'styles.xml': root('document-styles', ''),
+    'meta.xml': root('document-meta', `<office:meta><dc:title>${more.title ?? ''}</dc:title></office:meta>`),
+    ...more.parts,
+  });
+}
+
+function odfManifest(encryption: string): string {
+  return `<manifest:manifest ${odfNames}><manifest:file-entry manifest:full-path="content.xml">${encryption}</manifest:file-entry></manifest:manifest>`;
+}
+
+/** A manifest that names an entry of an OpenDocument file as encrypted. */
+export const odfEncryptedManifest = odfManifest('<manifest:encryption-data/>');
 
 export type PdfText = { text: string; x: number; y: number; size?: number; font?: 'regular' | 'bold' };
 
@@ -115,4 +174,13 @@ export function pdfBomb(inflatedBytes: number): Buffer {
   ].join('\n');
   const tail = '\nendstream endobj\ntrailer << /Size 5 /Root 1 0 R >>\n%%EOF\n';
   return Buffer.concat([Buffer.from(head), content, Buffer.from(tail)]);
+}
+
+/** Lines below each other, as texts of a page. */
+export function textLines(...lines: string[]): PdfText[] {
+  return lines.map((text, index) => ({ text, x: 50, y: 750 - index * 20, size: 12 }));
+}
+
+export function pdfOfLines(...lines: string[]): Buffer {
+  return pdfFile([textLines(...lines)]);
 }

@@ -19,7 +19,7 @@ export type FaultCase = {
 export async function startFaultCase(settings: Record<string, string> = {}): Promise<FaultCase> {
   const model = await startScriptedModel();
   const stack = await startStack(
-    { OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl, ...settings },
+    { ...model.settings, ...settings },
     // The second worker looks at the schedule that the first has made.
     { workers: false, schedules: true },
   );

@@ -1,5 +1,7 @@
 import { crc32 } from 'node:zlib';
+import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
+import type { ApiClient, Reply } from './client.ts';
 
 export function plainImage({ width, height }: { width: number; height: number }): Sharp {
   return sharp({ create: { width, height, channels: 3, background: { r: 0, g: 0, b: 255 } } });
@@ -40,4 +42,17 @@ export function gifOfFrames(count: number): Buffer {
   const head = Buffer.from('47494638396101000100800000000000ffffff', 'hex');
   const frame = Buffer.from('21f90400010000002c0000000001000100000202440100', 'hex');
   return Buffer.concat([head, ...Array<Buffer>(count).fill(frame), Buffer.from(';')]);
+}
+
+const avatarPath = '/entity/me/avatar';
+
+/** Sends an image, whatever it is called, to be the caller's avatar. */
+export function uploadAvatar(member: ApiClient, image: Buffer, status: number): Promise<Reply> {
+  return member.upload(avatarPath, { name: 'me.txt', content: new Uint8Array(image), type: 'text/plain' }, status);
+}
+
+export async function readAvatar(member: ApiClient, of = avatarPath): Promise<Buffer> {
+  const response = await member.raw(of);
+  expect(response.status).equal(200);
+  return Buffer.from(await response.arrayBuffer());
 }

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { Member } from './client.ts';
 import { type ConnectorStack, connect, startConnectorStack } from './connector-stack.ts';
-import { shared } from './shared.ts';
+import { shared } from './stack.ts';
 import { until } from './until.ts';
 import { untilJob } from './until-job.ts';
 

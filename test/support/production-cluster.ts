@@ -5,8 +5,7 @@ import { expect } from 'chai';
 import { type ServiceProcess, startApiProcess, startWorkerProcess } from './child-processes.ts';
 import type { Member } from './client.ts';
 import { type LoadBalancer, startLoadBalancer } from './load-balancer.ts';
-import { dropCollections, newCollectionPrefix } from './qdrant.ts';
-import { testQdrantUrl } from './services.ts';
+import { dropCollections, newCollectionPrefix, testQdrantUrl } from './services.ts';
 import { type Stack, signUpAt, startStack } from './stack.ts';
 
 export type ApiProcess = ServiceProcess & { baseUrl: string };

@@ -117,6 +117,8 @@ export async function startScriptedModel() {
   return {
     /** Ends in /v1. Embeddings are those of the real model server. */
     baseUrl: `${baseUrl}/v1`,
+    /** For a stack that uses it. */
+    settings: { OPENAI_BASE_URL: `${baseUrl}/v1`, ALIGNMENT_EMBEDDING_BASE_URL: `${baseUrl}/v1` },
     /** Everything that was asked of it, oldest first. */
     calls,
     /** Questions, and not what is asked for titles and anchor words, oldest first. */

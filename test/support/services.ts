@@ -1,8 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { QdrantClient } from '@qdrant/js-client-rest';
+import type { Knex } from 'knex';
 import pg from 'pg';
-import { migrateDatabase } from '#src/adapters/postgres/database.ts';
+import { createDatabase, migrateDatabase } from '#src/adapters/postgres/database.ts';
 
 /** The real services that a run of the tests shares, as `npm test` or `scripts/services.ts` has started them. */
 export function testServices() {
@@ -34,16 +36,30 @@ function required(name: string): string {
   );
 }
 
+/** The settings that have no default. */
+export const requiredSettings = {
+  DATABASE_URL: 'postgres://user:secret@localhost/db',
+  TEMPORAL_ADDRESS: '127.0.0.1:7233',
+  OPENAI_BASE_URL: 'http://127.0.0.1:3010/v1',
+  JWT_PRIVATE_KEY: generateKeyPairSync('rsa', {
+    modulusLength: 2_048,
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  }).privateKey,
+  URL_SIGNING_KEY: 'x'.repeat(32),
+  ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64')}`,
+};
+
 type OwnDatabase = { url: string; drop: () => Promise<void> };
 
 /** A migrated database of its own, for tests that must not see each other's rows. */
 export const createTestDatabase = (): Promise<OwnDatabase> =>
   // Copies files instead of writing each block to the WAL: a third of the CPU time of the default strategy.
-  createDatabase(async (admin) => `template ${await ensureTemplate(admin)} strategy file_copy`);
+  createOwnDatabase(async (admin) => `template ${await ensureTemplate(admin)} strategy file_copy`);
 /** One without tables. */
-export const createEmptyDatabase = (): Promise<OwnDatabase> => createDatabase(async () => '');
+export const createEmptyDatabase = (): Promise<OwnDatabase> => createOwnDatabase(async () => '');
 
-async function createDatabase(from: (admin: pg.Client) => Promise<string>): Promise<OwnDatabase> {
+async function createOwnDatabase(from: (admin: pg.Client) => Promise<string>): Promise<OwnDatabase> {
   const database = `test_${randomBytes(6).toString('hex')}`;
   await withTestAdmin(async (admin) => admin.query(`create database ${database} ${await from(admin)}`));
   const drop = async () => {
@@ -92,4 +108,38 @@ function urlOf(database: string): string {
   const url = new URL(testServices().adminDatabaseUrl);
   url.pathname = `/${database}`;
   return url.href;
+}
+
+export type TestDatabase = { db: Knex };
+
+/** For a suite: a migrated database of its own. It is empty until `before` has run. */
+export function useTestDatabase(maxConnections = 5): TestDatabase {
+  const own: Partial<TestDatabase & { drop(): Promise<void> }> = {};
+  before(async () => {
+    const { url, drop } = await createTestDatabase();
+    Object.assign(own, { db: createDatabase({ url, maxConnections, applicationName: 'test' }), drop });
+  });
+  after(async () => {
+    await own.db?.destroy();
+    await own.drop?.();
+  });
+  return own as TestDatabase;
+}
+
+/** Whether a transaction waits for a lock of another. */
+export async function isLockAwaited(db: Knex): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return rows.length > 0;
+}
+
+/** Tells the collections of a test from all others of the server. */
+export const newCollectionPrefix = (): string => `test-${randomBytes(6).toString('hex')}`;
+
+/** Deletes all collections with this prefix. */
+export async function dropCollections({ url, apiKey }: { url: string; apiKey: string | null }, prefix: string) {
+  const client = new QdrantClient({ url, ...(apiKey !== null && { apiKey }), checkCompatibility: false });
+  const { collections } = await client.getCollections();
+  for (const { name } of collections) if (name.startsWith(`${prefix}_`)) await client.deleteCollection(name);
 }

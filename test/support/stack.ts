@@ -1,8 +1,9 @@
-import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
+import type { Knex } from 'knex';
 import { createApp } from '#src/app.ts';
 import { loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
@@ -12,8 +13,8 @@ import { startWorkers } from '#workers/run.ts';
 import { recordAnsweredStatuses } from './answered-statuses.ts';
 import { type ApiClient, createClient, type Member } from './client.ts';
 import { serveLocally } from './local-server.ts';
-import { createTestDatabase, testServices } from './services.ts';
-import { shared } from './shared.ts';
+import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
+import { createTestDatabase, requiredSettings, testServices } from './services.ts';
 import { createTestNamespace, installRuntimeOnce, testCallTimeoutMs } from './temporal.ts';
 import { announceStarts, startWorkersOnDemand } from './workers-on-demand.ts';
 
@@ -49,7 +50,7 @@ export async function startStack(
     TEMPORAL_CALL_TIMEOUT_MS: String(testCallTimeoutMs),
     OPENAI_BASE_URL: services.modelBaseUrl,
     ALIGNMENT_EMBEDDING_BASE_URL: services.modelBaseUrl,
-    JWT_PRIVATE_KEY: signingKey,
+    JWT_PRIVATE_KEY: requiredSettings.JWT_PRIVATE_KEY,
     URL_SIGNING_KEY: createHash('sha256').update(dataDir).digest('hex'),
     // Thousands of accounts are made in a run.
     PASSWORD_HASH_MEMORY_MIB: '1',
@@ -91,8 +92,47 @@ export async function startStack(
   };
 }
 
-/** The stack that all tests of a run share. */
+/** What all tests of a process share: started for the first that asks, and ended after the last test. */
+export function shared<T extends { close(): Promise<void> }>(start: () => Promise<T>): () => Promise<T> {
+  let started: Promise<T> | undefined;
+  // A root hook, because this is called where a module is loaded.
+  after(async function closeShared() {
+    await (await started)?.close();
+  });
+  return () => {
+    started ??= start();
+    return started;
+  };
+}
+
+/** The stack that all tests of a process share. */
 export const stack = shared(() => startStack());
+
+export type IdleStack = Stack & { db: Knex; ada: Member; model: ScriptedModel };
+
+/**
+ * For a suite: a stack without workers, so that only its tests run activities. It is empty until `before` has run.
+ * @param script prepares a scripted model; without it, the shared model server answers and there is no `model`
+ */
+export function useIdleStack(
+  settings: Record<string, string> = {},
+  script?: (model: ScriptedModel) => unknown,
+): IdleStack {
+  const idle: Partial<IdleStack> = {};
+  before(async () => {
+    if (script !== undefined) {
+      idle.model = await startScriptedModel();
+      script(idle.model);
+    }
+    const own = await startStack({ ...idle.model?.settings, ...settings }, { workers: false });
+    Object.assign(idle, own, { db: own.container.db, ada: await own.signUp() });
+  });
+  after(async () => {
+    await idle.close?.();
+    await idle.model?.close();
+  });
+  return idle as IdleStack;
+}
 
 async function startParts(container: Container, workers: boolean | 'all') {
   if (workers === false) return null;
@@ -110,12 +150,6 @@ async function startParts(container: Container, workers: boolean | 'all') {
 const noRateLimits = Object.fromEntries(
   Object.keys(defaultRateLimits).map((name) => [`RATE_LIMIT_${name.toUpperCase()}`, 'off']),
 );
-
-const signingKey = generateKeyPairSync('rsa', {
-  modulusLength: 2048,
-  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  publicKeyEncoding: { type: 'spki', format: 'pem' },
-}).privateKey;
 
 let signUps = 0;
 

@@ -5,8 +5,7 @@ import type { Member } from './client.ts';
 import { startFakeBrave } from './fake-brave.ts';
 import { startFakeGoogle } from './fake-google.ts';
 import { finishConsent } from './finish-consent.ts';
-import { shared } from './shared.ts';
-import { type Stack, startStack } from './stack.ts';
+import { type Stack, shared, startStack } from './stack.ts';
 import { toolContext } from './tool-context.ts';
 
 /** An API whose providers of tools are on this machine. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { ConfigError, loadConfig, settingNames } from '#src/config.ts';
 import { priceListVersion, priceVersionWithSettings } from '#src/domain/agents/prices.ts';
-import { requiredSettings } from '#test/support/required-settings.ts';
+import { requiredSettings } from '#test/support/services.ts';
 
 const rsaKey = (modulusLength: number) =>
   generateKeyPairSync('rsa', {

@@ -7,8 +7,7 @@ import { generate } from 'selfsigned';
 import { loadConfig, type TemporalConfig } from '#src/config.ts';
 import { createTemporalConnection, temporalConnectionOptions } from '#src/temporal/connection.ts';
 import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
-import { requiredSettings } from '#test/support/required-settings.ts';
-import { testServices } from '#test/support/services.ts';
+import { requiredSettings, testServices } from '#test/support/services.ts';
 import { installRuntimeOnce, testCallTimeoutMs } from '#test/support/temporal.ts';
 
 const apiKey = 'key-of-the-deployment';

@@ -13,9 +13,9 @@ import {
 } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/orchestrator.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import type { HistoryEvent } from '#test/support/history-events.ts';
 import { testServices } from '#test/support/services.ts';
 import { connectToTemporal, createTestNamespace } from '#test/support/temporal.ts';
+import type { HistoryEvent } from '#test/support/workflow-run.ts';
 
 const COMPLETE = proto.temporal.api.enums.v1.CommandType.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION;
 

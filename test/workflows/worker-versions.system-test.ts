@@ -5,14 +5,11 @@ import { v7 as uuidv7 } from 'uuid';
 import { retryUpdateName, type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { createWorkerVersions } from '#src/temporal/worker-versions.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
-import { requiredSettings } from '#test/support/required-settings.ts';
-import { testServices } from '#test/support/services.ts';
+import { requiredSettings, testServices } from '#test/support/services.ts';
 import { startStack } from '#test/support/stack.ts';
-import { stubEvaluation, stubIngestion } from '#test/support/stub-activities.ts';
-import { connectToTemporal } from '#test/support/temporal.ts';
+import { stubActivities } from '#test/support/stub-activities.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
@@ -20,7 +17,6 @@ import { promoteFirstWorkerVersion, workerVersioningOptions } from '#workers/ver
 
 describe('versions of the workers', () => {
   let temporal: TestWorkers;
-  let connection: TemporalConnection;
   const deploymentName = `test-${uuidv7()}`;
   const of = (version: { deploymentName: string; buildId: string }, queue: TaskQueue) => ({
     taskQueue: `${version.deploymentName}-${queue}`,
@@ -29,12 +25,8 @@ describe('versions of the workers', () => {
 
   before(async () => {
     temporal = await testWorkers();
-    connection = connectToTemporal({ address: testServices().temporalAddress, namespace: 'default' });
   });
-  after(async () => {
-    await connection.close();
-    await temporal.close();
-  });
+  after(() => temporal.close());
 
   const admin = (...args: string[]) =>
     runAdmin(
@@ -47,8 +39,10 @@ describe('versions of the workers', () => {
       ['worker-versions', ...args],
     );
 
+  const versions = () => createWorkerVersions(temporal.temporal, deploymentName);
+
   async function roleOf(buildId: string): Promise<string | undefined> {
-    const all = await createWorkerVersions(connection, deploymentName).list();
+    const all = await versions().list();
     return all.find((version) => version.buildId === buildId)?.role;
   }
 
@@ -57,7 +51,7 @@ describe('versions of the workers', () => {
     const version = { deploymentName, buildId };
     const stopping = new AbortController();
     const work = async () => {
-      const first = promoteFirstWorkerVersion(connection, version, {
+      const first = promoteFirstWorkerVersion(temporal.temporal, version, {
         stop: stopping.signal,
         logger: pino({ level: 'silent' }),
       });
@@ -83,20 +77,18 @@ describe('versions of the workers', () => {
   }
 
   it('work in parallel: pinned runs stay on their version, other runs follow the version that was made current', async () => {
-    const ingestion = stubIngestion({
+    const [gate, judged] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const stub = stubActivities({
       embedChunks: async ({ documentId }) => {
-        if (documentId === 'parked' && !ingestion.names.includes('recordResumed'))
-          throw appError('model_not_configured');
+        if (documentId === 'parked' && !stub.names.includes('recordResumed')) throw appError('model_not_configured');
         return { chunksEmbedded: 3, chunksLeft: 0 };
       },
+      scoreEvaluation: () => {
+        judged.resolve();
+        return gate.promise;
+      },
     });
-    const [gate, judged] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const scoreEvaluation = () => {
-      judged.resolve();
-      return gate.promise;
-    };
-    // The last `default` runs all activities that have no stub.
-    const activities = { ...stubEvaluation({ cases: [] }, { scoreEvaluation }).activities, ...ingestion.activities };
+    const { activities } = stub;
     const input = { orgId: 'org', documentId: 'document', generation: 1 };
     async function versionOfNewIngestion() {
       const run = await start('ingestDocument', input);
@@ -108,7 +100,7 @@ describe('versions of the workers', () => {
       const pinned = await start('evaluateVersion', { orgId: 'org', runId: uuidv7() });
       const moving = await start('ingestDocument', { ...input, documentId: 'parked' });
       await judged.promise;
-      await ingestion.untilCalled('recordParked');
+      await stub.untilCalled('recordParked');
       expect([await versionOf(pinned), await versionOf(moving)]).deep.equal(['v1', 'v1']);
 
       await withVersion('v2', activities, async () => {
@@ -128,7 +120,7 @@ describe('versions of the workers', () => {
         await pinned.result();
         expect([await versionOf(pinned), await versionOf(moving)]).deep.equal(['v1', 'v2']);
 
-        await createWorkerVersions(connection, deploymentName).promote('v1');
+        await versions().promote('v1');
         expect(await roleOf('v1')).equal('current');
         expect(await versionOfNewIngestion()).equal('v1');
       });

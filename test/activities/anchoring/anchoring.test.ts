@@ -4,7 +4,7 @@ import type { ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/con
 import { activityEnvironment } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aPublishedAgent } from '#test/support/builders.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 
 describe('proposing anchor words', () => {
   const own = useIdleStack({}, () => undefined);

@@ -3,8 +3,7 @@ import { expect } from 'chai';
 import PDFDocument from 'pdfkit';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { needsPdfium, useConverter } from '#test/support/converter-environment.ts';
-import { docxFile, docxParagraph, pdfFile } from '#test/support/document-fixtures.ts';
-import { odfFile } from '#test/support/office-fixtures.ts';
+import { docxFile, docxParagraph, odfFile, pdfFile } from '#test/support/document-fixtures.ts';
 
 describe('converting a file to Markdown', () => {
   const environment = useConverter();

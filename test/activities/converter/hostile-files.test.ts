@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import type { ConversionProcessLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { compoundFile } from '#test/support/compound-file.ts';
 import { needsPdfium, useConverter } from '#test/support/converter-environment.ts';
 import * as fixtures from '#test/support/document-fixtures.ts';
+import { compoundFile } from '#test/support/document-fixtures.ts';
 
 const { docxFile, docxParagraph, pdfBomb, pdfFile, pdfPasswordTrailer, zipFile } = fixtures;
 const MiB = 1024 ** 2;

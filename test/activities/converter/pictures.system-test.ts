@@ -2,9 +2,8 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { needsPdfium, realDocuments, useConverter } from '#test/support/converter-environment.ts';
-import { type Picture, pdfFile } from '#test/support/document-fixtures.ts';
-import { pdfOfLines, scanOf, textLines } from '#test/support/picture-fixtures.ts';
+import { needsPdfium, realDocuments, scanOf, useConverter } from '#test/support/converter-environment.ts';
+import { type Picture, pdfFile, pdfOfLines, textLines } from '#test/support/document-fixtures.ts';
 
 describe('OCR', () => {
   const environment = useConverter();

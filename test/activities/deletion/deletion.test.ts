@@ -5,10 +5,10 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
 import { ingestionOn, sentences, untilChunked, uploadFile } from '#test/support/ingestion-steps.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 
 const deletionSteps = [
   ...(['stopIngestion', 'deleteVectors', 'deleteChunks'] as const),

@@ -3,8 +3,8 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { appError } from '#src/errors.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import { rootOf } from '#test/support/builders.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
 import { ingestionOn, uploadFile } from '#test/support/ingestion-steps.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 describe('publication of documents to the vector store', () => {

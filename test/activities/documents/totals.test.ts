@@ -5,7 +5,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
 import { createDocumentsRepository } from '#src/modules/documents/documents.repository.ts';
 import { documentTotalsMatchDocuments } from '#src/modules/store-audit/invariants/documents.ts';
-import { useTestDatabase } from '#test/support/test-database.ts';
+import { useTestDatabase } from '#test/support/services.ts';
 
 const keys = ['a', 'b', 'c', 'd'];
 /** `places` are positions in the list of existing documents; each kind of change reads some of the other fields. */

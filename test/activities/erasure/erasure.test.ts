@@ -7,7 +7,7 @@ import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague, aDocumentIn, aFolder, aPublishedAgent, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
 

@@ -12,7 +12,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Exported, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 
 /** Small, so that each volume has a few documents. */
 const volumeBytes = 4_000;

@@ -16,9 +16,8 @@ import type { OcrLine } from '#src/ports/documents.ts';
 import { activityEnvironment, runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
-import { needsPdfium } from '#test/support/converter-environment.ts';
-import { pdfFile } from '#test/support/document-fixtures.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
+import { needsPdfium, scanOf } from '#test/support/converter-environment.ts';
+import { pdfFile, pdfOfLines } from '#test/support/document-fixtures.ts';
 import {
   ingestionOn,
   ingestionSteps,
@@ -27,8 +26,8 @@ import {
   untilEmbedded,
   uploadFile,
 } from '#test/support/ingestion-steps.ts';
-import { pdfOfLines, scanOf } from '#test/support/picture-fixtures.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 describe('ingestion activities', () => {

@@ -4,10 +4,10 @@ import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { chunkPreviewsSchema } from '#src/modules/rag/rag.schema.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
 import { ingestionOn, sentences, uploadFile } from '#test/support/ingestion-steps.ts';
 import { embeddedTexts } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 
 /** Sweeps page by page. */
 async function sweepAll(sweepUnused: (after: never) => Promise<unknown>): Promise<void> {

@@ -5,7 +5,7 @@ import { appError } from '#src/errors.ts';
 import { createJobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ParkedRunUpdateResult, WorkflowRunState } from '#src/ports/orchestrator.ts';
 import { addAgent } from '#test/support/logged-chats.ts';
-import { useTestDatabase } from '#test/support/test-database.ts';
+import { useTestDatabase } from '#test/support/services.ts';
 
 type Jobs = ReturnType<typeof createJobsService>;
 type NewJob = Parameters<Jobs['enqueue']>[1];

@@ -8,7 +8,7 @@ import { countScoredRounds, echoStates, type LogFilter } from '#src/modules/logs
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
 import { chatLogsMatchRounds } from '#src/modules/store-audit/invariants/chats.ts';
 import { addAgent, addChat, addRound, type LoggedBy } from '#test/support/logged-chats.ts';
-import { useTestDatabase } from '#test/support/test-database.ts';
+import { useTestDatabase } from '#test/support/services.ts';
 
 const firstDay = Date.parse('2026-01-27T00:00:00Z');
 const [one, two] = [uuidv7(), uuidv7()];

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import pLimit from 'p-limit';
 import { createOriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
-import { isLockAwaited } from '#test/support/test-database.ts';
+import { isLockAwaited } from '#test/support/services.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 type Delete = Parameters<typeof createOriginalFilesService>[0]['blobs']['delete'];

@@ -4,8 +4,8 @@ import { ingestWorkflowId as jobIdOf } from '#src/contracts/workflow-ids.ts';
 import { runActivity as run } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
 import { uploadFile } from '#test/support/ingestion-steps.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 
 describe('reembedding activities', () => {
   const models = ['old', 'new'].map((id) => ({ id, kind: 'embedding' as const }));

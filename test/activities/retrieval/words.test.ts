@@ -14,7 +14,7 @@ import {
   type IndexedDocument,
 } from '#test/support/indexed-documents.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
-import { isLockAwaited, useTestDatabase } from '#test/support/test-database.ts';
+import { isLockAwaited, useTestDatabase } from '#test/support/services.ts';
 import { until } from '#test/support/until.ts';
 import { seededRandom } from '../../../bench/search/random.ts';
 

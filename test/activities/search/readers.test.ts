@@ -6,7 +6,7 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { createPassageSearch } from '#src/modules/retrieval/retrieval.service.ts';
 import { createSearchService, type SearchService } from '#src/modules/search/search.service.ts';
 import { addIndexedDocument, addOrganization } from '#test/support/indexed-documents.ts';
-import { useTestDatabase } from '#test/support/test-database.ts';
+import { useTestDatabase } from '#test/support/services.ts';
 
 type Organization = Awaited<ReturnType<typeof addOrganization>>;
 

@@ -5,12 +5,11 @@ import { alignmentStateAfterRound, initialAlignmentState } from '#src/domain/ali
 import type { InvariantViolation } from '#src/modules/store-audit/invariants.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { aDraft, aPublishedAgent, aStoredConnection, commitVersion } from '#test/support/builders.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
 import { addIndexedChunks } from '#test/support/indexed-documents.ts';
 import { uploadFile } from '#test/support/ingestion-steps.ts';
 import { addChat, addRound } from '#test/support/logged-chats.ts';
 import { putBlob } from '#test/support/put-blob.ts';
-import { startStack } from '#test/support/stack.ts';
+import { startStack, useIdleStack } from '#test/support/stack.ts';
 
 describe('invariant checks', () => {
   const own = useIdleStack();

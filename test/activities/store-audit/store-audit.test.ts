@@ -12,9 +12,9 @@ import {
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
-import { useIdleStack } from '#test/support/idle-stack.ts';
 import { ingestionOn, sentences, uploadFile } from '#test/support/ingestion-steps.ts';
 import { putBlob } from '#test/support/put-blob.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 
 const vector = new Float32Array(384).fill(0.05);
 

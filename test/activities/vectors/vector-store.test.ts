@@ -9,9 +9,7 @@ import { createQdrantClient, payloadFieldEqualsCondition } from '#src/adapters/v
 import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import { addIndexedDocument, addOrganization, embeddingModel as model } from '#test/support/indexed-documents.ts';
-import { dropCollections, newCollectionPrefix } from '#test/support/qdrant.ts';
-import { testQdrantUrl } from '#test/support/services.ts';
-import { useTestDatabase } from '#test/support/test-database.ts';
+import { dropCollections, newCollectionPrefix, testQdrantUrl, useTestDatabase } from '#test/support/services.ts';
 import { seededRandom } from '../../../bench/search/random.ts';
 
 /** `generation` is that of the points; the document's active one is 1. */

@@ -3,7 +3,6 @@ import type { Knex } from 'knex';
 import type { SqlOnlyErasureStage } from '#src/contracts/deletion.ts';
 import { erasureWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
-import { uploadAvatar } from '#test/support/avatars.ts';
 import {
   aColleague,
   aDocumentIn,
@@ -18,12 +17,11 @@ import { collect } from '#test/support/collect.ts';
 import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
 import { exportOf } from '#test/support/exported.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
-import { gifOfFrames } from '#test/support/images.ts';
+import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
 import { importFiles } from '#test/support/import-stack.ts';
 import { membersAndRemains, remainsOf, remainsOfOrganization, tracesOf } from '#test/support/remains.ts';
-import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { type ScriptedStack, scriptedStack, stoppedIngestion } from '#test/support/scripted-stack.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { stoppedIngestion } from '#test/support/stopped-jobs.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 

@@ -4,8 +4,7 @@ import { aPublishedAgent, openChatStream } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
-import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
-import { stoppedIngestion } from '#test/support/stopped-jobs.ts';
+import { type ScriptedStack, scriptedStack, stoppedIngestion } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 
 describe('an answer that is being written', () => {

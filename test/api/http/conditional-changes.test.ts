@@ -1,11 +1,10 @@
 import { expect } from 'chai';
 import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { uploadAvatar } from '#test/support/avatars.ts';
 import { aDraft, aFolder, anAgentOfDraft, ask, commitVersion, rootOf } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { connectionPath } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
-import { gifOfFrames } from '#test/support/images.ts';
+import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
 import { forwardEmbeddings, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';

@@ -7,9 +7,8 @@ import { aColleague, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
-import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { type ScriptedStack, scriptedStack, stoppedIngestion, untilStatus } from '#test/support/scripted-stack.ts';
 import { startStack } from '#test/support/stack.ts';
-import { stoppedIngestion, untilStatus } from '#test/support/stopped-jobs.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 describe('jobs:', () => {

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import type { HttpRoute, RouteAccess } from '#src/http/routing/route.ts';
-import { uploadAvatar } from '#test/support/avatars.ts';
 import {
   aCast,
   aColleague,
@@ -11,7 +10,7 @@ import {
   type Cast,
   freshEmail,
 } from '#test/support/builders.ts';
-import { gifOfFrames } from '#test/support/images.ts';
+import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
 import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
 import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';

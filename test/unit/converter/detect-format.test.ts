@@ -10,7 +10,7 @@ import {
 } from '#src/adapters/converter/detect-format.ts';
 import { detectTextFormat } from '#src/domain/documents/formats.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { compoundFile } from '#test/support/compound-file.ts';
+import { compoundFile } from '#test/support/document-fixtures.ts';
 
 describe('the format of a text file', () => {
   const lines = readFileSync(new URL('cases/text-formats.txt', import.meta.url), 'utf8').split('\n');

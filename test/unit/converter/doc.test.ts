@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { parseDoc } from '#src/adapters/converter/formats/doc.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { compoundFile } from '#test/support/compound-file.ts';
+import { compoundFile } from '#test/support/document-fixtures.ts';
 
 const folder = join(import.meta.dirname, '../../support/files');
 const parse = async (bytes: Buffer) => parseDoc({ bytes, fileName: 'a.doc' });

@@ -14,9 +14,15 @@ import { parseRtf } from '#src/adapters/converter/formats/rtf.ts';
 import { parseExcel, parseOds } from '#src/adapters/converter/formats/workbook.ts';
 import type { ParsedDocument } from '#src/adapters/converter/parsed-document.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { compoundFile } from '#test/support/compound-file.ts';
-import { docxFile, zipFile } from '#test/support/document-fixtures.ts';
-import { odfFile, officeNames, relationshipsPart, xlsxFile } from '#test/support/office-fixtures.ts';
+import {
+  compoundFile,
+  docxFile,
+  odfFile,
+  officeNames,
+  relationshipsPart,
+  xlsxFile,
+  zipFile,
+} from '#test/support/document-fixtures.ts';
 
 type Sections = [name: string, content: string][];
 type Parsed = Partial<ParsedDocument> & { pageMap?: readonly number[] | null };

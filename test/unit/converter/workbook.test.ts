@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import iconv from 'iconv-lite';
 import { parseExcel } from '#src/adapters/converter/formats/workbook.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { compoundFile } from '#test/support/compound-file.ts';
+import { compoundFile } from '#test/support/document-fixtures.ts';
 
 type Cells = (string | number | boolean | Date | null)[][];
 
