@@ -11,9 +11,8 @@ import {
   readDocument,
   replaceOriginal,
 } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
+import { type Member, readEvents } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { readEvents } from '#test/support/event-stream.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { type ProductionCluster, startProductionCluster } from '#test/support/production-cluster.ts';
 import { openBucket, type TestBucket } from '#test/support/s3.ts';

@@ -14,7 +14,7 @@ import {
   startPath,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { post } from '#test/support/exact-limit.ts';
+import { post } from '#test/support/concurrent-requests.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';

@@ -7,7 +7,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { anIngestedDocument } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
-import { question, wordVector } from '#test/support/retrieval-fixture.ts';
+import { question, wordVector } from '#test/support/indexed-documents.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings, answerError } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';

@@ -11,9 +11,8 @@ import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.sch
 import { type FolderDto, folderSchema, folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { userSchema } from '#src/modules/members/members.schema.ts';
 import { teamSchema } from '#src/modules/teams/teams.schema.ts';
-import type { ApiClient, Member } from './client.ts';
+import { type ApiClient, type Member, readEvents, type StreamEvent } from './client.ts';
 import { collect } from './collect.ts';
-import { readEvents, type StreamEvent } from './event-stream.ts';
 import type { Stack } from './stack.ts';
 import { untilJob, untilRun } from './until-job.ts';
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { errorCodesOfRoute, type HttpRoute } from '#src/http/routing/route.ts';
 
@@ -59,6 +60,18 @@ export function createClient({ baseUrl, routes, token }: Options): ApiClient {
       const init = { headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) };
       return request(method, path, init, expectedStatus);
     };
+  const withForm = (
+    method: string,
+    path: string,
+    fields: Record<string, string>,
+    expectedStatus: number,
+    { file, headers = {} }: { file?: File; headers?: Record<string, string> } = {},
+  ) => {
+    const body = new FormData();
+    for (const [name, value] of Object.entries(fields)) body.set(name, value);
+    if (file) body.set('file', file);
+    return request(method, path, { headers, body }, expectedStatus);
+  };
 
   return {
     get: (path, expectedStatus, headers = {}) => request('GET', path, { headers }, expectedStatus),
@@ -67,17 +80,9 @@ export function createClient({ baseUrl, routes, token }: Options): ApiClient {
     post: withJson('POST'),
     patch: withJson('PATCH'),
     put: withJson('PUT'),
-    upload: (path, file, expectedStatus, { method = 'POST', fields = {}, headers = {} } = {}) => {
-      const form = new FormData();
-      for (const [name, value] of Object.entries(fields)) form.set(name, value);
-      form.set('file', new Blob([file.content], file.type === undefined ? {} : { type: file.type }), file.name);
-      return request(method, path, { headers, body: form }, expectedStatus);
-    },
-    postForm: (path, fields, expectedStatus) => {
-      const body = new FormData();
-      for (const [name, value] of Object.entries(fields)) body.set(name, value);
-      return request('POST', path, { body }, expectedStatus);
-    },
+    upload: (path, { name, content, type = '' }, expectedStatus, { method = 'POST', fields = {}, headers = {} } = {}) =>
+      withForm(method, path, fields, expectedStatus, { file: new File([content], name, { type }), headers }),
+    postForm: (path, fields, expectedStatus) => withForm('POST', path, fields, expectedStatus),
     raw,
     withToken: (next) => createClient({ baseUrl, routes, token: next }),
     at: (other) => createClient({ baseUrl: other, routes, token }),
@@ -120,4 +125,31 @@ function findRoute(routes: readonly HttpRoute[], method: string, path: string): 
   };
   const parameters = (route: HttpRoute): number => route.path.split(':').length;
   return routes.filter(fits).sort((a, b) => parameters(a) - parameters(b))[0];
+}
+
+/** Sends JSON. The response is not checked against the contract. */
+export function sendJson(
+  client: ApiClient,
+  method: string,
+  path: string,
+  body?: object,
+  others: Record<string, string> = {},
+): Promise<Response> {
+  if (body === undefined) return client.raw(path, { method });
+  const headers = { 'content-type': 'application/json', ...others };
+  return client.raw(path, { method, headers, body: JSON.stringify(body) });
+}
+
+/** Waits for concurrent requests and returns their statuses in ascending order. */
+export async function statusesOf(requests: readonly Promise<Response>[]): Promise<number[]> {
+  return (await Promise.all(requests)).map(({ status }) => status).sort();
+}
+
+export type StreamEvent = { id: string | undefined; event: string | undefined; data: unknown };
+
+/** The Server-Sent Events of an answer, one by one. */
+export async function* readEvents(response: Response): AsyncIterableIterator<StreamEvent> {
+  if (response.body === null) throw new Error('the stream has no body');
+  const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+  for await (const { id, event, data } of events) yield { id, event, data: JSON.parse(data) };
 }

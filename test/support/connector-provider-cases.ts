@@ -4,7 +4,6 @@ import {
   type OAuthConnectorProvider,
   oauthConnectorProviders,
 } from '#src/domain/documents/connector-providers.ts';
-import { auditEntries } from './audit-entries.ts';
 import type { Member } from './client.ts';
 import { type ConnectorStack, connect, consentTo } from './connector-stack.ts';
 import { finishConsent } from './finish-consent.ts';
@@ -18,6 +17,7 @@ import {
   syncsOf,
   untilIngested,
 } from './import-stack.ts';
+import { auditEntries } from './stored-rows.ts';
 import { untilRun } from './until-job.ts';
 
 /**

@@ -35,7 +35,7 @@ import { downloaded, recordsOf, unpack } from './exported.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import { isFullRun, wantedSteps } from './fault-run.ts';
 import { endsOf, retryUntilDone, type Scenario } from './fault-scenario.ts';
-import { wordVector } from './retrieval-fixture.ts';
+import { wordVector } from './indexed-documents.ts';
 import { judgeWell } from './scripted-judge.ts';
 import { embeddedTexts } from './scripted-model.ts';
 import { answerEmbeddings } from './scripted-server.ts';

@@ -1,20 +1,29 @@
+import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
+import pino from 'pino';
 import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
+import { createFairWorkQueue } from '#src/adapters/limits.ts';
 import { indexChunkWords } from '#src/adapters/postgres/chunks.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
-import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
+import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+import { toUnitLength } from '#src/domain/documents/embedding.ts';
+import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import { contentStems } from '#src/domain/text/words.ts';
+import { createRetrievalService, type RetrieveInput } from '#src/modules/retrieval/retrieval.service.ts';
+import type { EmbedderFactory } from '#src/ports/models.ts';
+import { useTestDatabase } from './services.ts';
 
 export const embeddingModel = 'test-model';
 
 const analyze = createTextAnalyzer();
 
 export type IndexedDocument = { orgId: string; documentId: string; generation: number; chunkIds: string[] };
+type Organization = { orgId: string; userId: string };
 
-/** An organization, and somebody in whose name documents are stored. */
-export async function addOrganization(db: Knex): Promise<{ orgId: string; userId: string }> {
-  const orgId = uuidv7();
-  const userId = uuidv7();
+/** An organization, and a user in whose name documents are stored. */
+export async function addOrganization(db: Knex): Promise<Organization> {
+  const [orgId, userId] = [uuidv7(), uuidv7()];
   await db('organizations').insert({ id: orgId, name: 'Org' });
   await db('users').insert({ id: userId, email: `${userId}@example.com`, displayName: 'Ada' });
   return { orgId, userId };
@@ -23,21 +32,29 @@ export async function addOrganization(db: Knex): Promise<{ orgId: string; userId
 /** A document in its active generation 1 with a chunk for each text, its words indexed as an ingestion does it. */
 export async function addIndexedDocument(
   db: Knex,
-  { orgId, userId }: { orgId: string; userId: string },
+  { orgId, userId }: Organization,
   texts: readonly string[],
-  options: { acl?: string[]; documentId?: string } = {},
+  options: { acl?: string[]; documentId?: string; config?: RagConfig } = {},
 ): Promise<IndexedDocument> {
   const { acl = ['user:ada'], documentId = uuidv7() } = options;
-  const ragConfig = JSON.stringify(defaultRagConfig({ embeddingModel, hasReranker: false }));
+  const { config = defaultRagConfig({ embeddingModel, hasReranker: false }) } = options;
+  const ragConfig = JSON.stringify(config);
   const original = { fileName: 'a.txt', sizeBytes: 1, contentSha256: documentId, blobKey: documentId };
   const of = { orgId, documentId, generation: 1 };
+  const authors = { createdBy: userId, updatedBy: userId };
+  const active = { generation: 1, activeGeneration: 1, activeEmbeddingModel: config.embedding.model };
   await db('documents').insert({
-    ...{ id: documentId, orgId, name: 'A', generation: 1, activeGeneration: 1, ragConfig, acl, ...original },
-    ...{ activeEmbeddingModel: embeddingModel, createdBy: userId, updatedBy: userId },
+    id: documentId,
+    orgId,
+    name: 'A',
+    acl,
+    ragConfig,
+    ...original,
+    ...authors,
+    ...active,
   });
-  await db('documentGenerations').insert({
-    ...{ ...of, jobId: 'job', documentName: 'A', ragConfig, chunksTotal: texts.length, ...original },
-  });
+  const built = { jobId: 'job', documentName: 'A', ragConfig, chunksTotal: texts.length };
+  await db('documentGenerations').insert({ ...of, ...built, ...original });
   return { ...of, chunkIds: await addIndexedChunks(db, of, texts) };
 }
 
@@ -48,26 +65,109 @@ export async function addIndexedChunks(
   texts: readonly string[],
 ): Promise<string[]> {
   const of = { orgId, documentId, generation };
-  const chunks = texts.map((content, chunkIndex) => {
-    const stems = contentStems(analyze(content));
-    return {
-      id: uuidv5(`${generation}:${chunkIndex}`, documentId),
-      content,
-      chunkIndex,
-      stems,
-      termCount: stems.length,
-    };
-  });
   const rest = { chunkKind: 'text', tokenCount: 1, contentOffset: 0, pageNumber: 1, textSha256: Buffer.alloc(32) };
+  const stemsOf = texts.map((content) => contentStems(analyze(content)));
+  const chunks = texts.map((content, chunkIndex) => {
+    const id = uuidv5(`${generation}:${chunkIndex}`, documentId);
+    return { ...of, ...rest, id, content, chunkIndex, termCount: stemsOf[chunkIndex]?.length ?? 0 };
+  });
+  const words = stemsOf.map((stems, index) => {
+    const terms = new Map<string, number>();
+    for (const stem of stems) terms.set(stem, (terms.get(stem) ?? 0) + 1);
+    return { index, terms, termCount: stems.length };
+  });
   await db.transaction(async (trx) => {
-    const rows = chunks.map(({ stems: _, ...chunk }) => ({ ...of, ...chunk, ...rest }));
-    await trx.batchInsert('chunks', rows);
-    const words = chunks.map(({ chunkIndex: index, stems, termCount }) => {
-      const terms = new Map<string, number>();
-      for (const stem of stems) terms.set(stem, (terms.get(stem) ?? 0) + 1);
-      return { index, terms, termCount };
-    });
+    await trx.batchInsert('chunks', chunks);
     await indexChunkWords(trx, of, words);
   });
   return chunks.map((chunk) => chunk.id);
+}
+
+/** Texts with the same words are near each other, those of different models have nothing in common. */
+export function wordVector(model: string, text: string): Float32Array {
+  const vector = new Float32Array(256);
+  for (const stem of ['any text', ...contentStems(analyze(text))]) {
+    const place = createHash('sha1').update(`${model} ${stem}`).digest()[0] ?? 0;
+    vector[place] = (vector[place] ?? 0) + 1;
+  }
+  return toUnitLength(vector);
+}
+
+export const wordEmbedders: EmbedderFactory = {
+  of: (model) => ({ model, embed: async (texts) => texts.map((text) => wordVector(model, text)) }),
+};
+
+export const adaOf = (orgId: string): Actor => {
+  return { userId: 'ada', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+};
+
+export const question = (query: string): RetrieveInput => ({
+  query,
+  reranking: { isEnabled: null, type: null },
+  contextTokens: null,
+  signal: new AbortController().signal,
+});
+
+export type NewDocument = {
+  texts: readonly string[];
+  acl?: string[];
+  model?: string;
+  retrieval?: Partial<RagConfig['retrieval']>;
+  reranking?: Partial<RagConfig['reranking']>;
+};
+
+export type RetrievalFixture = ReturnType<typeof retrievalFixture>;
+
+/** Documents of any configuration on the real Postgres, with vectors of their words. */
+function retrievalFixture(db: Knex) {
+  const vectors = createPgVectorStore(db);
+  return {
+    db,
+    vectors,
+    addOrganization: () => addOrganization(db),
+
+    /** Readable for Ada unless it says for whom. */
+    async addDocument(organization: Organization, document: NewDocument): Promise<IndexedDocument> {
+      const { texts, acl = ['user:ada'], model = 'model-a' } = document;
+      const config = defaultRagConfig({ embeddingModel: model, hasReranker: false });
+      const retrieval = { ...config.retrieval, ...document.retrieval };
+      const reranking = { ...config.reranking, ...document.reranking };
+      const options = { acl, config: { ...config, retrieval, reranking } };
+      const added = await addIndexedDocument(db, organization, texts, options);
+      const { orgId, documentId, generation, chunkIds } = added;
+      const vectorOf = (index: number) => wordVector(model, texts[index] ?? '');
+      const points = chunkIds.map((id, index) => ({ id, documentId, generation, vector: vectorOf(index) }));
+      await vectors.upsert({ orgId, model, points });
+      return added;
+    },
+
+    /** The service on the stores of the fixture; `parts` replace them. */
+    createRetrieval: (parts: Partial<Parameters<typeof createRetrievalService>[0]> = {}) =>
+      createRetrievalService({
+        db,
+        vectors,
+        embedders: wordEmbedders,
+        analyze,
+        rank: async (_type, { passages }) => [...passages],
+        models: { reranker: async () => null, queryPrefix: async () => '' },
+        logger: pino({ level: 'silent' }),
+        inTurn: { words: createFairWorkQueue(4), vectors: createFairWorkQueue(4) },
+        ...parts,
+      }),
+  };
+}
+
+/** For a suite: one fixture for all of it, and a new organization for each test. */
+export function useRetrievalFixture() {
+  const own = useTestDatabase(10);
+  let organization: Organization;
+  const fixture = () => retrievalFixture(own.db);
+  beforeEach(async () => {
+    organization = await addOrganization(own.db);
+  });
+  return {
+    fixture,
+    organization: () => organization,
+    add: (document: NewDocument) => fixture().addDocument(organization, document),
+  };
 }

@@ -1,19 +1,27 @@
-import type { MockActivityEnvironment } from '@temporalio/testing';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
-import { activityEnvironment } from './activity-environment.ts';
 import type { Member } from './client.ts';
 import type { Stack } from './stack.ts';
 
-export const ingestionSteps = [
-  ...(['parseDocument', 'convertDocument', 'embedWindows'] as const),
-  ...(['chunkDocument', 'embedChunks', 'activateGeneration'] as const),
-];
-export const untilChunked = ingestionSteps.slice(0, 4);
-export const untilEmbedded = ingestionSteps.slice(0, 5);
+/** Runs an activity once, in an environment of its own. */
+export function runActivity<Input, Result>(activity: (input: Input) => Promise<Result>, input: Input): Promise<Result> {
+  return activityEnvironment().run<[Input], Result, typeof activity>(activity, input);
+}
+
+/** For tests that cancel an activity, listen to its heartbeats or count its attempts. */
+export function activityEnvironment(info: { attempt?: number } = {}): MockActivityEnvironment {
+  return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
+}
+
+const untilConverted = ['parseDocument', 'convertDocument', 'embedWindows'] as const;
+export const untilChunked = [...untilConverted, 'chunkDocument'] as const;
+export const untilEmbedded = [...untilChunked, 'embedChunks'] as const;
+export const ingestionSteps = [...untilEmbedded, 'activateGeneration'] as const;
 
 export type IngestionStep = (typeof ingestionSteps)[number] | 'situateChunks';
 

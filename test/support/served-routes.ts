@@ -16,28 +16,26 @@ import { serveLocally } from './local-server.ts';
 export type ServedRoutes = Awaited<ReturnType<typeof serveRoutes>>;
 
 /** The facts of a route that a test of the HTTP core does not care about. */
-export const routeAt = <Method extends HttpRoute['method']>(method: Method, path: string) => ({
-  ...{ method, path, operationId: `${method} ${path}`, tag: 'tests', summary: 'A route of the tests' },
-});
+export const routeAt = <Method extends HttpRoute['method']>(method: Method, path: string) => {
+  return { method, path, operationId: `${method} ${path}`, tag: 'tests', summary: 'A route of the tests' };
+};
 export const done = { 204: { description: 'Done' } } as const;
 
-export const anActor = (fields: Partial<Actor> = {}): Actor => ({
-  ...{ userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], ...fields },
-});
+const actor: Actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+export const anActor = (fields: Partial<Actor>): Actor => ({ ...actor, ...fields });
 
-/** Serves routes by the HTTP core on a port of its own. Every token is that of `anActor()` unless told otherwise. */
-export async function serveRoutes(
-  routes: readonly HttpRoute[],
-  deps: {
-    authenticate?: BearerAuthenticator;
-    activeSessions?: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
-    idempotency?: IdempotencyStore;
-    maxRestBytes?: number;
-    uploadLimit?: ConcurrencyLimit;
-    logger?: Logger;
-  } = {},
-) {
-  const { logger = pino({ level: 'silent' }), authenticate = signedIn } = deps;
+type Deps = {
+  authenticate?: BearerAuthenticator;
+  activeSessions?: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
+  idempotency?: IdempotencyStore;
+  maxRestBytes?: number;
+  uploadLimit?: ConcurrencyLimit;
+  logger?: Logger;
+};
+
+/** Serves routes by the HTTP core on a port of its own. Every token is that of `actor` unless told otherwise. */
+export async function serveRoutes(routes: readonly HttpRoute[], deps: Deps = {}) {
+  const { logger = pino({ level: 'silent' }), uploadLimit: uploads } = deps;
   const isOutage = () => false;
   const streams = createEventStreamRegistry({
     activeSessions: deps.activeSessions ?? (async (ids) => new Set(ids)),
@@ -46,15 +44,11 @@ export async function serveRoutes(
   });
   const dispatch = createDispatcher({
     publicUrl: null,
-    authenticate,
-    idempotency: deps.idempotency ?? noIdempotency,
+    authenticate: deps.authenticate ?? (async () => ({ actor, sessionId: 's', actorNow: async () => actor })),
+    idempotency: deps.idempotency ?? ({} as IdempotencyStore),
     fingerprintKey: randomBytes(32),
     rateLimit: async () => {},
-    concurrency: createConcurrencyLimiter({
-      requests: null,
-      streams: null,
-      ...(deps.uploadLimit !== undefined && { uploads: deps.uploadLimit }),
-    }),
+    concurrency: createConcurrencyLimiter({ requests: null, streams: null, ...(uploads && { uploads }) }),
     readInTurn: (_, read) => read(),
     streams,
     logger,
@@ -66,11 +60,3 @@ export async function serveRoutes(
   app.use(createErrorHandler({ logger, isOutage }, deps.maxRestBytes));
   return { ...(await serveLocally(app)), streams };
 }
-
-const signedIn: BearerAuthenticator = async () => {
-  const actor = anActor();
-  return { actor, sessionId: 's', actorNow: async () => actor };
-};
-
-/** No route of these tests is idempotent. */
-const noIdempotency = {} as IdempotencyStore;

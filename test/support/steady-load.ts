@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import type { Member } from './client.ts';
-import { readEvents, type StreamEvent } from './event-stream.ts';
+import { type Member, readEvents, type StreamEvent } from './client.ts';
 import type { Random } from './seeded.ts';
 
 /** A member who sends requests all the time, and what the service has answered so far. */

@@ -8,10 +8,10 @@ import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/align
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aPublishedAgent } from '#test/support/builders.ts';
-import { addChat } from '#test/support/logged-chats.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 import { isLockAwaited } from '#test/support/services.ts';
 import { useIdleStack } from '#test/support/stack.ts';
+import { addChat } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 
 type Exchange = { user: string; agent: string };

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { createAnchorWordActivities } from '#activities/anchoring.ts';
 import type { ProposeAnchorWordsInput, ProposeAnchorWordsResult } from '#src/contracts/alignment.ts';
-import { activityEnvironment } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aPublishedAgent } from '#test/support/builders.ts';
+import { activityEnvironment } from '#test/support/ingestion-steps.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 
 describe('proposing anchor words', () => {

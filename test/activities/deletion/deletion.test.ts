@@ -3,12 +3,11 @@ import { createDeletionActivities, type DeletionActivities } from '#activities/d
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { ingestionOn, sentences, untilChunked, uploadFile } from '#test/support/ingestion-steps.ts';
-import { remainsOf, tracesOf } from '#test/support/remains.ts';
+import { ingestionOn, runActivity, sentences, untilChunked, uploadFile } from '#test/support/ingestion-steps.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { useIdleStack } from '#test/support/stack.ts';
+import { remainsOf, tracesOf } from '#test/support/stores.ts';
 
 const deletionSteps = [
   ...(['stopIngestion', 'deleteVectors', 'deleteChunks'] as const),

@@ -3,12 +3,12 @@ import { createErasureActivities, type ErasureActivities } from '#activities/era
 import type { EraseSliceResult, SqlOnlyErasureStage } from '#src/contracts/deletion.ts';
 import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague, aDocumentIn, aFolder, aPublishedAgent, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
+import { runActivity } from '#test/support/ingestion-steps.ts';
 import { useIdleStack } from '#test/support/stack.ts';
-import { storeEvaluation } from '#test/support/stored-evaluation.ts';
+import { storeEvaluation } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 
 const rows: SqlOnlyErasureStage[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];

@@ -2,13 +2,13 @@ import { expect } from 'chai';
 import { createEvaluationActivities, type EvaluationActivities } from '#activities/evaluation.ts';
 import type { EvaluationStepsResult, RunJudgeCallInput } from '#src/contracts/evaluation.ts';
 import { judgeCallsOfPrompt } from '#src/domain/judging/judgement.ts';
-import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { anEvaluableVersion, type Evaluable, startPath } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
+import { runActivity } from '#test/support/ingestion-steps.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { useIdleStack } from '#test/support/stack.ts';
-import { storeEvaluation } from '#test/support/stored-evaluation.ts';
+import { storeEvaluation } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 
 describe('evaluation activities', () => {

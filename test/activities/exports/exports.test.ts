@@ -7,11 +7,11 @@ import { createExportStepsService } from '#src/modules/exports/export-steps.serv
 import { exportedRecordKinds } from '#src/modules/exports/exported-records.ts';
 import { createExportVolumeWriter, createZipArchive } from '#src/modules/exports/volume-writer.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Exported, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
+import { runActivity } from '#test/support/ingestion-steps.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 
 /** Small, so that each volume has a few documents. */

@@ -13,14 +13,15 @@ import type {
   RecordIngestionFailureInput,
 } from '#src/contracts/ingestion.ts';
 import type { OcrLine } from '#src/ports/documents.ts';
-import { activityEnvironment, runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { needsPdfium, scanOf } from '#test/support/converter-environment.ts';
 import { pdfFile, pdfOfLines } from '#test/support/document-fixtures.ts';
 import {
+  activityEnvironment,
   ingestionOn,
   ingestionSteps,
+  runActivity,
   sentences,
   untilChunked,
   untilEmbedded,

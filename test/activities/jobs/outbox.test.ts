@@ -4,8 +4,8 @@ import { v7 as uuidv7 } from 'uuid';
 import { appError } from '#src/errors.ts';
 import { createJobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ParkedRunUpdateResult, WorkflowRunState } from '#src/ports/orchestrator.ts';
-import { addAgent } from '#test/support/logged-chats.ts';
 import { useTestDatabase } from '#test/support/services.ts';
+import { addAgent } from '#test/support/stored-rows.ts';
 
 type Jobs = ReturnType<typeof createJobsService>;
 type NewJob = Parameters<Jobs['enqueue']>[1];

@@ -7,8 +7,8 @@ import { type Actor, accessKeysOfActor, accessKeysOfRow, type Visibility } from 
 import { countScoredRounds, echoStates, type LogFilter } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
 import { chatLogsMatchRounds } from '#src/modules/store-audit/invariants/chats.ts';
-import { addAgent, addChat, addRound, type LoggedBy } from '#test/support/logged-chats.ts';
 import { useTestDatabase } from '#test/support/services.ts';
+import { addAgent, addChat, addRound, type LoggedBy } from '#test/support/stored-rows.ts';
 
 const firstDay = Date.parse('2026-01-27T00:00:00Z');
 const [one, two] = [uuidv7(), uuidv7()];

@@ -3,7 +3,7 @@ import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer
 import { createPreviewsService } from '#src/modules/previews/previews.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
-import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
+import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-document-services.ts';
 import { uploadFile } from '#test/support/ingestion-steps.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';

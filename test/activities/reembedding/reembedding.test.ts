@@ -1,10 +1,9 @@
 import { expect } from 'chai';
 import { createReembeddingActivities, type ReembeddingActivities } from '#activities/reembedding.ts';
 import { ingestWorkflowId as jobIdOf } from '#src/contracts/workflow-ids.ts';
-import { runActivity as run } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
-import { uploadFile } from '#test/support/ingestion-steps.ts';
+import { runActivity as run, uploadFile } from '#test/support/ingestion-steps.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 
 describe('reembedding activities', () => {

@@ -13,7 +13,7 @@ import {
   embeddingModel,
   type IndexedDocument,
 } from '#test/support/indexed-documents.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 import { isLockAwaited, useTestDatabase } from '#test/support/services.ts';
 import { until } from '#test/support/until.ts';
 import { seededRandom } from '../../../bench/search/random.ts';

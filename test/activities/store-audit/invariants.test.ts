@@ -7,9 +7,9 @@ import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { aDraft, aPublishedAgent, aStoredConnection, commitVersion } from '#test/support/builders.ts';
 import { addIndexedChunks } from '#test/support/indexed-documents.ts';
 import { uploadFile } from '#test/support/ingestion-steps.ts';
-import { addChat, addRound } from '#test/support/logged-chats.ts';
 import { putBlob } from '#test/support/put-blob.ts';
 import { startStack, useIdleStack } from '#test/support/stack.ts';
+import { addChat, addRound } from '#test/support/stored-rows.ts';
 
 describe('invariant checks', () => {
   const own = useIdleStack();

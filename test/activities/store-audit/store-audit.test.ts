@@ -11,8 +11,7 @@ import {
 } from '#src/domain/documents/audit-report.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
-import { runActivity } from '#test/support/activity-environment.ts';
-import { ingestionOn, sentences, uploadFile } from '#test/support/ingestion-steps.ts';
+import { ingestionOn, runActivity, sentences, uploadFile } from '#test/support/ingestion-steps.ts';
 import { putBlob } from '#test/support/put-blob.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 

@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import type { SqlOnlyErasureStage } from '#src/contracts/deletion.ts';
 import { erasureWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import {
   aColleague,
   aDocumentIn,
@@ -19,9 +18,10 @@ import { exportOf } from '#test/support/exported.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
 import { importFiles } from '#test/support/import-stack.ts';
-import { membersAndRemains, remainsOf, remainsOfOrganization, tracesOf } from '#test/support/remains.ts';
 import { type ScriptedStack, scriptedStack, stoppedIngestion } from '#test/support/scripted-stack.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
+import { membersAndRemains, remainsOf, remainsOfOrganization, tracesOf } from '#test/support/stores.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 

@@ -14,7 +14,7 @@ import {
   twoEvaluableVersions,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
+import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilJob } from '#test/support/until-job.ts';

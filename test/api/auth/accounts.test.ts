@@ -2,11 +2,10 @@ import { hash } from '@node-rs/argon2';
 import { expect } from 'chai';
 import { decodeJwt } from 'jose';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import { aColleague, freshEmail, treesOf } from '#test/support/builders.ts';
-import type { ApiClient, Member } from '#test/support/client.ts';
-import { sendJson, statusesOf } from '#test/support/json-request.ts';
+import { type ApiClient, type Member, sendJson, statusesOf } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 
 const password = 'Correct-horse-1';

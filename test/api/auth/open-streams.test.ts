@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import { aPublishedAgent, openChatStream } from '#test/support/builders.ts';
-import type { ApiClient, Member } from '#test/support/client.ts';
+import { type ApiClient, type Member, readEvents, type StreamEvent } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack, stoppedIngestion } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 

@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { decodeJwt } from 'jose';
 import type { Knex } from 'knex';
 import { sessionListSchema, tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 
 describe('sessions:', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { aColleague, freshEmail } from '#test/support/builders.ts';
-import { sendJson } from '#test/support/json-request.ts';
+import { sendJson } from '#test/support/client.ts';
 import { type Stack, signUpAt, startStack } from '#test/support/stack.ts';
 
 describe('sign-ins with an email after failures from many networks', () => {

@@ -2,13 +2,12 @@ import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { decodeJwt } from 'jose';
 import { type TokenResponse, tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import type { ApiClient } from '#test/support/client.ts';
+import { type ApiClient, statusesOf } from '#test/support/client.ts';
 import {
   type IdentityProvider,
   type IdentityProviderAccount,
   startIdentityProvider,
 } from '#test/support/identity-provider.ts';
-import { statusesOf } from '#test/support/json-request.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import { anIngestedDocument, aPublishedAgent, ask, streamAnswer } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import type { Behaviour, ChatRequest } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 import { connectCalendar } from '#test/support/tool-stack.ts';
 import { untilRun } from '#test/support/until-job.ts';
 import { answerWith } from '#test/support/web-site.ts';

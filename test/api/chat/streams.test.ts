@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { aColleague, aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
+import { type Member, readEvents, type StreamEvent } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { chatHistorySchema } from '#src/modules/chat/chat.schema.ts';
 import { anIngestedDocument, aPublishedAgent, ask, type ChatMessage, streamAnswer } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
+import { type Member, readEvents } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { readEvents } from '#test/support/event-stream.ts';
 import type { Behaviour, ChatRequest } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { answerWith, redirectTo } from '#test/support/web-site.ts';

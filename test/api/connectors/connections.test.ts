@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import { aColleague, aStoredConnection } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import {
@@ -13,6 +12,7 @@ import {
   revokesGrantOnDelete,
 } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect, connectorStack, s3Fields } from '#test/support/connector-stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 
 describe('connections to file providers', () => {
   let api: ConnectorStack;

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { connectorProviderLabels, oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
 import { createsConnectionOnConsent } from '#test/support/connector-provider-cases.ts';
 import {
@@ -16,6 +15,7 @@ import type { Choice, FakeGrants } from '#test/support/fake-oauth.ts';
 import { finishConsent } from '#test/support/finish-consent.ts';
 import type { ProviderServer } from '#test/support/provider-server.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 import { beginConsent as beginToolConsent, toolStack } from '#test/support/tool-stack.ts';
 
 type Query = Record<string, string>;

@@ -1,10 +1,9 @@
 import { DeleteObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect } from 'chai';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
+import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
 import { browse, browseAll, connectionPath, documentCalled } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, s3Fields } from '#test/support/connector-stack.ts';
-import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
 import {
   countsOf,
   importFiles,
@@ -15,6 +14,7 @@ import {
   untilIngested,
 } from '#test/support/import-stack.ts';
 import { openBucket, type TestBucket } from '#test/support/s3.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 
 const path = '/connectors/acme_s3/connections';
 

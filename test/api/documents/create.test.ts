@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { aColleague, anIngestedDocument, anUpload, readDocument, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
+import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 
 const file = { name: 'Übersicht.md', content: '# Overview\n\nThe quick brown fox.', type: 'text/markdown' };

@@ -5,8 +5,8 @@ import { downloadUrlSchema } from '#src/modules/documents/documents.schema.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { anUpload, freshEmail, replaceOriginal } from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
-import { type FakeClamd, startFakeClamd } from '#test/support/fake-clamd.ts';
-import { adaOf } from '#test/support/retrieval-fixture.ts';
+import { type FakeClamd, startFakeClamd } from '#test/support/fake-document-services.ts';
+import { adaOf } from '#test/support/indexed-documents.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 

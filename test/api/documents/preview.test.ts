@@ -4,7 +4,7 @@ import { createPreviewsService } from '#src/modules/previews/previews.service.ts
 import { anUpload, readDocument, replaceOriginal } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { compoundFile, docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
-import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
+import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-document-services.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 import { until } from '#test/support/until.ts';

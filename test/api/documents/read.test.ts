@@ -17,8 +17,8 @@ import {
   rootOf,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { remainsOf, tracesOf } from '#test/support/remains.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { remainsOf, tracesOf } from '#test/support/stores.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
 const paragraphs = Array.from({ length: 30 }, (_, n) => `The fox of paragraph ${n} jumps over ${n + 1} lazy dogs.`);

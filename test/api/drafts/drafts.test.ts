@@ -14,8 +14,8 @@ import {
   readDraft,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 
 const fields = {

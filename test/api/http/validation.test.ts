@@ -1,8 +1,16 @@
 import { expect } from 'chai';
 import type { HttpRoute } from '#src/http/routing/route.ts';
-import { badEmails, badNames, badPasswords, badSwitches, blankNames } from '#test/support/bad-fields.ts';
 import type { Member } from '#test/support/client.ts';
-import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
+import {
+  askRoute,
+  badEmails,
+  badNames,
+  badPasswords,
+  badSwitches,
+  blankNames,
+  bodiesOfRoutes,
+  type Ids,
+} from '#test/support/route-requests.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const unknownId = '0197f1a0-0000-7000-8000-000000000000';

@@ -4,8 +4,8 @@ import { v7 as uuidv7 } from 'uuid';
 import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { addAgent, addChat, addRound } from '#test/support/stored-rows.ts';
 
 type Page = {
   items: { id: string; title: string; description: string; started_at: string }[];

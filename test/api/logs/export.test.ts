@@ -5,8 +5,8 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import type { Member } from '#test/support/client.ts';
-import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { addAgent, addChat, addRound } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 
 const columns =

@@ -2,13 +2,11 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { expect } from 'chai';
 import { memberListSchema, userSchema } from '#src/modules/members/members.schema.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import { aColleague, aDocumentIn, aTeam, freshEmail, rootOf, treesOf } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
-import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
-import { sendJson, statusesOf } from '#test/support/json-request.ts';
-import { oneAfterTheOther } from '#test/support/one-after-the-other.ts';
+import { type Member, sendJson, statusesOf } from '#test/support/client.ts';
+import { itHoldsTheLimit, oneAfterTheOther, post } from '#test/support/concurrent-requests.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 
 const members = '/entity/members';

@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { exportListSchema, exportSchema } from '#src/modules/exports/exports.schema.ts';
 import { organizationSchema } from '#src/modules/organization/organization.routes.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import {
   aColleague,
   anIngestedDocument,
@@ -11,10 +10,10 @@ import {
   ask,
   treesOf,
 } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
+import { type Member, sendJson, statusesOf } from '#test/support/client.ts';
 import { downloaded, exportOf, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
-import { sendJson, statusesOf } from '#test/support/json-request.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 const path = '/entity/org/exports';

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import { membershipSchema, profileSchema } from '#src/modules/profile/profile.schema.ts';
-import { blankNames } from '#test/support/bad-fields.ts';
 import { aColleague, aTeam } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { gifOfFrames, imageClaiming, plainImage, readAvatar, uploadAvatar } from '#test/support/images.ts';
+import { blankNames } from '#test/support/route-requests.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 

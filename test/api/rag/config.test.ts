@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { ingestRequestResultSchema, type RagConfigDto, ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
 import { anIngestedDocument, aPublishedAgent, ask, readDocument } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { wordVector } from '#test/support/retrieval-fixture.ts';
+import { wordVector } from '#test/support/indexed-documents.ts';
 import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';

@@ -5,16 +5,16 @@ import { appError } from '#src/errors.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorHit, VectorStore } from '#src/ports/vector-store.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { addIndexedChunks } from '#test/support/indexed-documents.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
 import {
   adaOf,
+  addIndexedChunks,
   type NewDocument,
   question,
   type RetrievalFixture,
   useRetrievalFixture,
   wordEmbedders,
-} from '#test/support/retrieval-fixture.ts';
+} from '#test/support/indexed-documents.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 
 type Searcher = Pick<VectorStore, 'search'>;
 type Parts = Parameters<RetrievalFixture['createRetrieval']>[0];

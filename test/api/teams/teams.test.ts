@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { userSchema } from '#src/modules/members/members.schema.ts';
 import { teamListSchema, teamMemberListSchema, teamMemberSchema, teamSchema } from '#src/modules/teams/teams.schema.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import {
   aColleague,
   aDocumentIn,
@@ -13,10 +12,10 @@ import {
   rootOf,
   treesOf,
 } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
-import { sendJson, statusesOf } from '#test/support/json-request.ts';
+import { type Member, sendJson, statusesOf } from '#test/support/client.ts';
 import { scriptedStack } from '#test/support/scripted-stack.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 
 const teams = '/entity/teams';
 const membersOf = (team: string) => `${teams}/${team}/members`;

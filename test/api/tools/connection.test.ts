@@ -3,11 +3,11 @@ import { expect } from 'chai';
 import type { Container } from '#src/container.ts';
 import { allTools } from '#src/domain/agents/tools.ts';
 import { toolListSchema } from '#src/modules/tools/tools.schema.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import { aColleague, aPublishedAgent } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { finishConsent } from '#test/support/finish-consent.ts';
 import { stack } from '#test/support/stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 import {
   anotherProcess,
   beginConsent,

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import type { Container } from '#src/container.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 import {
   anotherProcess,
   callProviderTool,

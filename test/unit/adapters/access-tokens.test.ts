@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { createRs256AccessTokens } from '#src/adapters/tokens/rs256-access-tokens.ts';
 import { AppError } from '#src/errors.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 
 const issuer = 'the-service';
 const newKey = () => {

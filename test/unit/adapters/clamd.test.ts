@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { createClamdScanner } from '#src/adapters/malware/clamd.ts';
 import { appError } from '#src/errors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { startFakeClamd } from '#test/support/fake-clamd.ts';
+import { startFakeClamd } from '#test/support/fake-document-services.ts';
 import { until } from '#test/support/until.ts';
 
 const never = new AbortController().signal;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
+import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-document-services.ts';
 
 describe('the client of Gotenberg', () => {
   let server: FakeGotenberg;

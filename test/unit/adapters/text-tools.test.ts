@@ -10,7 +10,7 @@ import { createTimeTool } from '#src/adapters/tools/built-in-executors.ts';
 import { contentDispositionFileName } from '#src/adapters/web/guarded-fetch.ts';
 import { cosineSimilarity, modelsWithAlignmentCalibration } from '#src/domain/alignment/score.ts';
 import { contentStems } from '#src/domain/text/words.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 import { refusal, toolContext } from '#test/support/tool-context.ts';
 
 const analyze = createTextAnalyzer();

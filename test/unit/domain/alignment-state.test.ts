@@ -9,7 +9,7 @@ import {
 } from '#src/domain/alignment/chat-state.ts';
 import { alignmentEventsOfRound } from '#src/domain/alignment/events.ts';
 import { roundsToPruneFromContext, steeringInstructionsFor } from '#src/domain/alignment/steering.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 /** Rounds from a text such as `0.9 0.8, 0.9 0.1 refusal`: the scores of user and agent, and what else is true of it. */

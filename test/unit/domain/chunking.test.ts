@@ -8,7 +8,7 @@ import {
   cosineDistance,
   windowsForSemanticChunking,
 } from '#src/domain/documents/chunking.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 
 const tokens = createTokenCounter();
 const repeat = (count: number, text: (index: number) => string) => Array.from({ length: count }, (_, n) => text(n));

@@ -10,7 +10,7 @@ import {
   splitReplyIntoStatements,
 } from '#src/domain/chat/citation-markers.ts';
 import { collect } from '#test/support/collect.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 
 const passages = ['leave', 'office', 'salary'] as const;
 type Passage = (typeof passages)[number];

@@ -11,7 +11,7 @@ import {
 } from '#src/domain/retrieval/document-search.ts';
 import { highlightBestPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
 import { containsTermPhrase, quotedPhrases } from '#src/domain/text/words.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 
 describe('the ranking of found documents', () => {
   const none = { documentId: 'it', updatedAt: new Date(0), name: null, text: null };

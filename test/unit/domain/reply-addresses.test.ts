@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { marked } from 'marked';
 import { createLinkFilter, removeLinks } from '#src/domain/chat/link-filter.ts';
 import { extractUrls, isUrlInTexts } from '#src/domain/chat/urls.ts';
-import { propertyRuns } from '#test/support/property-runs.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 
 const known = 'https://bank.example/rates?year=2026';
 const other = 'https://docs.example/reset?key=7';

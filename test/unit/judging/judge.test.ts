@@ -5,7 +5,7 @@ import { appError } from '#src/errors.ts';
 import { createEvaluationJudge } from '#src/modules/evaluations/judge.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { anchoredTask, pairTask, promptTask, replyTask, verdictFor } from '#test/support/judge-tasks.ts';
+import { anchoredTask, pairTask, promptTask, replyTask, verdictFor } from '#test/support/scripted-judge.ts';
 
 const counter = createTokenCounter();
 const wellFormed: SaidByJudge = (request) => verdictFor(request);

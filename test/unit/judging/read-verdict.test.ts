@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { JudgeCallInput } from '#src/domain/judging/judgement.ts';
 import { applyScoringRules, axesOfPromptScores, gradedAxesOfReply } from '#src/domain/judging/rubric.ts';
 import { parseJudgeVerdict } from '#src/domain/judging/verdict.ts';
-import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
+import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/scripted-judge.ts';
 
 const rationale = 'It answers the question.';
 const verdict = { rationale, weakness: 'It names no date.', severity: 'structural', score: 3 };

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import type { ErrorCode } from '#src/errors.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
-import type { Member } from './client.ts';
+import { type Member, sendJson } from './client.ts';
 import { s3Hosts } from './connector-s3.ts';
-import { sendJson } from './json-request.ts';
-import { type Stack, startStack } from './stack.ts';
+import { type Stack, shared, startStack } from './stack.ts';
+import { until } from './until.ts';
 
 /** The limit of every counted resource by tier, in the stack that these tests share. */
 const allowed = { free: 2, pro: 3, max: 5 };
@@ -12,20 +12,13 @@ const CONCURRENT_REQUESTS = 32;
 /** The service accepts the request and answers so when its wait ends: no worker runs here. */
 const GATEWAY_TIMEOUT = 504;
 
-let shared: Promise<Stack> | undefined;
-
-function limitedStack(): Promise<Stack> {
+const limitedStack = shared(() => {
   const names = ['members', 'agents', 'draftsPerUser', 'documents', 'evaluationCasesPerDay', 'connections'];
   const limitsOf = (limit: number) => Object.fromEntries(names.map((name) => [name, limit]));
   const limits = Object.entries(allowed).map(([tier, limit]) => [tier, limitsOf(limit)]);
   const TIER_LIMITS = JSON.stringify(Object.fromEntries(limits));
   // No worker runs, so the judge model is never called.
-  shared ??= startStack({ TIER_LIMITS, EVAL_MODEL: 'judge', EGRESS_ALLOW: s3Hosts().join() }, { workers: false });
-  return shared;
-}
-
-after(async function closeLimitedStack() {
-  await (await shared)?.close();
+  return startStack({ TIER_LIMITS, EVAL_MODEL: 'judge', EGRESS_ALLOW: s3Hosts().join() }, { workers: false });
 });
 
 /**
@@ -52,6 +45,35 @@ export function itHoldsTheLimit(
   });
 }
 
-/** Sends a POST whose response is not checked against the contract. */
 export const post = (member: Member, path: string, body: object, headers: Record<string, string> = {}) =>
   sendJson(member, 'POST', path, body, headers);
+
+/**
+ * Sends changes of access in an organization so that all wait for its row, and are made in this order: each was accepted
+ * before the first of them was done.
+ */
+export async function oneAfterTheOther(
+  { container: { db, limits } }: Stack,
+  orgId: string,
+  changes: readonly (() => Promise<Response>)[],
+): Promise<number[]> {
+  const { transaction } = limits;
+  let begun = 0;
+  limits.transaction = (...of) => {
+    begun += 1;
+    return transaction(...of);
+  };
+  const trx = await db.transaction();
+  const answers: Promise<Response>[] = [];
+  try {
+    await trx('organizations').where({ id: orgId }).forNoKeyUpdate().first('id');
+    for (const change of changes) {
+      answers.push(change());
+      await until('its turn comes after those before it', async () => begun === answers.length);
+    }
+  } finally {
+    limits.transaction = transaction;
+    await trx.rollback();
+  }
+  return (await Promise.all(answers)).map(({ status }) => status);
+}
