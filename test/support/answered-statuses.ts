@@ -11,30 +11,26 @@ const statusOfCode = new Map(listErrorCatalogue().map(({ code, status }) => [cod
 const declared = new Set<string>();
 const answered = new Set<string>();
 
-/**
- * Records which of the statuses that the routes declare the server answers. `scripts/test.ts` adds up all processes of a
- * run and names the statuses that no test has seen.
- */
+/** Records the answered statuses. `scripts/test.ts` names those that the routes declare and no process of a run has seen. */
 export function recordAnsweredStatuses(server: Server, routes: readonly HttpRoute[]): void {
-  for (const route of routes) {
-    for (const status of declaredStatuses(route)) declared.add(`${route.method.toUpperCase()} ${route.path} ${status}`);
-  }
+  for (const { method, path, ...route } of routes)
+    for (const status of declaredStatuses(route)) declared.add(`${method.toUpperCase()} ${path} ${status}`);
   server.on('request', (req, res: ServerResponse) => {
     res.once('close', () => {
       const { locals } = res as AppResponse;
-      // Without headers the client has left before any answer, and the status is Node's default.
+      // If the client left before any answer, the status is Node's default.
       if (res.headersSent && locals?.route !== undefined)
         answered.add(`${req.method} ${locals.route} ${res.statusCode}`);
     });
   });
 }
 
-function declaredStatuses({ access, responses, errors = [] }: HttpRoute): number[] {
+function declaredStatuses({ access, responses, errors = [] }: Omit<HttpRoute, 'method' | 'path'>): number[] {
   const statuses = [...Object.keys(responses).map(Number), ...errors.map((code) => statusOfCode.get(code) ?? 0)];
   return (access === 'public' ? statuses : [...statuses, 401]).filter((status) => !generalStatuses.has(status));
 }
 
-// A root hook: it runs once, after the last test of the process.
+// A root hook, which runs after the last test of the process.
 after(() => {
   if (declared.size > 0) process.send?.({ kind: 'statuses', declared: [...declared], answered: [...answered] });
 });

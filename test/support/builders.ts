@@ -25,13 +25,23 @@ const password = 'Correct-horse-1';
 
 /**
  * Another member of an org admin's organization, signed in. Fields are those of POST /entity/members. The session is
- * opened without a look at the password, which would double the time.
+ * opened without checking the password, which would double the time.
  */
-export async function aColleague(stack: Stack, of: Member, name = 'Grace', fields: object = {}): Promise<Member> {
+export async function aColleague(
+  { container, anonymous }: Stack,
+  { orgId, post }: Member,
+  name = 'Grace',
+  fields: object = {},
+): Promise<Member> {
   const email = freshEmail(name.toLowerCase());
   const sent = { email, password, display_name: name, ...fields };
-  const { user_id: userId } = userSchema.parse((await of.post('/entity/members', sent, 201)).body);
-  return { ...(await openSession(stack, { userId, orgId: of.orgId })), email, password, userId, orgId: of.orgId };
+  const { user_id: userId } = userSchema.parse((await post('/entity/members', sent, 201)).body);
+  const from = { network: '127.0.0.1', userAgent: null };
+  const { sessionId, refreshToken } = await container.sessions.open(container.db, userId, from);
+  // The service reads from the token only the user and the session.
+  const hints = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], tier: 'free' };
+  const token = await container.accessTokens.sign({ userId, orgId, sessionId, ...hints });
+  return { ...anonymous.withToken(token), refreshToken, email, password, userId, orgId };
 }
 
 /** A team of an org admin's organization with these members. */
@@ -41,25 +51,14 @@ export async function aTeam(of: Member, members: readonly Member[] = []): Promis
   return id;
 }
 
-async function openSession({ container, anonymous }: Stack, user: { userId: string; orgId: string }) {
-  const from = { network: '127.0.0.1', userAgent: null };
-  const { sessionId, refreshToken } = await container.sessions.open(container.db, user.userId, from);
-  // Beside the user and his session, a token's claims are hints that nobody asks.
-  const hints = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], tier: 'free' };
-  const token = await container.accessTokens.sign({ ...user, ...hints, sessionId });
-  return { ...anonymous.withToken(token), refreshToken };
-}
-
-/** Everybody who could ask for a thing of the red team's that `owner` has made. */
 export type Cast = Awaited<ReturnType<typeof aCast>>;
 
-/** An organization with a red team, and who stands in every relation to it. */
+/** An organization with a red team, and users in every relation to what `owner` has made for that team. */
 export async function aCast(stack: Stack) {
   const orgAdmin = await stack.signUp('Olga');
-  // Room for as many as a test likes.
+  // Without limits on the number of members.
   await stack.container.db('organizations').where({ id: orgAdmin.orgId }).update({ tier: 'max' });
-  const { body } = await orgAdmin.post('/entity/teams', { name: 'Red' }, 201);
-  const redTeamId = (body as { id: string }).id;
+  const redTeamId = await aTeam(orgAdmin);
   const inRed = { team_id: redTeamId };
   const join = (fields = {}) => aColleague(stack, orgAdmin, 'Grace', fields);
   const disabled = await join(inRed);
@@ -114,7 +113,6 @@ export async function replaceOriginal(client: ApiClient, id: string, file: Form,
   return fullDocumentSchema.parse((await client.upload(`/documents/${id}`, file, 200, form)).body);
 }
 
-/** Enough to be published. */
 export const clerk = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
 
 export async function aDraft(client: ApiClient, body: object = clerk) {
@@ -140,32 +138,27 @@ export async function aDraftWithVersions(client: ApiClient, length: number, body
   return readDraft(client, id);
 }
 
+type PublishedDraft = { id: string; head_version_id: string };
+
 /** An agent of the head, or of the version that the body names. */
-export async function anAgentOfDraft(
-  client: ApiClient,
-  draft: { id: string; head_version_id: string },
-  body: object = {},
-): Promise<AgentDto> {
+export async function anAgentOfDraft(client: ApiClient, draft: PublishedDraft, body: object = {}): Promise<AgentDto> {
   const sent = { version_id: draft.head_version_id, ...body };
   return agentSchema.parse((await client.post(`/agent-drafts/${draft.id}/publish`, sent, 201)).body);
 }
 
-/** The same once it has its candidates: from then on it changes only when somebody changes it. */
-export async function aSettledAgentOfDraft(...publication: Parameters<typeof anAgentOfDraft>): Promise<AgentDto> {
-  const [client] = publication;
-  const { id } = await anAgentOfDraft(...publication);
+/** An agent whose candidates for anchor words are complete, so that it changes only when a user changes it. */
+export async function aSettledAgentOfDraft(client: ApiClient, draft: PublishedDraft, body?: object): Promise<AgentDto> {
+  const { id } = await anAgentOfDraft(client, draft, body);
   await untilJob(client, anchorWordsWorkflowId(id), 'succeeded');
   return agentSchema.parse((await client.get(`/agents/${id}`, 200)).body);
 }
 
 export type ChatMessage = z.output<typeof chatMessageSchema>;
 
-export const loanAnchors = {
-  ...{ loan: 5, mortgage: 5, 'interest rate': 4, repayment: 3, 'monthly payment': 3 },
-  ...{ credit: 3, bank: 2, collateral: 2 },
-};
+const moneyAnchors = { credit: 3, bank: 2, repayment: 3, 'monthly payment': 3 };
+export const loanAnchors = { loan: 5, mortgage: 5, 'interest rate': 4, collateral: 2, ...moneyAnchors };
 
-/** Publishes an agent that talks about loans, and answers its id. */
+/** Publishes an agent that talks about loans. @returns its id */
 export async function aPublishedAgent(client: ApiClient, fields: Record<string, unknown> = {}): Promise<string> {
   const body = { agent_name: 'Loans', agent_prompt: 'You help the customers of a bank with their loans.' };
   const draft = await aDraft(client, { ...body, anchor_words: loanAnchors, ...fields });
@@ -185,18 +178,15 @@ export async function ask(client: ApiClient, body: object, status: 200 | 201, he
   return chatMessageSchema.parse((await client.post('/chat', body, status, headers)).body);
 }
 
-/** Opens a stream; the events are read one by one. */
+/** Opens a stream, whose events are read one by one. */
 export async function openChatStream(
   member: Pick<Member, 'raw'>,
   body: Record<string, unknown>,
   init: RequestInit = {},
 ): Promise<AsyncIterableIterator<StreamEvent>> {
-  const response = await member.raw('/chat/stream', {
-    method: 'POST',
-    body: JSON.stringify(body),
-    ...init,
-    headers: { 'content-type': 'application/json', ...init.headers },
-  });
+  const headers = { 'content-type': 'application/json', ...init.headers };
+  const request = { method: 'POST', body: JSON.stringify(body), ...init, headers };
+  const response = await member.raw('/chat/stream', request);
   expect(response.status).equal(200);
   expect(response.headers.get('content-type')).match(/^text\/event-stream/);
   return readEvents(response);
@@ -247,10 +237,9 @@ export async function aStoredConnection({ container }: Pick<Stack, 'container'>,
   const { orgId, userId } = member;
   const id = uuidv7();
   const keys = { kind: 'keys', accessKeyId: 'key', secretAccessKey: 'secret', sessionToken: null } as const;
-  await container.db('connections').insert({
-    ...{ id, orgId, userId, displayName, provider: 'acme_s3', status: 'active', accountId: id, scopes: [] },
-    config: { bucket: 'reports', endpoint: 'http://127.0.0.1:1' },
-    credentials: container.storedConnections.encrypt({ orgId, id }, keys),
-  });
+  const account = { provider: 'acme_s3', status: 'active', accountId: id, scopes: [] };
+  const config = { bucket: 'reports', endpoint: 'http://127.0.0.1:1' };
+  const credentials = container.storedConnections.encrypt({ orgId, id }, keys);
+  await container.db('connections').insert({ id, orgId, userId, displayName, ...account, config, credentials });
   return id;
 }

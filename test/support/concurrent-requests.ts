@@ -9,7 +9,7 @@ import { until } from './until.ts';
 /** The limit of every counted resource by tier, in the stack that these tests share. */
 const allowed = { free: 2, pro: 3, max: 5 };
 const CONCURRENT_REQUESTS = 32;
-/** The service accepts the request and answers so when its wait ends: no worker runs here. */
+/** The status of an accepted request when its wait ends, because no worker runs here. */
 const GATEWAY_TIMEOUT = 504;
 
 const limitedStack = shared(() => {
@@ -17,9 +17,10 @@ const limitedStack = shared(() => {
   const limitsOf = (limit: number) => Object.fromEntries(names.map((name) => [name, limit]));
   const limits = Object.entries(allowed).map(([tier, limit]) => [tier, limitsOf(limit)]);
   const TIER_LIMITS = JSON.stringify(Object.fromEntries(limits));
-  // No worker runs, so the judge model is never called.
   return startStack({ TIER_LIMITS, EVAL_MODEL: 'judge', EGRESS_ALLOW: s3Hosts().join() }, { workers: false });
 });
+
+type Prepare = (member: Member) => Promise<() => Promise<Response>>;
 
 /**
  * Tests for each tier that of 32 concurrent requests exactly as many succeed as the limit leaves room for, and that the
@@ -27,11 +28,7 @@ const limitedStack = shared(() => {
  * @param prepare returns the request of a user who is alone in their organization
  * @param used how much of the limit is used before the requests
  */
-export function itHoldsTheLimit(
-  code: ErrorCode,
-  prepare: (member: Member) => Promise<() => Promise<Response>>,
-  used = 0,
-): void {
+export function itHoldsTheLimit(code: ErrorCode, prepare: Prepare, used = 0): void {
   it(`of ${CONCURRENT_REQUESTS} concurrent requests, as many succeed as the tier allows; the others get 409 ${code}`, async () => {
     const { container, signUp } = await limitedStack();
     for (const [tier, limit] of Object.entries(allowed)) {
@@ -48,10 +45,7 @@ export function itHoldsTheLimit(
 export const post = (member: Member, path: string, body: object, headers: Record<string, string> = {}) =>
   sendJson(member, 'POST', path, body, headers);
 
-/**
- * Sends changes of access in an organization so that all wait for its row, and are made in this order: each was accepted
- * before the first of them was done.
- */
+/** Sends changes of access in an organization, each of which waits for the lock of those before it. @returns the statuses */
 export async function oneAfterTheOther(
   { container: { db, limits } }: Stack,
   orgId: string,
@@ -69,7 +63,7 @@ export async function oneAfterTheOther(
     await trx('organizations').where({ id: orgId }).forNoKeyUpdate().first('id');
     for (const change of changes) {
       answers.push(change());
-      await until('its turn comes after those before it', async () => begun === answers.length);
+      await until('it waits after those before it', async () => begun === answers.length);
     }
   } finally {
     limits.transaction = transaction;

@@ -116,34 +116,34 @@ export type PdfText = { text: string; x: number; y: number; size?: number; font?
 /** Grey values from the upper left corner, row by row. */
 export type Picture = { width: number; height: number; grey: Buffer };
 
-/** A PDF with these texts or pictures on its pages, written plainly; `trailer` is added to the trailer's dictionary. */
+/** A PDF with these texts or pictures on its pages; `trailer` is added to the trailer's dictionary. */
 export function pdfFile(pages: (PdfText | Picture)[][], trailer = ''): Buffer {
+  const draw = (each: PdfText | Picture) => ('grey' in each ? drawPicture(each) : drawText(each));
+  const contents = pages.map((texts) => texts.map(draw).join('\n'));
+  return pdfOfContents(contents, { trailer });
+}
+
+/** A small PDF whose one page inflates to this many bytes. */
+export function pdfBomb(inflatedBytes: number): Buffer {
+  const content = deflateSync(Buffer.alloc(inflatedBytes, ' ')).toString('latin1');
+  return pdfOfContents([content], { filter: '/Filter /FlateDecode' });
+}
+
+/** A PDF of pages with these contents, without a list of its objects, which readers do not need. */
+function pdfOfContents(contents: string[], { filter = '', trailer = '' }): Buffer {
   const objects = [
     '<< /Type /Catalog /Pages 2 0 R >>',
-    `<< /Type /Pages /Count ${pages.length} /Kids [${pages.map((_, index) => `${5 + index * 2} 0 R`).join(' ')}] >>`,
+    `<< /Type /Pages /Count ${contents.length} /Kids [${contents.map((_, index) => `${5 + index * 2} 0 R`).join(' ')}] >>`,
     '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
     '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>',
-  ];
-  pages.forEach((texts, index) => {
-    const content = texts.map((each) => ('grey' in each ? drawPicture(each) : drawText(each))).join('\n');
-    objects.push(
+    ...contents.flatMap((content, index) => [
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents ${6 + index * 2} 0 R /Resources << /Font << /regular 3 0 R /bold 4 0 R >> >> >>`,
-      `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
-    );
-  });
-  let file = '%PDF-1.4\n';
-  const offsets = objects.map((object, index) => {
-    const offset = file.length;
-    file += `${index + 1} 0 obj\n${object}\nendobj\n`;
-    return `${String(offset).padStart(10, '0')} 00000 n \n`;
-  });
-  const start = file.length;
-  const count = objects.length + 1;
-  file += `xref\n0 ${count}\n0000000000 65535 f \n${offsets.join('')}`;
-  return Buffer.from(
-    `${file}trailer\n<< /Size ${count} /Root 1 0 R ${trailer} >>\nstartxref\n${start}\n%%EOF\n`,
-    'latin1',
-  );
+      `<< /Length ${content.length} ${filter} >>\nstream\n${content}\nendstream`,
+    ]),
+  ];
+  const numbered = objects.map((object, index) => `${index + 1} 0 obj\n${object}\nendobj\n`).join('');
+  const end = `trailer\n<< /Size ${objects.length + 1} /Root 1 0 R ${trailer} >>\n%%EOF\n`;
+  return Buffer.from(`%PDF-1.4\n${numbered}${end}`, 'latin1');
 }
 
 function drawText({ text, x, y, size = 10, font = 'regular' }: PdfText): string {
@@ -159,22 +159,8 @@ function drawPicture({ width, height, grey }: Picture): string {
   return `q 600 0 0 ${shown} 0 ${800 - shown} cm ${image} Q`;
 }
 
-/** What a reader sees of a PDF that opens only with a password. */
+/** Of a PDF that opens only with a password. */
 export const pdfPasswordTrailer = `/ID [<${'00'.repeat(16)}><${'00'.repeat(16)}>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <${'11'.repeat(32)}> /U <${'22'.repeat(32)}> >>`;
-
-/** A small PDF whose one page unpacks to this many bytes; it has no list of its objects, which readers put up with. */
-export function pdfBomb(inflatedBytes: number): Buffer {
-  const content = deflateSync(Buffer.alloc(inflatedBytes, ' '));
-  const head = [
-    '%PDF-1.4',
-    '1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj',
-    '2 0 obj << /Type /Pages /Count 1 /Kids [3 0 R] >> endobj',
-    '3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R >> endobj',
-    `4 0 obj << /Length ${content.length} /Filter /FlateDecode >>\nstream\n`,
-  ].join('\n');
-  const tail = '\nendstream endobj\ntrailer << /Size 5 /Root 1 0 R >>\n%%EOF\n';
-  return Buffer.concat([Buffer.from(head), content, Buffer.from(tail)]);
-}
 
 /** Lines below each other, as texts of a page. */
 export function textLines(...lines: string[]): PdfText[] {

@@ -1,5 +1,6 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
+import { expect } from 'chai';
 import yauzl from 'yauzl';
 import { exportSchema } from '#src/modules/exports/exports.schema.ts';
 import type { Member } from './client.ts';
@@ -15,17 +16,18 @@ export async function exportOf(admin: Member) {
   return exportSchema.parse((await admin.get(`/entity/org/exports/${export_id}`, 200)).body);
 }
 
+type Volume = Awaited<ReturnType<typeof exportOf>>['volumes'][number];
+
 /** Downloads the volumes and checks their sizes and hashes. */
-export async function downloaded(volumes: Awaited<ReturnType<typeof exportOf>>['volumes']): Promise<Buffer[]> {
-  return Promise.all(
-    volumes.map(async ({ name, size_bytes, sha256, download_url }) => {
-      const response = await fetch(download_url ?? '');
-      const bytes = Buffer.from(await response.arrayBuffer());
-      const isSame = response.status === 200 && bytes.length === size_bytes && sha256Of(bytes) === sha256;
-      if (!isSame) throw new Error(`${name} is not what its export says: ${response.status}`);
-      return bytes;
-    }),
-  );
+export async function downloaded(volumes: readonly Volume[]): Promise<Buffer[]> {
+  const download = async ({ name, size_bytes, sha256, download_url }: Volume) => {
+    const response = await fetch(download_url ?? '');
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const facts = { status: response.status, size_bytes: bytes.length, sha256: sha256Of(bytes) };
+    expect(facts, name).deep.equal({ status: 200, size_bytes, sha256 });
+    return bytes;
+  };
+  return Promise.all(volumes.map(download));
 }
 
 export async function unpack(archives: readonly Buffer[]): Promise<Exported> {
@@ -47,4 +49,4 @@ export function recordsOf(files: Exported, kind: string): Record<string, unknown
   return lines.filter(Boolean).map((line) => JSON.parse(line));
 }
 
-export const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+export const sha256Of = (bytes: Buffer): string => hash('sha256', bytes);

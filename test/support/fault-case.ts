@@ -1,42 +1,32 @@
 import { expect } from 'chai';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { anUpload } from './builders.ts';
 import { type ServiceProcess, startWorkerProcess } from './child-processes.ts';
-import type { ApiClient, Member } from './client.ts';
-import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
+import type { ApiClient } from './client.ts';
+import { startScriptedModel } from './scripted-model.ts';
 import { type Stack, startStack } from './stack.ts';
 import { until } from './until.ts';
 
-/** A service of its own whose worker is another process, and whose model calls are recorded. */
-export type FaultCase = {
-  stack: Stack;
-  model: ScriptedModel;
-  member: Member;
-  /** Starts a worker that ends with the case. */
-  startWorker(settings?: Record<string, string>): Promise<ServiceProcess>;
-  close(): Promise<void>;
-};
+export type FaultCase = Awaited<ReturnType<typeof startFaultCase>>;
 
-export async function startFaultCase(settings: Record<string, string> = {}): Promise<FaultCase> {
+/** A service of its own whose worker is another process, and whose model calls are recorded. */
+export async function startFaultCase(settings: Record<string, string> = {}) {
   const model = await startScriptedModel();
-  const stack = await startStack(
-    { ...model.settings, ...settings },
-    // The second worker looks at the schedule that the first has made.
-    { workers: false, schedules: true },
-  );
+  // The second worker finds the schedule that the first has made.
+  const stack = await startStack({ ...model.settings, ...settings }, { workers: false, schedules: true });
   const workers: Promise<ServiceProcess>[] = [];
   return {
     stack,
     model,
     member: await stack.signUp(),
-    startWorker: (changes = {}) => {
+    /** Starts a worker that ends with the case. */
+    startWorker: (changes: Record<string, string> = {}) => {
       const worker = startWorkerProcess(stack, changes);
       workers.push(worker);
       return worker;
     },
     close: async () => {
-      for (const started of await Promise.allSettled(workers)) {
+      for (const started of await Promise.allSettled(workers))
         if (started.status === 'fulfilled') await started.value.stop();
-      }
       await stack.close();
       await model.close();
     },
@@ -44,14 +34,8 @@ export async function startFaultCase(settings: Record<string, string> = {}): Pro
 }
 
 /** Uploads a text file. @returns its id and the id of its first run */
-export async function uploadText(
-  member: ApiClient,
-  content: string,
-  fields: Record<string, string> = {},
-): Promise<{ documentId: string; jobId: string }> {
-  const file = { name: 'note.txt', content };
-  const { body } = await member.upload('/documents', file, 201, { fields });
-  const { id } = fullDocumentSchema.parse(body);
+export async function uploadText(member: ApiClient, content: string, fields: Record<string, string> = {}) {
+  const { id } = await anUpload(member, { name: 'note.txt', content }, fields);
   return { documentId: id, jobId: `ingest-${id}-1` };
 }
 

@@ -3,9 +3,8 @@ import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
 import type { ApiClient, Reply } from './client.ts';
 
-export function plainImage({ width, height }: { width: number; height: number }): Sharp {
-  return sharp({ create: { width, height, channels: 3, background: { r: 0, g: 0, b: 255 } } });
-}
+export const plainImage = (size: { width: number; height: number }): Sharp =>
+  sharp({ create: { ...size, channels: 3, background: { r: 0, g: 0, b: 255 } } });
 
 const writers = {
   png: (width: number, height: number) => {
@@ -32,12 +31,12 @@ const writers = {
   },
 };
 
-/** An image of a few bytes whose header says that it is that large, in pixels. */
+/** An image of a few bytes whose header claims this size in pixels. */
 export function imageClaiming(format: keyof typeof writers, width: number, height: number): Buffer {
   return writers[format](width, height);
 }
 
-/** A moving picture of so many frames of one pixel. */
+/** A GIF of this number of frames of one pixel. */
 export function gifOfFrames(count: number): Buffer {
   const head = Buffer.from('47494638396101000100800000000000ffffff', 'hex');
   const frame = Buffer.from('21f90400010000002c0000000001000100000202440100', 'hex');
@@ -46,10 +45,9 @@ export function gifOfFrames(count: number): Buffer {
 
 const avatarPath = '/entity/me/avatar';
 
-/** Sends an image, whatever it is called, to be the caller's avatar. */
-export function uploadAvatar(member: ApiClient, image: Buffer, status: number): Promise<Reply> {
-  return member.upload(avatarPath, { name: 'me.txt', content: new Uint8Array(image), type: 'text/plain' }, status);
-}
+/** Uploads an image under a name and type of a text, which the service ignores. */
+export const uploadAvatar = (member: ApiClient, image: Buffer, status: number): Promise<Reply> =>
+  member.upload(avatarPath, { name: 'me.txt', content: new Uint8Array(image), type: 'text/plain' }, status);
 
 export async function readAvatar(member: ApiClient, of = avatarPath): Promise<Buffer> {
   const response = await member.raw(of);

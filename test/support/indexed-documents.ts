@@ -38,23 +38,14 @@ export async function addIndexedDocument(
 ): Promise<IndexedDocument> {
   const { acl = ['user:ada'], documentId = uuidv7() } = options;
   const { config = defaultRagConfig({ embeddingModel, hasReranker: false }) } = options;
-  const ragConfig = JSON.stringify(config);
-  const original = { fileName: 'a.txt', sizeBytes: 1, contentSha256: documentId, blobKey: documentId };
   const of = { orgId, documentId, generation: 1 };
+  const original = { fileName: 'a.txt', sizeBytes: 1, contentSha256: documentId, blobKey: documentId };
+  const settings = { ...original, ragConfig: JSON.stringify(config) };
   const authors = { createdBy: userId, updatedBy: userId };
   const active = { generation: 1, activeGeneration: 1, activeEmbeddingModel: config.embedding.model };
-  await db('documents').insert({
-    id: documentId,
-    orgId,
-    name: 'A',
-    acl,
-    ragConfig,
-    ...original,
-    ...authors,
-    ...active,
-  });
-  const built = { jobId: 'job', documentName: 'A', ragConfig, chunksTotal: texts.length };
-  await db('documentGenerations').insert({ ...of, ...built, ...original });
+  await db('documents').insert({ id: documentId, orgId, name: 'A', acl, ...settings, ...authors, ...active });
+  const built = { jobId: 'job', documentName: 'A', chunksTotal: texts.length };
+  await db('documentGenerations').insert({ ...of, ...settings, ...built });
   return { ...of, chunkIds: await addIndexedChunks(db, of, texts) };
 }
 

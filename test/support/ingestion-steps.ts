@@ -3,8 +3,8 @@ import { DefaultLogger } from '@temporalio/worker';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
+import { anUpload } from './builders.ts';
 import type { Member } from './client.ts';
 import type { Stack } from './stack.ts';
 
@@ -34,36 +34,26 @@ export async function uploadFile(
   content: string | Uint8Array<ArrayBuffer>,
   { name = 'note.txt', ...fields }: Record<string, string> = {},
 ): Promise<IngestDocumentInput> {
-  const form = { fields: { target_tokens: '12', overlap_tokens: '0', ...fields } };
-  const { body } = await member.upload('/documents', { name, content }, 201, form);
-  return { orgId: member.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
+  const { id } = await anUpload(member, { name, content }, { target_tokens: '12', overlap_tokens: '0', ...fields });
+  return { orgId: member.orgId, documentId: id, generation: 1 };
 }
 
 /** Runs the activities of an ingestion in place of a worker. */
 export function ingestionOn({ container }: Pick<Stack, 'container'>) {
   const activities = createIngestionActivities(container);
-  const run = (
-    name: IngestionStep,
-    of: IngestDocumentInput,
-    environment: MockActivityEnvironment = activityEnvironment(),
-  ) => environment.run<[IngestDocumentInput], unknown, IngestionActivities[IngestionStep]>(activities[name], of);
+  const run = (name: IngestionStep, of: IngestDocumentInput, environment = activityEnvironment()) =>
+    environment.run<[IngestDocumentInput], unknown, IngestionActivities[IngestionStep]>(activities[name], of);
 
-  async function runAll(
-    of: IngestDocumentInput,
-    names: readonly IngestionStep[] = ingestionSteps,
-  ): Promise<IngestDocumentInput> {
+  async function runAll(of: IngestDocumentInput, names: readonly IngestionStep[] = ingestionSteps) {
     for (const name of names) await run(name, of);
     return of;
   }
 
-  /** Opens the next generation, or the given one, without starting a run. */
-  async function openNext(
-    of: IngestDocumentInput,
-    { generation = of.generation + 1, isRedo = false } = {},
-  ): Promise<IngestDocumentInput> {
-    const next = { ...of, generation };
-    const jobId = ingestWorkflowId(of.documentId, generation);
-    await createGenerationsRepository(container.db).open({ ...next, jobId }, { isRedo });
+  /** Opens the next generation without starting a run. */
+  async function openNext(of: IngestDocumentInput) {
+    const next = { ...of, generation: of.generation + 1 };
+    const jobId = ingestWorkflowId(of.documentId, next.generation);
+    await createGenerationsRepository(container.db).open({ ...next, jobId }, { isRedo: false });
     return next;
   }
   return { activities, run, runAll, openNext };

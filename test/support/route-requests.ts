@@ -3,7 +3,7 @@ import { freshEmail } from './builders.ts';
 import type { ApiClient } from './client.ts';
 import { gifOfFrames } from './images.ts';
 
-/** What the parameters of paths stand for, by their names. */
+/** Values of the parameters of paths. */
 export type Ids = Record<string, string>;
 
 function formOf(content: string | Buffer, name: string, fields: Record<string, string> = {}): FormData {
@@ -15,21 +15,18 @@ function formOf(content: string | Buffer, name: string, fields: Record<string, s
 
 const credentials = () => ({ email: freshEmail(), password: 'Correct-horse-1' });
 
-/** The routes that need nothing in their body; without a password, nobody's account is deleted. */
+/** The routes that need nothing in their body. `deleteAccount` is refused without a password. */
 const empty = [
-  ...['ingestDocument', 'previewDocumentChunks', 'syncConnection', 'browseConnection', 'addTeamMember'],
-  'deleteAccount',
+  ...['ingestDocument', 'previewDocumentChunks', 'syncConnection', 'browseConnection'],
+  ...['addTeamMember', 'deleteAccount'],
 ];
 
-/**
- * A body that is right for each route that takes one. `word` is said wherever a text may stand, and `config` is a
- * configuration of a document.
- */
+/** A valid body for each route that takes one. `word` is in every text, and `config` is a configuration of a document. */
 export function bodiesOfRoutes(word: string, config: object): Record<string, (ids: Ids) => object> {
   return {
     uploadDocument: () => formOf(word, 'note.txt', { ingest: 'false' }),
     pasteDocument: () => ({ name: word, content: word, source_format: 'text' }),
-    // Refused once it is known who asks: nothing leaves the machine.
+    // Refused after the checks of permissions: nothing leaves the machine.
     importDocumentFromUrl: () => ({ url: 'http://127.0.0.1/' }),
     changeDocument: () => ({ name: word }),
     createFolder: ({ folder_id }) => ({ name: freshEmail(), parent_id: folder_id }),
@@ -76,17 +73,11 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
   };
 }
 
-/** What is nobody's own does not count, like the providers of tools. */
+/** Whether the path names a thing of an organization, which a provider of tools is not. */
 export function namesThing({ path }: HttpRoute): boolean {
   return path.replace('/:provider', '').includes(':');
 }
 
-/** Of the routes that take nothing without one. Prefixes of the words that tests know each other by are found, too. */
-const queries: Record<string, string> = { searchDocuments: 'q=canary' };
-/** Of the routes that would wait for what never comes: the provider is not there. */
-const preferences: Record<string, string> = { importDocumentsFromConnector: 'wait=0' };
-
-/** Asks a route about these things. */
 export function askRoute(
   client: ApiClient,
   route: HttpRoute,
@@ -95,23 +86,27 @@ export function askRoute(
 ): Promise<Response> {
   const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => {
     const id = ids[name];
-    if (id === undefined) throw new Error(`${route.operationId}: nothing stands for :${name}`);
+    if (id === undefined) throw new Error(`${route.operationId}: no value for :${name}`);
     return id;
   });
   const { body, signal, headers = {} } = options;
   const isForm = body instanceof FormData;
-  const query = queries[route.operationId];
-  const prefer = preferences[route.operationId];
-  const type = body !== undefined && !isForm ? { 'content-type': 'application/json' } : {};
-  return client.raw(query === undefined ? path : `${path}?${query}`, {
+  // A prefix of the words in the documents of the tests is found, too.
+  const query = route.operationId === 'searchDocuments' ? '?q=canary' : '';
+  return client.raw(`${path}${query}`, {
     method: route.method.toUpperCase(),
     ...(signal && { signal }),
     ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
-    headers: { ...headers, ...type, ...(prefer !== undefined && { prefer }) },
+    headers: {
+      ...headers,
+      ...(body !== undefined && !isForm && { 'content-type': 'application/json' }),
+      // Its provider does not exist, so that its job would never end.
+      ...(route.operationId === 'importDocumentsFromConnector' && { prefer: 'wait=0' }),
+    },
   });
 }
 
-/** Texts that show nothing. */
+/** Names that show nothing. */
 export const blankNames = ['', '  ', '\u00a0', '\u200b', '\u3164'];
 
 export const badNames = [7, null, [], {}, 'x'.repeat(201), 'two\nlines', 'tab\t', 'Ad\u202ea', 'A\0', '\ud800'];

@@ -19,16 +19,22 @@ export type ChatRequest = {
   response_format?: object;
 };
 
-/**
- * What the model does with one request. A text is streamed word by word, a list piece by piece, `everyMs`; `until` holds
- * all but the first back, and an answer as a whole altogether. `raw` is sent as it is, as the body of a stream, which
- * stays open unless it `ends`. `call` says its text and then calls, arguments in pieces of a few characters.
- */
+/** Text is streamed word by word, a list piece by piece; tool calls follow, their arguments in pieces of a few characters. */
+type Spoken = {
+  text: string | readonly string[];
+  calls: readonly { name: string; args: unknown }[];
+  /** Holds back all but the first piece, and an answer that is not streamed altogether. */
+  until: Promise<unknown>;
+  everyMs: number;
+};
+type Failure = { status: number; retryAfterSeconds?: number; code?: string; message?: string };
+
+/** What the model does with one request. `raw` is the body of a stream, which stays open unless it `ends`. */
 export type Behaviour =
-  | { kind: 'answer'; text: string | readonly string[]; until?: Promise<unknown>; everyMs?: number }
+  | ({ kind: 'answer' } & Pick<Spoken, 'text'> & Partial<Spoken>)
+  | ({ kind: 'call' } & Pick<Spoken, 'calls'> & Partial<Spoken>)
+  | ({ kind: 'status' } & Failure)
   | { kind: 'raw'; body: string; ends: boolean }
-  | { kind: 'call'; calls: readonly { name: string; args: unknown }[]; text?: string | readonly string[] }
-  | { kind: 'status'; status: number; retryAfterSeconds?: number; code?: string; message?: string }
   | { kind: 'break_off'; text: string };
 
 export type ScriptedModel = Awaited<ReturnType<typeof startScriptedModel>>;
@@ -48,13 +54,11 @@ export function embeddedTexts({ calls }: ScriptedModel): string[] {
   return calls.flatMap(({ path, body }) => (path === '/embeddings' ? (body as { input: string[] }).input : []));
 }
 
-/** A chat model that does as it is told, behind the real protocol, and remembers what it was asked. */
+/** A chat model behind the real protocol that answers as told and records what it was asked. */
 export async function startScriptedModel() {
-  /** `path` without the base. */
   const calls: { path: string; authorization: string | undefined; body: unknown }[] = [];
   const requests: ChatRequest[] = [];
   const anchorRequests: ChatRequest[] = [];
-  const rerankRequests: { model?: string; query: string; documents: string[] }[] = [];
   const open = new Set<ServerResponse>();
   const noWords = (_request: ChatRequest): Behaviour => ({ kind: 'answer', text: '{"words": []}' });
   let script = (_request: ChatRequest): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
@@ -64,10 +68,8 @@ export async function startScriptedModel() {
   let models: readonly object[] = [];
 
   async function chat(request: ChatRequest, response: ServerResponse): Promise<void> {
-    const { model, stream = false } = request;
     const start = request.messages[0]?.content ?? '';
-    const answer = (text: string) => sendWhole(response, model, { role: 'assistant', content: text });
-    if (start.startsWith('Write a title')) return answer('A scripted title');
+    if (start.startsWith('Write a title')) return speak(response, request, { text: 'A scripted title' });
     const isForAnchors = start.startsWith('You propose words');
     (isForAnchors ? anchorRequests : requests).push(request);
     const behaviour = (isForAnchors ? anchorScript : script)(request);
@@ -77,8 +79,7 @@ export async function startScriptedModel() {
       case 'status':
         return fail(behaviour)(response, null as never);
       case 'break_off':
-        openStream(response);
-        sendDelta(response, model, { content: behaviour.text });
+        sendDelta(openStream(response), request.model, { content: behaviour.text });
         // What was written still arrives, and then nothing.
         response.socket?.destroySoon();
         return;
@@ -86,12 +87,8 @@ export async function startScriptedModel() {
         openStream(response).write(behaviour.body);
         if (behaviour.ends) response.end();
         return;
-      case 'call':
-        return callTools(response, request, behaviour);
-      case 'answer':
-        if (stream) return answerInPieces(response, model, behaviour);
-        await behaviour.until;
-        return answer([behaviour.text].flat().join(''));
+      default:
+        return speak(response, request, behaviour);
     }
   }
 
@@ -101,7 +98,6 @@ export async function startScriptedModel() {
     const body = request.method === 'POST' ? await json(request) : null;
     calls.push({ path, authorization, body });
     if (path === '/chat/completions') return chat(body as ChatRequest, response);
-    if (path === '/rerank' && rerankingScript !== null) rerankRequests.push(body as never);
     const answers: Record<string, ScriptedAnswer | null> = {
       '/models': answerJson(200, { object: 'list', data: models }),
       '/rerank': rerankingScript,
@@ -110,46 +106,45 @@ export async function startScriptedModel() {
     return (answers[path] ?? fail({ status: 404 }))(response, body as never);
   }
 
-  const { baseUrl, close } = await serveLocally((request, response) => {
+  const { baseUrl: origin, close } = await serveLocally((request, response) => {
     handle(request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
   });
+  const baseUrl = `${origin}/v1`;
 
   return {
-    /** Ends in /v1. Embeddings are those of the real model server. */
-    baseUrl: `${baseUrl}/v1`,
+    baseUrl,
     /** For a stack that uses it. */
-    settings: { OPENAI_BASE_URL: `${baseUrl}/v1`, ALIGNMENT_EMBEDDING_BASE_URL: `${baseUrl}/v1` },
-    /** Everything that was asked of it, oldest first. */
+    settings: { OPENAI_BASE_URL: baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: baseUrl },
+    /** All calls, oldest first. */
     calls,
-    /** Questions, and not what is asked for titles and anchor words, oldest first. */
+    /** Questions since the last `behave`, oldest first: not the requests for titles and anchor words. */
     requests,
-    ...{ anchorRequests, rerankRequests, close },
-    /** Answers to questions that are under way: nobody has stopped them yet. */
+    anchorRequests,
+    close,
+    /** The number of answers to questions that are not complete yet, and that the client has not ended. */
     openStreams: () => open.size,
-    /** From now on. Requests for a title are not asked for: they get "A scripted title". */
+    /** Answers questions so from now on. The title of a chat is always "A scripted title". */
     behave: (next: typeof script) => {
       script = next;
       requests.length = 0;
     },
-    /** From now on, where words for anchors are asked for; null proposes none. */
+    /** Answers requests for anchor words so from now on; null proposes none. */
     behaveAnchoring: (next: typeof script | null) => {
       anchorScript = next ?? noWords;
       anchorRequests.length = 0;
     },
-    /** From now on, embeddings fail: as if the server were overloaded, unless another status says why. */
     failEmbeddings: (fails: boolean, status = 503) => {
       embeddingScript = fails ? fail({ status }) : null;
     },
-    /** From now on; null forwards embeddings to the real model server again. */
+    /** Null forwards embeddings to the real model server, which is the default. */
     behaveEmbedding: (next: ScriptedAnswer | null) => {
       embeddingScript = next;
     },
-    /** From now on; null is a provider without a reranker. */
+    /** Null is a provider without a reranker, which is the default. */
     behaveReranking: (next: ScriptedAnswer | null) => {
       rerankingScript = next;
-      rerankRequests.length = 0;
     },
-    /** What its list of models says from now on. */
+    /** Sets its list of models. */
     offer: (next: readonly object[]) => {
       models = next;
     },
@@ -160,55 +155,41 @@ const head = { id: 'chatcmpl-scripted', object: 'chat.completion.chunk', created
 const tokens = { prompt_tokens: 120, completion_tokens: 7, total_tokens: 127 };
 const usage = { ...tokens, prompt_tokens_details: { cached_tokens: 20 } };
 
-async function answerInPieces(
-  response: ServerResponse,
-  model: string,
-  { text, until, everyMs = 0 }: Extract<Behaviour, { kind: 'answer' }>,
-): Promise<void> {
-  openStream(response);
-  const [first = '', ...others] = typeof text === 'string' ? (text.match(/\s*\S+/g) ?? []) : text;
-  sendDelta(response, model, { content: first });
-  await until;
-  for (const content of others) {
-    if (everyMs > 0) await delay(everyMs);
-    sendDelta(response, model, { content });
-  }
-  endStream(response, model, 'stop');
-}
-
-function callTools(
+async function speak(
   response: ServerResponse,
   { model, stream = false }: ChatRequest,
-  { calls: called, text = '' }: Extract<Behaviour, { kind: 'call' }>,
-): void {
-  const toolCalls = called.map(({ name, args }, index) => {
+  { text = '', calls = [], until, everyMs = 0 }: Partial<Spoken>,
+): Promise<void> {
+  const pieces = typeof text === 'string' ? (text.match(/\s*\S+(\s+$)?/g) ?? []) : text;
+  const toolCalls = calls.map(({ name, args }, index) => {
     const written = typeof args === 'string' ? args : JSON.stringify(args);
     return { index, id: `call_${randomUUID()}`, type: 'function', function: { name, arguments: written } };
   });
-  const pieces = [text].flat();
-  const message = { role: 'assistant', content: pieces.join(''), tool_calls: toolCalls };
+  const finish_reason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
   if (!stream) {
-    sendWhole(response, model, message, 'tool_calls');
+    await until;
+    const called = toolCalls.length > 0 && { tool_calls: toolCalls };
+    const message = { role: 'assistant', content: pieces.join(''), ...called };
+    const choices = [{ index: 0, message, finish_reason }];
+    answerJson(200, { ...head, object: 'chat.completion', model, choices, usage })(response, null as never);
     return;
   }
-  openStream(response);
-  for (const content of pieces) if (content !== '') sendDelta(response, model, { content });
-  const sendCall = (piece: object) => sendDelta(response, model, { tool_calls: [piece] });
-  for (const call of toolCalls) {
-    sendCall({ ...call, function: { name: call.function.name, arguments: '' } });
-    for (const piece of call.function.arguments.match(/[\s\S]{1,7}/g) ?? []) {
-      sendCall({ index: call.index, function: { arguments: piece } });
-    }
+  sendDelta(openStream(response), model, { content: pieces[0] ?? '' });
+  await until;
+  for (const content of pieces.slice(1)) {
+    if (everyMs > 0) await delay(everyMs);
+    sendDelta(response, model, { content });
   }
-  endStream(response, model, 'tool_calls');
+  for (const call of toolCalls) {
+    const { name, arguments: written } = call.function;
+    sendDelta(response, model, { tool_calls: [{ ...call, function: { name, arguments: '' } }] });
+    for (const piece of written.match(/[\s\S]{1,7}/g) ?? [])
+      sendDelta(response, model, { tool_calls: [{ index: call.index, function: { arguments: piece } }] });
+  }
+  sendDelta(response, model, {}, finish_reason);
+  send(response, { model, choices: [], usage });
+  response.end('data: [DONE]\n\n');
 }
-
-function sendWhole(response: ServerResponse, model: string, message: object, finish_reason = 'stop'): void {
-  const choices = [{ index: 0, message, finish_reason }];
-  answerJson(200, { ...head, object: 'chat.completion', model, choices, usage })(response, null as never);
-}
-
-type Failure = Omit<Extract<Behaviour, { kind: 'status' }>, 'kind'>;
 
 function fail({ status, retryAfterSeconds, code, message = 'as scripted' }: Failure): ScriptedAnswer {
   const headers = retryAfterSeconds === undefined ? undefined : { 'retry-after': String(retryAfterSeconds) };
@@ -221,12 +202,6 @@ function openStream(response: ServerResponse): ServerResponse {
 
 function sendDelta(response: ServerResponse, model: string, delta: object, finish_reason: string | null = null): void {
   send(response, { model, choices: [{ index: 0, delta, finish_reason }] });
-}
-
-function endStream(response: ServerResponse, model: string, finish_reason: string): void {
-  sendDelta(response, model, {}, finish_reason);
-  send(response, { model, choices: [], usage });
-  response.end('data: [DONE]\n\n');
 }
 
 function send(response: ServerResponse, chunk: object): void {

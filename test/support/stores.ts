@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { advanceStoreAudit, initialStoreAuditProgress } from '#src/domain/documents/audit-report.ts';
 import type { Stack } from './stack.ts';
 
-/** Fails with what the auditor would have to mend in a stack where everything has come to rest. */
+/** Fails with the findings of a store audit, in a stack in which no work is under way. */
 export async function expectStoresMatch({ container }: Pick<Stack, 'container'>): Promise<void> {
   let progress = initialStoreAuditProgress;
   while (progress.pass !== null) {

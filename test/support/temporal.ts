@@ -9,28 +9,19 @@ import { until } from './until.ts';
 /** Longer than in production, so that CPU contention does not fail tests. */
 export const testCallTimeoutMs = 60_000;
 
-type Options = Omit<Parameters<typeof createTemporalConnection>[0], 'callTimeoutMs'>;
+export const connectToTemporal = (server: { address: string; namespace: string }): TemporalConnection =>
+  createTemporalConnection({ ...server, callTimeoutMs: testCallTimeoutMs });
 
-/** A production connection with the call timeout of tests. */
-export function connectToTemporal(options: Options): TemporalConnection {
-  return createTemporalConnection({ ...options, callTimeoutMs: testCallTimeoutMs });
-}
-
-/** A namespace of its own: task queues and workflow ids of two test runs on one server never meet. */
+/** A namespace of its own, so that two test runs on one server share no task queue and no workflow id. */
 export async function createTestNamespace(address: string): Promise<string> {
   const namespace = `test-${uuidv7()}`;
   const connection = await Connection.connect({ address });
-  try {
-    await connection.workflowService.registerNamespace({
-      namespace,
-      workflowExecutionRetentionPeriod: msToTs('1 day'),
-    });
-    const count = () => connection.workflowService.countWorkflowExecutions({ namespace });
-    await until(`the namespace ${namespace} answers`, () => count().catch(() => null));
-    return namespace;
-  } finally {
-    await connection.close();
-  }
+  const { workflowService } = connection;
+  await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs('1 day') });
+  const count = () => workflowService.countWorkflowExecutions({ namespace });
+  await until(`the namespace ${namespace} answers`, () => count().catch(() => null));
+  await connection.close();
+  return namespace;
 }
 
 let isInstalled = false;

@@ -5,13 +5,10 @@ import type { Container } from '#src/container.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import { type RunningWorkers, startQueueWorkers, startSweeps } from '#workers/run.ts';
 
-/**
- * How long the answers of Temporal to starts are held back. A run may then be over before the request that started it
- * knows, which shows tests that take the opposite for granted (`npm run test:stress`).
- */
+/** Delay of Temporal's answers to starts. A run may then end before the request that started it (`npm run test:stress`). */
 const lateMs = Number(process.env.TEST_LATE_STARTS_MS ?? 0);
 
-/** For each namespace of this process, what starts the worker of a queue. */
+/** By namespace, what starts the worker of a queue. */
 const demands = new Map<string, (queue: TaskQueue) => void>();
 
 /**
@@ -53,17 +50,14 @@ export function announceStarts({ temporal, config }: Container): void {
   };
   async function announced<Started>(queue: string, start: () => Promise<Started>): Promise<Started> {
     announce(queue);
-    const started = await start();
-    if (lateMs > 0) await delay(lateMs);
-    return started;
+    return start().finally(() => delay(lateMs));
   }
   const { workflow, schedule } = temporal.client;
-  if (!Array.isArray(workflow.options.interceptors))
-    throw new Error('The client of Temporal has no list of interceptors.');
-  workflow.options.interceptors.push({
+  // A list, because the product adds its own.
+  (workflow.options.interceptors as WorkflowClientInterceptor[]).push({
     startWithDetails: (input, next) => announced(input.options.taskQueue, () => next(input)),
     signalWithStart: (input, next) => announced(input.options.taskQueue, () => next(input)),
-  } satisfies WorkflowClientInterceptor);
+  });
   schedule.options.interceptors.push({
     create(input, next) {
       // Each stack has the schedule of store audits, and no test waits for its next run.

@@ -80,7 +80,8 @@ describe('encrypted payloads', () => {
         expect(payloads).to.have.length.greaterThan(5);
         expect([...keysOf(payloads)]).deep.equal(['binary/encrypted first']);
         expect(JSON.stringify(history)).not.match(/"message":"(?!Encoded failure")/);
-        const { raw } = await outsider.client.workflow.getHandle(workflowId).describe();
+        const execution = { namespace: outsider.namespace, execution: { workflowId } };
+        const raw = await outsider.client.workflowService.describeWorkflowExecution(execution);
         const { memo, searchAttributes } = raw.workflowExecutionInfo ?? {};
         expect([...keysOf(Object.values(memo?.fields ?? {}))]).deep.equal(['binary/encrypted first']);
         expect(Object.keys(searchAttributes?.indexedFields ?? {})).include.members(['OrgId', 'DocumentId']);
