@@ -90,11 +90,10 @@ export async function aFolder(member: Member, parentId: string, name: string = r
   return folderSchema.parse((await member.post('/folders', { name, parent_id: parentId }, 201)).body);
 }
 
-/** Uploads a text file and does not ingest it. */
+/** Uploads a text file and does not ingest it. @returns its id */
 export async function aDocumentIn(member: Member, folderId: string, name = 'note.txt'): Promise<string> {
-  const fields = { ingest: 'false', target_folder_id: folderId };
-  const { body } = await member.upload('/documents', { name, content: `Some words of ${name}.` }, 201, { fields });
-  return fullDocumentSchema.parse(body).id;
+  const file = { name, content: `Some words of ${name}.` };
+  return (await anUpload(member, file, { ingest: 'false', target_folder_id: folderId })).id;
 }
 
 type Form = { name: string; content: string | Uint8Array<ArrayBuffer>; type?: string };
@@ -128,7 +127,7 @@ export async function commitVersion(client: ApiClient, draftId: string, body: ob
   return committedDraftVersionSchema.parse(reply.body).version;
 }
 
-/** A draft with so many versions, one after the other. */
+/** A draft with this number of versions, each based on the one before. */
 export async function aDraftWithVersions(client: ApiClient, length: number, body: object = clerk) {
   const { id, head_version_id } = await aDraft(client, body);
   let parent_version_id = head_version_id;

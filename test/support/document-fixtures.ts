@@ -5,7 +5,10 @@ type Parts = Record<string, string | Buffer>;
 
 function archive(parts: Parts, options: object): Buffer {
   const container = CFB.utils.cfb_new();
-  for (const [path, content] of Object.entries(parts)) CFB.utils.cfb_add(container, `/${path}`, Buffer.from(content));
+  for (const [path, content] of Object.entries(parts)) {
+    // An empty part would be left out.
+    CFB.utils.cfb_add(container, `/${path}`, Buffer.from(content.length === 0 ? ' ' : content));
+  }
   return Buffer.from(CFB.write(container, { type: 'buffer', ...options }));
 }
 
@@ -17,13 +20,12 @@ export const zipFile = (entries: Parts): Buffer => archive(entries, { fileType: 
 /** A Word file around the XML of its body; other parts can be added or replaced. */
 export function docxFile(body: string, parts: Parts = {}): Buffer {
   const word = 'http://schemas.openxmlformats.org/wordprocessingml/2006/main';
-  const package_ = 'http://schemas.openxmlformats.org/package/2006';
   const style = (id: string, name: string) =>
     `<w:style w:type="paragraph" w:styleId="${id}"><w:name w:val="${name}"/></w:style>`;
   return zipFile({
-    '[Content_Types].xml': `<Types xmlns="${package_}/content-types"><Default Extension="xml" ContentType="application/xml"/></Types>`,
-    '_rels/.rels': `<Relationships xmlns="${package_}/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>`,
-    'word/_rels/document.xml.rels': `<Relationships xmlns="${package_}/relationships"><Relationship Id="r2" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/styles" Target="styles.xml"/></Relationships>`,
+    '[Content_Types].xml': `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/></Types>`,
+    '_rels/.rels': relationshipsPart({ r1: ['officeDocument', 'word/document.xml'] }),
+    'word/_rels/document.xml.rels': relationshipsPart({ r2: ['styles', 'styles.xml'] }),
     'word/styles.xml': `<w:styles xmlns:w="${word}">${style('H1', 'heading 1')}${style('berschrift2', 'Überschrift 2')}</w:styles>`,
     'word/document.xml': `<w:document xmlns:w="${word}"><w:body>${body}</w:body></w:document>`,
     ...parts,
@@ -155,8 +157,7 @@ function drawText({ text, x, y, size = 10, font = 'regular' }: PdfText): string 
 function drawPicture({ width, height, grey }: Picture): string {
   const shown = (600 * height) / width;
   const pixels = deflateSync(grey).toString('latin1');
-  const image = `BI /W ${width} /H ${height} /BPC 8 /CS /G /F /Fl ID ${pixels}\nEI`;
-  return `q 600 0 0 ${shown} 0 ${800 - shown} cm ${image} Q`;
+  return `q 600 0 0 ${shown} 0 ${800 - shown} cm BI /W ${width} /H ${height} /BPC 8 /CS /G /F /Fl ID ${pixels}\nEI Q`;
 }
 
 /** Of a PDF that opens only with a password. */

@@ -18,15 +18,15 @@ import { createTestDatabase, requiredSettings, testServices } from './services.t
 import { createTestNamespace, installRuntimeOnce, testCallTimeoutMs } from './temporal.ts';
 import { announceStarts, startWorkersOnDemand } from './workers-on-demand.ts';
 
-/** The API and the workers in this process, on the real services. Tests keep apart by their organizations. */
+/** The API and the workers in this process, on the real services. */
 export type Stack = Awaited<ReturnType<typeof startStack>>;
 
 /**
  * A stack of its own, for tests that change settings or break something.
  * @param settings environment variables beyond the usual ones
- * @param parts.workers false: none, work stays queued. True: each starts on demand, see `startWorkersOnDemand`. `all`: at
- * once, where another process starts work or asks whether the workers are there.
- * @param parts.schedules true: schedules run. Without it they are only made.
+ * @param parts.workers false: none. True: each starts on demand, see `startWorkersOnDemand`. `all`: all start at once,
+ * for tests in which another process starts work or asks whether the workers are there
+ * @param parts.schedules true: schedules run; without it they are only created
  */
 export async function startStack(
   settings: Record<string, string> = {},
@@ -52,12 +52,11 @@ export async function startStack(
     ALIGNMENT_EMBEDDING_BASE_URL: services.modelBaseUrl,
     JWT_PRIVATE_KEY: requiredSettings.JWT_PRIVATE_KEY,
     URL_SIGNING_KEY: createHash('sha256').update(dataDir).digest('hex'),
-    // Thousands of accounts are made in a run.
+    // A run creates thousands of accounts.
     PASSWORD_HASH_MEMORY_MIB: '1',
     ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64')}`,
-    // Nothing leaves the machine: the guard refuses this address.
+    // The egress guard refuses this address, so nothing leaves the machine.
     BRAVE_SEARCH_BASE_URL: 'http://127.0.0.1:1',
-    // Whether the machine has it or not.
     LIBREOFFICE_PATH: 'off',
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     ...noRateLimits,
@@ -75,12 +74,15 @@ export async function startStack(
   const anonymous = createClient({ baseUrl, routes: app.routes, token: null });
 
   return {
-    ...{ baseUrl, config, container, routes: app.routes },
-    /** The environment in which another process is a part of this stack. */
+    baseUrl,
+    config,
+    container,
+    routes: app.routes,
+    /** The environment of another process that is a part of this stack. */
     settings: environment as Readonly<Record<string, string>>,
     /** A client without a token. */
     anonymous,
-    /** Registers a user with an organization of his own. */
+    /** Registers a user with an organization of their own. */
     signUp: (name?: string): Promise<Member> => signUpAt(anonymous, name),
     close: async () => {
       await close();
