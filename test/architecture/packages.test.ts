@@ -41,10 +41,6 @@ describe('the npm workspaces', () => {
     expect(different.map(([name]) => name)).deep.equal([]);
   });
 
-  it('have a README of at most 40 lines', async () => {
-    for (const folder of folders) expect((await text(`${folder}/README.md`)).trimEnd().split('\n').length).most(40);
-  });
-
   it('have their package.json in the image before `npm ci` if production needs their dependencies', async () => {
     const [packages = ''] = (await text('Dockerfile')).split('RUN npm ci');
     const needed = folders.filter((_, index) => Object.keys(manifests[index + 1]?.dependencies ?? {}).length > 0);

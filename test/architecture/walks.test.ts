@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { expect } from 'chai';
 import { importsOf } from '../../scripts/test/imports.ts';
 
@@ -45,29 +45,9 @@ describe('docs/architecture.md', () => {
         expect(name).not.to.equal('');
         expect(readFileSync(join(root, starter), 'utf8')).to.include(name);
       });
-
-      it('shows every service that is called between the shown files', () => {
-        const missing = steps.flatMap(({ file }) =>
-          importsOf(file)
-            .filter((other) => dirname(other) === dirname(file) && file.startsWith('src/modules/'))
-            .filter((other) => /\.ts$/.test(other) && !/\.(repository|model|schema|routes)\.ts$/.test(other))
-            .filter((other) => !files.includes(other) && !besideTheWay.has(other))
-            .map((other) => `${file} imports ${other}`),
-        );
-        expect(missing).to.deep.equal([]);
-      });
     });
   }
 });
-
-/** Files of the modules on the way that serve other requests than an upload and a chat message. */
-const besideTheWay = new Set([
-  'src/modules/documents/document-files.service.ts',
-  'src/modules/documents/document-links.service.ts',
-  'src/modules/documents/document-publisher.ts',
-  'src/modules/documents/web-import.service.ts',
-  'src/modules/chat/chat-export.ts',
-]);
 
 /** Blank lines separate processes: the request, and the workflow that it starts. */
 function readWalk(heading: string): Step[] {

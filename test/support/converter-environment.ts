@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -20,36 +21,24 @@ const allPages: OcrOptions = { known: [], sliceMs: 60_000, keep: async () => und
 const sandbox = createParserSandbox('auto');
 const toolsDir = process.env.TOOLS_DIR ?? '';
 
-/** For a suite: a real converter over files that its tests write. It has no folder until `before` has run. */
+type Limits = Partial<ConversionProcessLimits>;
+
+/** For a suite: a real converter over files that its tests write. */
 export function useConverter() {
-  const build = (limits: Partial<ConversionProcessLimits>) =>
-    createConverter({ sandbox, toolsDir, tempDir: environment.folder, limits });
-  const environment = {
-    folder: '',
-    get converter(): DocumentConverter {
-      return build({});
-    },
-    write,
-    convert,
-    convertPath,
-  };
-  before(async () => {
-    environment.folder = await mkdtemp(join(tmpdir(), 'converter-test-'));
-  });
-  after(() => rm(environment.folder, { recursive: true, force: true }));
+  const folder = join(tmpdir(), `converter-test-${randomUUID()}`);
+  before(() => mkdir(folder));
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  const build = (limits: Limits = {}) => createConverter({ sandbox, toolsDir, tempDir: folder, limits });
 
   async function write(fileName: string, content: string | Buffer): Promise<string> {
-    const path = join(environment.folder, fileName);
+    const path = join(folder, fileName);
     await writeFile(path, content);
     return path;
   }
 
   /** Detects the format of a file and converts it, as an ingestion does. Null is without OCR. */
-  async function convertPath(
-    path: string,
-    recognition: OcrOptions | null = allPages,
-    limits: Partial<ConversionProcessLimits> = {},
-  ) {
+  async function convertPath(path: string, recognition: OcrOptions | null = allPages, limits?: Limits) {
     const converter = build(limits);
     const fileName = basename(path);
     const format = await converter.detect({ path, fileName });
@@ -57,11 +46,10 @@ export function useConverter() {
     return converter.convert({ orgId: 'any', path, fileName, format, signal, ...(recognition && { recognition }) });
   }
 
-  async function convert(fileName: string, content: string | Buffer, limits?: Partial<ConversionProcessLimits>) {
-    return convertPath(await write(fileName, content), allPages, limits);
-  }
+  const convert = async (fileName: string, content: string | Buffer, limits?: Limits) =>
+    convertPath(await write(fileName, content), allPages, limits);
 
-  return environment;
+  return { folder, converter: build(), write, convert, convertPath };
 }
 
 /** The first page of a PDF as an image of 300 dpi, with little of the empty area below the text. */

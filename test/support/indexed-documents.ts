@@ -112,53 +112,47 @@ export type RetrievalFixture = ReturnType<typeof retrievalFixture>;
 /** Documents of any configuration on the real Postgres, with vectors of their words. */
 function retrievalFixture(db: Knex) {
   const vectors = createPgVectorStore(db);
-  return {
-    db,
-    vectors,
-    addOrganization: () => addOrganization(db),
 
-    /** Readable for Ada unless it says for whom. */
-    async addDocument(organization: Organization, document: NewDocument): Promise<IndexedDocument> {
-      const { texts, acl = ['user:ada'], model = 'model-a' } = document;
-      const config = defaultRagConfig({ embeddingModel: model, hasReranker: false });
-      const retrieval = { ...config.retrieval, ...document.retrieval };
-      const reranking = { ...config.reranking, ...document.reranking };
-      const options = { acl, config: { ...config, retrieval, reranking } };
-      const added = await addIndexedDocument(db, organization, texts, options);
-      const { orgId, documentId, generation, chunkIds } = added;
-      const vectorOf = (index: number) => wordVector(model, texts[index] ?? '');
-      const points = chunkIds.map((id, index) => ({ id, documentId, generation, vector: vectorOf(index) }));
-      await vectors.upsert({ orgId, model, points });
-      return added;
-    },
+  /** Readable for Ada unless it says for whom. */
+  async function addDocument(organization: Organization, document: NewDocument): Promise<IndexedDocument> {
+    const { texts, acl = ['user:ada'], model = 'model-a' } = document;
+    const config = defaultRagConfig({ embeddingModel: model, hasReranker: false });
+    const retrieval = { ...config.retrieval, ...document.retrieval };
+    const reranking = { ...config.reranking, ...document.reranking };
+    const options = { acl, config: { ...config, retrieval, reranking } };
+    const added = await addIndexedDocument(db, organization, texts, options);
+    const { orgId, documentId, generation } = added;
+    const points = added.chunkIds.map((id, index) => {
+      return { id, documentId, generation, vector: wordVector(model, texts[index] ?? '') };
+    });
+    await vectors.upsert({ orgId, model, points });
+    return added;
+  }
 
-    /** The service on the stores of the fixture; `parts` replace them. */
-    createRetrieval: (parts: Partial<Parameters<typeof createRetrievalService>[0]> = {}) =>
-      createRetrievalService({
-        db,
-        vectors,
-        embedders: wordEmbedders,
-        analyze,
-        rank: async (_type, { passages }) => [...passages],
-        models: { reranker: async () => null, queryPrefix: async () => '' },
-        logger: pino({ level: 'silent' }),
-        inTurn: { words: createFairWorkQueue(4), vectors: createFairWorkQueue(4) },
-        ...parts,
-      }),
-  };
+  /** The service on these stores; `parts` replace them. */
+  const createRetrieval = (parts: Partial<Parameters<typeof createRetrievalService>[0]> = {}) =>
+    createRetrievalService({
+      db,
+      vectors,
+      embedders: wordEmbedders,
+      analyze,
+      rank: async (_type, { passages }) => [...passages],
+      models: { reranker: async () => null, queryPrefix: async () => '' },
+      logger: pino({ level: 'silent' }),
+      inTurn: { words: createFairWorkQueue(4), vectors: createFairWorkQueue(4) },
+      ...parts,
+    });
+  return { db, vectors, addOrganization: () => addOrganization(db), addDocument, createRetrieval };
 }
 
 /** For a suite: one fixture for all of it, and a new organization for each test. */
 export function useRetrievalFixture() {
   const own = useTestDatabase(10);
-  let organization: Organization;
   const fixture = () => retrievalFixture(own.db);
+  let organization: Organization;
   beforeEach(async () => {
     organization = await addOrganization(own.db);
   });
-  return {
-    fixture,
-    organization: () => organization,
-    add: (document: NewDocument) => fixture().addDocument(organization, document),
-  };
+  const add = (document: NewDocument) => fixture().addDocument(organization, document);
+  return { fixture, organization: () => organization, add };
 }

@@ -114,20 +114,18 @@ export type IdleStack = Stack & { db: Knex; ada: Member; model: ScriptedModel };
 
 /**
  * For a suite: a stack without workers, so that only its tests run activities. It is empty until `before` has run.
- * @param script prepares a scripted model; without it, the shared model server answers and there is no `model`
+ * @param script prepares the model, which forwards embeddings to the model server that tests share
  */
 export function useIdleStack(
   settings: Record<string, string> = {},
-  script?: (model: ScriptedModel) => unknown,
+  script: (model: ScriptedModel) => unknown = () => undefined,
 ): IdleStack {
   const idle: Partial<IdleStack> = {};
   before(async () => {
-    if (script !== undefined) {
-      idle.model = await startScriptedModel();
-      script(idle.model);
-    }
-    const own = await startStack({ ...idle.model?.settings, ...settings }, { workers: false });
-    Object.assign(idle, own, { db: own.container.db, ada: await own.signUp() });
+    const model = await startScriptedModel();
+    script(model);
+    const own = await startStack({ ...model.settings, ...settings }, { workers: false });
+    Object.assign(idle, own, { db: own.container.db, ada: await own.signUp(), model });
   });
   after(async () => {
     await idle.close?.();

@@ -39,14 +39,7 @@ describe('the orchestrator over Temporal', () => {
   /** Start of an attempt of a queued job. */
   const startIds = [uuidv7(), uuidv7()];
   const start = (workflowId: string, work: WorkflowToStart, attempt = 1, startId = startIds[attempt - 1] ?? '') =>
-    orchestrator.start({
-      workflowId,
-      start: work,
-      startId,
-      attempt,
-      attributes: document,
-      requestId: 'request-1',
-    });
+    orchestrator.start({ workflowId, start: work, startId, attempt, attributes: document, requestId: 'request-1' });
   const runOf = (workflowId: string) => temporal.client.workflow.getHandle(workflowId);
   const countEvents = async (workflowId: string, kind: keyof HistoryEvent) =>
     ((await runOf(workflowId).fetchHistory()).events ?? []).filter((event) => event[kind]).length;
