@@ -13,7 +13,7 @@ import { createConverter } from '#src/adapters/converter/converter.ts';
 import { renderPdfPageImages } from '#src/adapters/converter/formats/pdf.ts';
 import { readPgmImages } from '#src/adapters/converter/ocr/image-pages.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import type { DocumentConverter, OcrOptions } from '#src/ports/documents.ts';
+import type { OcrOptions } from '#src/ports/documents.ts';
 import type { Picture } from './document-fixtures.ts';
 import { skip } from './skip.ts';
 
