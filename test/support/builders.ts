@@ -16,7 +16,6 @@ import { collect } from './collect.ts';
 import type { Stack } from './stack.ts';
 import { untilJob, untilRun } from './until-job.ts';
 
-/** An address that nobody has registered. */
 export function freshEmail(name = 'user'): string {
   return `${name}-${randomUUID()}@example.com`;
 }
@@ -44,7 +43,6 @@ export async function aColleague(
   return { ...anonymous.withToken(token), refreshToken, email, password, userId, orgId };
 }
 
-/** A team of an org admin's organization with these members. */
 export async function aTeam(of: Member, members: readonly Member[] = []): Promise<string> {
   const { id } = teamSchema.parse((await of.post('/entity/teams', { name: `Team ${randomUUID()}` }, 201)).body);
   for (const { userId } of members) await of.put(`/entity/teams/${id}/members/${userId}`, {}, 200);
@@ -204,7 +202,6 @@ export type Evaluable = { draft_id: string; version_id: string };
 
 export const persona = 'You are Lena. You help with loans, in one sentence.';
 
-/** A draft with one version. */
 export async function anEvaluableVersion(client: ApiClient, fields: object = {}): Promise<Evaluable> {
   const draft = await aDraft(client, { agent_name: 'Lena', agent_prompt: persona, tags: ['loans'], ...fields });
   return { draft_id: draft.id, version_id: draft.head_version_id };

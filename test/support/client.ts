@@ -25,7 +25,6 @@ export type ApiClient = {
     expectedStatus: number,
     options?: { method?: 'POST' | 'PATCH'; fields?: Record<string, string>; headers?: Record<string, string> },
   ): Promise<Reply>;
-  /** A POST of a form without a file. */
   postForm(path: string, fields: Record<string, string>, expectedStatus: number): Promise<Reply>;
   /** The response, unchecked: for streams and for invalid requests. */
   raw(path: string, init?: RequestInit): Promise<Response>;
@@ -34,7 +33,6 @@ export type ApiClient = {
   at(baseUrl: string): ApiClient;
 };
 
-/** A signed-in user. */
 export type Member = ApiClient & Record<'email' | 'password' | 'refreshToken' | 'userId' | 'orgId', string>;
 
 type Options = { baseUrl: string; routes: readonly HttpRoute[]; token: string | null };

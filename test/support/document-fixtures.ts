@@ -110,7 +110,6 @@ function odfManifest(encryption: string): string {
   return `<manifest:manifest ${odfNames}><manifest:file-entry manifest:full-path="content.xml">${encryption}</manifest:file-entry></manifest:manifest>`;
 }
 
-/** A manifest that names an entry of an OpenDocument file as encrypted. */
 export const odfEncryptedManifest = odfManifest('<manifest:encryption-data/>');
 
 export type PdfText = { text: string; x: number; y: number; size?: number; font?: 'regular' | 'bold' };
@@ -163,7 +162,6 @@ function drawPicture({ width, height, grey }: Picture): string {
 /** Of a PDF that opens only with a password. */
 export const pdfPasswordTrailer = `/ID [<${'00'.repeat(16)}><${'00'.repeat(16)}>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <${'11'.repeat(32)}> /U <${'22'.repeat(32)}> >>`;
 
-/** Lines below each other, as texts of a page. */
 export function textLines(...lines: string[]): PdfText[] {
   return lines.map((text, index) => ({ text, x: 50, y: 750 - index * 20, size: 12 }));
 }

@@ -6,10 +6,8 @@ import { exportSchema } from '#src/modules/exports/exports.schema.ts';
 import type { Member } from './client.ts';
 import { untilJob } from './until-job.ts';
 
-/** Contents of all volumes, by path. */
 export type Exported = Map<string, Buffer>;
 
-/** Requests an export and waits until it is complete. */
 export async function exportOf(admin: Member) {
   const { export_id, job_id } = Object((await admin.post('/entity/org/exports', undefined, 202)).body);
   await untilJob(admin, job_id, 'succeeded');

@@ -36,7 +36,6 @@ export function imageClaiming(format: keyof typeof writers, width: number, heigh
   return writers[format](width, height);
 }
 
-/** A GIF of this number of frames of one pixel. */
 export function gifOfFrames(count: number): Buffer {
   const head = Buffer.from('47494638396101000100800000000000ffffff', 'hex');
   const frame = Buffer.from('21f90400010000002c0000000001000100000202440100', 'hex');

@@ -8,7 +8,6 @@ import { anUpload } from './builders.ts';
 import type { Member } from './client.ts';
 import type { Stack } from './stack.ts';
 
-/** Runs an activity once, in an environment of its own. */
 export function runActivity<Input, Result>(activity: (input: Input) => Promise<Result>, input: Input): Promise<Result> {
   return activityEnvironment().run<[Input], Result, typeof activity>(activity, input);
 }

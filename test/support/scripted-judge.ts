@@ -65,7 +65,6 @@ export function judgeWell(
   };
 }
 
-/** An answer that fits the schema of a request. */
 export function verdictText({ response_format }: ChatRequest, verdict: Verdict = {}): string {
   return verdictFor({ responseSchema: Object(response_format).json_schema }, verdict);
 }

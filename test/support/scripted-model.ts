@@ -39,7 +39,6 @@ export type Behaviour =
 
 export type ScriptedModel = Awaited<ReturnType<typeof startScriptedModel>>;
 
-/** Answers as the real model server does. */
 export async function forwardEmbeddings(body: unknown, response: ServerResponse): Promise<void> {
   const answer = await fetch(`${testModelBaseUrl()}/embeddings`, {
     method: 'POST',
@@ -113,9 +112,7 @@ export async function startScriptedModel() {
 
   return {
     baseUrl,
-    /** For a stack that uses it. */
     settings: { OPENAI_BASE_URL: baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: baseUrl },
-    /** All calls, oldest first. */
     calls,
     /** Questions since the last `behave`, oldest first: not the requests for titles and anchor words. */
     requests,
@@ -144,7 +141,6 @@ export async function startScriptedModel() {
     behaveReranking: (next: ScriptedAnswer | null) => {
       rerankingScript = next;
     },
-    /** Sets its list of models. */
     offer: (next: readonly object[]) => {
       models = next;
     },

@@ -118,7 +118,6 @@ export function useTestDatabase(maxConnections = 5): TestDatabase {
   return own as TestDatabase;
 }
 
-/** Whether a transaction waits for a lock of another. */
 export async function isLockAwaited(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -129,7 +128,6 @@ export async function isLockAwaited(db: Knex): Promise<boolean> {
 /** Tells the collections of a test from all others of the server. */
 export const newCollectionPrefix = (): string => `test-${randomBytes(6).toString('hex')}`;
 
-/** Deletes all collections with this prefix. */
 export async function dropCollections({ url, apiKey }: { url: string; apiKey: string | null }, prefix: string) {
   const client = new QdrantClient({ url, ...(apiKey !== null && { apiKey }), checkCompatibility: false });
   const { collections } = await client.getCollections();

@@ -80,9 +80,7 @@ export async function startStack(
     routes: app.routes,
     /** The environment of another process that is a part of this stack. */
     settings: environment as Readonly<Record<string, string>>,
-    /** A client without a token. */
     anonymous,
-    /** Registers a user with an organization of their own. */
     signUp: (name?: string): Promise<Member> => signUpAt(anonymous, name),
     close: async () => {
       await close();
@@ -107,7 +105,6 @@ export function shared<T extends { close(): Promise<void> }>(start: () => Promis
   };
 }
 
-/** The stack that all tests of a process share. */
 export const stack = shared(() => startStack());
 
 export type IdleStack = Stack & { db: Knex; ada: Member; model: ScriptedModel };

@@ -87,7 +87,6 @@ export async function remainsOfOrganization(
   return remains;
 }
 
-/** Also returns the ids of the present members. */
 export async function membersAndRemains(stack: Stack, orgId: string) {
   const userIds: string[] = await stack.container.db('memberships').where({ orgId }).pluck('user_id');
   return { userIds, remains: await remainsOfOrganization(stack, orgId, userIds) };

@@ -19,7 +19,6 @@ export type Activities = AlignmentActivities &
   (ExportActivities & IngestionActivities & PreviewActivities & ReembeddingActivities & StoreAuditActivities);
 
 export const converted: ConvertResult = { charCount: 12, pageCount: null, reused: false };
-/** One call of a model that evaluates. */
 export const oneCall = {
   spent: { ...zeroJudgeTokenUsage, calls: 1, inputTokens: 10, completionTokens: 2, costUsd: 0.5 },
   failed: [],

@@ -27,7 +27,6 @@ export async function untilClosed({ temporal, orchestrator }: RunClient, workflo
   return orchestrator.describe(workflowId);
 }
 
-/** @returns the value of a search attribute; undefined if it is not set */
 export async function attributeOf(run: WorkflowHandle, name: string): Promise<unknown> {
   const { typedSearchAttributes } = await run.describe();
   return typedSearchAttributes.getAll().find((pair) => pair.key.name === name)?.value;
@@ -40,7 +39,6 @@ export async function startedSteps(run: WorkflowHandle): Promise<string[]> {
   return started.map(({ activityType }) => activityType?.name ?? '');
 }
 
-/** @returns the current details of a run */
 export async function detailsOf(run: WorkflowHandle): Promise<string> {
   const { currentDetails }: { currentDetails?: string } = await run.query('__temporal_workflow_metadata');
   return currentDetails ?? '';
