@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -148,12 +148,9 @@ const noRateLimits = Object.fromEntries(
   Object.keys(defaultRateLimits).map((name) => [`RATE_LIMIT_${name.toUpperCase()}`, 'off']),
 );
 
-let signUps = 0;
-
 /** @param anonymous a client of any process of the stack, without a token */
 export async function signUpAt(anonymous: ApiClient, name = 'Ada'): Promise<Member> {
-  signUps += 1;
-  const email = `${name.toLowerCase()}-${process.pid}-${Date.now()}-${signUps}@example.com`;
+  const email = `${name.toLowerCase()}-${randomUUID()}@example.com`;
   const password = 'Correct-horse-1';
   const { body } = await anonymous.post('/auth/register', { email, password, display_name: name }, 201);
   const { access_token, refresh_token: refreshToken, organization } = Object(body);
