@@ -41,14 +41,12 @@ describe('the connection to Temporal', () => {
     await rm(folder, { recursive: true });
   });
 
-  const settings = (overrides: Record<string, string> = {}): TemporalConfig =>
-    loadConfig({
-      ...requiredSettings,
-      ...{ TEMPORAL_ADDRESS: proxy.address, TEMPORAL_TLS_SERVER_NAME: serverName, TEMPORAL_API_KEY: apiKey },
-      ...{ [CA]: path('ca'), [CERT]: path('cert'), [KEY]: path('key') },
-      TEMPORAL_CALL_TIMEOUT_MS: String(testCallTimeoutMs),
-      ...overrides,
-    }).temporal;
+  function settings(overrides: Record<string, string> = {}): TemporalConfig {
+    const files = { [CA]: path('ca'), [CERT]: path('cert'), [KEY]: path('key') };
+    const server = { TEMPORAL_ADDRESS: proxy.address, TEMPORAL_TLS_SERVER_NAME: serverName, TEMPORAL_API_KEY: apiKey };
+    const timeout = { TEMPORAL_CALL_TIMEOUT_MS: String(testCallTimeoutMs) };
+    return loadConfig({ ...requiredSettings, ...server, ...files, ...timeout, ...overrides }).temporal;
+  }
 
   /** The outcome of a connection of the API and one of a worker with these settings. */
   async function ask(config: TemporalConfig): Promise<string[]> {
