@@ -50,11 +50,9 @@ describe('versions of the workers', () => {
   async function withVersion(buildId: string, activities: object, use: () => Promise<void>): Promise<void> {
     const version = { deploymentName, buildId };
     const stopping = new AbortController();
+    const options = { stop: stopping.signal, logger: pino({ level: 'silent' }) };
     const work = async () => {
-      const first = promoteFirstWorkerVersion(temporal.temporal, version, {
-        stop: stopping.signal,
-        logger: pino({ level: 'silent' }),
-      });
+      const first = promoteFirstWorkerVersion(temporal.temporal, version, options);
       await use().finally(() => stopping.abort());
       await first;
     };
@@ -77,18 +75,14 @@ describe('versions of the workers', () => {
   }
 
   it('work in parallel: pinned runs stay on their version, other runs follow the version that was made current', async () => {
-    const [gate, judged] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const gate = Promise.withResolvers<void>();
     const stub = stubActivities({
       embedChunks: async ({ documentId }) => {
-        if (documentId === 'parked' && !stub.names.includes('recordResumed')) throw appError('model_not_configured');
-        return { chunksEmbedded: 3, chunksLeft: 0 };
+        if (documentId === 'parked' && stub.timesOf('recordResumed') === 0) throw appError('model_not_configured');
+        return { chunksEmbedded: 3 };
       },
-      scoreEvaluation: () => {
-        judged.resolve();
-        return gate.promise;
-      },
+      scoreEvaluation: () => gate.promise,
     });
-    const { activities } = stub;
     const input = { orgId: 'org', documentId: 'document', generation: 1 };
     async function versionOfNewIngestion() {
       const run = await start('ingestDocument', input);
@@ -99,11 +93,11 @@ describe('versions of the workers', () => {
       await until('v1 is the current version', async () => (await roleOf('v1')) === 'current');
       const pinned = await start('evaluateVersion', { orgId: 'org', runId: uuidv7() });
       const moving = await start('ingestDocument', { ...input, documentId: 'parked' });
-      await judged.promise;
+      await stub.untilCalled('scoreEvaluation');
       await stub.untilCalled('recordParked');
       expect([await versionOf(pinned), await versionOf(moving)]).deep.equal(['v1', 'v1']);
 
-      await withVersion('v2', activities, async () => {
+      await withVersion('v2', stub.activities, async () => {
         await until('v2 is there', async () => (await roleOf('v2')) === 'other');
         expect(await versionOfNewIngestion()).equal('v1');
         expect((await admin('--ramp', 'v2', '--percent', '10')).stdout).include('v2  ramping: 10 % of the runs');
@@ -126,7 +120,7 @@ describe('versions of the workers', () => {
       });
     };
     // After a failure, no activity may wait forever, because it would keep the workers from stopping.
-    await withVersion('v1', activities, () => story().finally(gate.resolve));
+    await withVersion('v1', stub.activities, () => story().finally(gate.resolve));
   });
 
   it('cannot be made current without a running worker', async () => {
