@@ -3,13 +3,13 @@ import type { Knex } from 'knex';
 import pino from 'pino';
 import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
 import { createFairWorkQueue } from '#src/adapters/limits.ts';
-import { indexChunkWords } from '#src/adapters/postgres/chunks.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import { contentStems } from '#src/domain/text/words.ts';
+import { createChunksRepository } from '#src/modules/ingestion/chunks.repository.ts';
 import { createRetrievalService, type RetrieveInput } from '#src/modules/retrieval/retrieval.service.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
 import { useTestDatabase } from './services.ts';
@@ -52,26 +52,20 @@ export async function addIndexedDocument(
 /** The chunks of a generation that is there. @returns their ids */
 export async function addIndexedChunks(
   db: Knex,
-  { orgId, documentId, generation }: Omit<IndexedDocument, 'chunkIds'>,
+  of: Omit<IndexedDocument, 'chunkIds'>,
   texts: readonly string[],
 ): Promise<string[]> {
-  const of = { orgId, documentId, generation };
-  const rest = { chunkKind: 'text', tokenCount: 1, contentOffset: 0, pageNumber: 1, textSha256: Buffer.alloc(32) };
-  const stemsOf = texts.map((content) => contentStems(analyze(content)));
-  const chunks = texts.map((content, chunkIndex) => {
-    const id = uuidv5(`${generation}:${chunkIndex}`, documentId);
-    return { ...of, ...rest, id, content, chunkIndex, termCount: stemsOf[chunkIndex]?.length ?? 0 };
-  });
-  const words = stemsOf.map((stems, index) => {
+  const text = { chunkKind: 'text', contextualText: '', headingPath: [], textSha256: Buffer.alloc(32) } as const;
+  const chunks = texts.map((content, index) => {
+    const id = uuidv5(`${of.generation}:${index}`, of.documentId);
+    const stems = contentStems(analyze(content));
     const terms = new Map<string, number>();
     for (const stem of stems) terms.set(stem, (terms.get(stem) ?? 0) + 1);
-    return { index, terms, termCount: stems.length };
+    const place = { id, index, tokenCount: 1, contentOffset: 0, pageNumber: 1 };
+    return { ...text, ...place, content, terms, termCount: stems.length };
   });
-  await db.transaction(async (trx) => {
-    await trx.batchInsert('chunks', chunks);
-    await indexChunkWords(trx, of, words);
-  });
-  return chunks.map((chunk) => chunk.id);
+  await db.transaction((trx) => createChunksRepository(trx).insert(of, chunks));
+  return chunks.map(({ id }) => id);
 }
 
 /** Texts with the same words are near each other, those of different models have nothing in common. */
