@@ -16,9 +16,7 @@ import { collect } from './collect.ts';
 import type { Stack } from './stack.ts';
 import { untilJob, untilRun } from './until-job.ts';
 
-export function freshEmail(name = 'user'): string {
-  return `${name}-${randomUUID()}@example.com`;
-}
+export const freshEmail = (name = 'user'): string => `${name}-${randomUUID()}@example.com`;
 
 const password = 'Correct-horse-1';
 
@@ -84,9 +82,8 @@ export async function rootOf(member: Member, role: 'org_root' | 'team_root' | 'p
   return root.id;
 }
 
-export async function aFolder(member: Member, parentId: string, name: string = randomUUID()): Promise<FolderDto> {
-  return folderSchema.parse((await member.post('/folders', { name, parent_id: parentId }, 201)).body);
-}
+export const aFolder = async (member: Member, parentId: string, name: string = randomUUID()): Promise<FolderDto> =>
+  folderSchema.parse((await member.post('/folders', { name, parent_id: parentId }, 201)).body);
 
 /** Uploads a text file and does not ingest it. @returns its id */
 export async function aDocumentIn(member: Member, folderId: string, name = 'note.txt'): Promise<string> {
@@ -97,13 +94,11 @@ export async function aDocumentIn(member: Member, folderId: string, name = 'note
 type Form = { name: string; content: string | Uint8Array<ArrayBuffer>; type?: string };
 
 /** Uploads a file, which is ingested unless the form says otherwise. */
-export async function anUpload(client: ApiClient, file: Form, fields: Record<string, string> = {}) {
-  return fullDocumentSchema.parse((await client.upload('/documents', file, 201, { fields })).body);
-}
+export const anUpload = async (client: ApiClient, file: Form, fields: Record<string, string> = {}) =>
+  fullDocumentSchema.parse((await client.upload('/documents', file, 201, { fields })).body);
 
-export async function readDocument(client: ApiClient, id: string) {
-  return fullDocumentSchema.parse((await client.get(`/documents/${id}`, 200)).body);
-}
+export const readDocument = async (client: ApiClient, id: string) =>
+  fullDocumentSchema.parse((await client.get(`/documents/${id}`, 200)).body);
 
 export async function replaceOriginal(client: ApiClient, id: string, file: Form, fields: Record<string, string> = {}) {
   const form = { method: 'PATCH', fields } as const;
@@ -112,13 +107,11 @@ export async function replaceOriginal(client: ApiClient, id: string, file: Form,
 
 export const clerk = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
 
-export async function aDraft(client: ApiClient, body: object = clerk) {
-  return draftDetailSchema.parse((await client.post('/agent-drafts', body, 201)).body);
-}
+export const aDraft = async (client: ApiClient, body: object = clerk) =>
+  draftDetailSchema.parse((await client.post('/agent-drafts', body, 201)).body);
 
-export async function readDraft(client: ApiClient, draftId: string) {
-  return draftDetailSchema.parse((await client.get(`/agent-drafts/${draftId}`, 200)).body);
-}
+export const readDraft = async (client: ApiClient, draftId: string) =>
+  draftDetailSchema.parse((await client.get(`/agent-drafts/${draftId}`, 200)).body);
 
 export async function commitVersion(client: ApiClient, draftId: string, body: object) {
   const reply = await client.post(`/agent-drafts/${draftId}/versions`, body, 201);
@@ -171,9 +164,8 @@ export async function anIngestedDocument(client: ApiClient, name: string, conten
   return id;
 }
 
-export async function ask(client: ApiClient, body: object, status: 200 | 201, headers = {}): Promise<ChatMessage> {
-  return chatMessageSchema.parse((await client.post('/chat', body, status, headers)).body);
-}
+export const ask = async (client: ApiClient, body: object, status: 200 | 201, headers = {}): Promise<ChatMessage> =>
+  chatMessageSchema.parse((await client.post('/chat', body, status, headers)).body);
 
 /** Opens a stream, whose events are read one by one. */
 export async function openChatStream(
@@ -215,9 +207,8 @@ export async function twoEvaluableVersions(client: ApiClient, fields: object = {
   return [{ draft_id, version_id: (await commitVersion(client, draft_id, sent)).id }, parent];
 }
 
-export async function evaluate(client: ApiClient, body: object): Promise<EvaluationDto> {
-  return evaluationResultSchema.parse((await client.post('/agent-eval/evaluate', body, 200)).body);
-}
+export const evaluate = async (client: ApiClient, body: object): Promise<EvaluationDto> =>
+  evaluationResultSchema.parse((await client.post('/agent-eval/evaluate', body, 200)).body);
 
 export const startPath = ({ draft_id, version_id }: Evaluable): string =>
   `/agent-drafts/${draft_id}/versions/${version_id}/eval/start`;

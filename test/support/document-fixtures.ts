@@ -162,10 +162,7 @@ function drawPicture({ width, height, grey }: Picture): string {
 /** Of a PDF that opens only with a password. */
 export const pdfPasswordTrailer = `/ID [<${'00'.repeat(16)}><${'00'.repeat(16)}>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <${'11'.repeat(32)}> /U <${'22'.repeat(32)}> >>`;
 
-export function textLines(...lines: string[]): PdfText[] {
-  return lines.map((text, index) => ({ text, x: 50, y: 750 - index * 20, size: 12 }));
-}
+export const textLines = (...lines: string[]): PdfText[] =>
+  lines.map((text, index) => ({ text, x: 50, y: 750 - index * 20, size: 12 }));
 
-export function pdfOfLines(...lines: string[]): Buffer {
-  return pdfFile([textLines(...lines)]);
-}
+export const pdfOfLines = (...lines: string[]): Buffer => pdfFile([textLines(...lines)]);

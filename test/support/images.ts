@@ -32,9 +32,8 @@ const writers = {
 };
 
 /** An image of a few bytes whose header claims this size in pixels. */
-export function imageClaiming(format: keyof typeof writers, width: number, height: number): Buffer {
-  return writers[format](width, height);
-}
+export const imageClaiming = (format: keyof typeof writers, width: number, height: number): Buffer =>
+  writers[format](width, height);
 
 export function gifOfFrames(count: number): Buffer {
   const head = Buffer.from('47494638396101000100800000000000ffffff', 'hex');

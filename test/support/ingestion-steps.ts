@@ -13,9 +13,8 @@ export function runActivity<Input, Result>(activity: (input: Input) => Promise<R
 }
 
 /** For tests that cancel an activity, listen to its heartbeats or count its attempts. */
-export function activityEnvironment(info: { attempt?: number } = {}): MockActivityEnvironment {
-  return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
-}
+export const activityEnvironment = (info: { attempt?: number } = {}): MockActivityEnvironment =>
+  new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
 
 const untilConverted = ['parseDocument', 'convertDocument', 'embedWindows'] as const;
 export const untilChunked = [...untilConverted, 'chunkDocument'] as const;

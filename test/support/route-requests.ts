@@ -74,9 +74,7 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
 }
 
 /** Whether the path names a thing of an organization, which a provider of tools is not. */
-export function namesThing({ path }: HttpRoute): boolean {
-  return path.replace('/:provider', '').includes(':');
-}
+export const namesThing = ({ path }: HttpRoute): boolean => path.replace('/:provider', '').includes(':');
 
 export function askRoute(
   client: ApiClient,

@@ -19,9 +19,11 @@ export function promptTask(agentPrompt: string): JudgeCallInput & { mode: 'plain
   return { mode: 'plain', material: { kind: 'prompt', agentName: 'Lena', agentPrompt, tags: ['loans'] } };
 }
 
-export function anchoredTask(material: Partial<ReplyToJudge> = {}, sample = 1, axis: JudgeRubricAxis = 'relevance') {
-  return { mode: 'anchored' as const, axis, sample, material: { ...replied, ...material } };
-}
+export const anchoredTask = (
+  material: Partial<ReplyToJudge> = {},
+  sample = 1,
+  axis: JudgeRubricAxis = 'relevance',
+) => ({ mode: 'anchored' as const, axis, sample, material: { ...replied, ...material } });
 
 export function pairTask(a: string, b: string, material: Partial<ReplyPairToJudge> = {}) {
   const { persona, input, expected } = replied;
@@ -50,9 +52,7 @@ export function verdictFor(
 export type Verdict = { score?: number; winner?: string };
 
 /** Matches requests to a judge; the others are replies to cases. */
-export function isForJudge(request: ChatRequest): boolean {
-  return request.response_format !== undefined;
-}
+export const isForJudge = (request: ChatRequest): boolean => request.response_format !== undefined;
 
 /** Replies to cases with a text of their own, and returns valid verdicts; waits for `until`. */
 export function judgeWell(
@@ -65,10 +65,8 @@ export function judgeWell(
   };
 }
 
-export function verdictText({ response_format }: ChatRequest, verdict: Verdict = {}): string {
-  return verdictFor({ responseSchema: Object(response_format).json_schema }, verdict);
-}
+export const verdictText = ({ response_format }: ChatRequest, verdict: Verdict = {}): string =>
+  verdictFor({ responseSchema: Object(response_format).json_schema }, verdict);
 
-function answerTo({ messages }: ChatRequest): string {
-  return `An answer to ${messages.at(-1)?.content} by ${messages[0]?.content}`;
-}
+const answerTo = ({ messages }: ChatRequest): string =>
+  `An answer to ${messages.at(-1)?.content} by ${messages[0]?.content}`;

@@ -105,9 +105,8 @@ export const standingWorker = shared(async () => {
  * that it was started with, so that one that outlives its test cannot call the stubs of the next. Child workflows share
  * them if their ids are `<id>.<part>`.
  */
-export async function startRun(workflow: string, stub: Stub, input: object, options: StartOptions = {}) {
-  return (await standingWorker()).start(workflow, stub, input, options);
-}
+export const startRun = async (workflow: string, stub: Stub, input: object, options: StartOptions = {}) =>
+  (await standingWorker()).start(workflow, stub, input, options);
 
 export const orchestratorOfRuns = async () => createOrchestrator((await standingWorker()).temporal, { uiUrl: null });
 

@@ -17,6 +17,5 @@ export async function untilJob(client: ApiClient, jobId: string, status: string)
 }
 
 /** Waits for the end of the whole run, given its job id or the id of one of its parts. */
-export function untilRun(client: ApiClient, jobId: string, status: string): Promise<JobView> {
-  return untilJob(client, parseJobId(jobId).workflowId, status);
-}
+export const untilRun = (client: ApiClient, jobId: string, status: string): Promise<JobView> =>
+  untilJob(client, parseJobId(jobId).workflowId, status);
