@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import type { ErrorCode } from '#src/errors.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
 import type { Member } from './client.ts';
-import { s3Hosts } from './connector-s3.ts';
 import { sendJson } from './json-request.ts';
+import { s3Hosts } from './s3.ts';
 import { type Stack, startStack } from './stack.ts';
 
 /** The limit of every counted resource by tier, in the stack that these tests share. */

@@ -18,6 +18,12 @@ export function s3Endpoint(): string | null {
   return endpoint || null;
 }
 
+/** Hosts that `EGRESS_ALLOW` must list to reach the S3 server. Empty in the everyday run, which starts none. */
+export function s3Hosts(): string[] {
+  const url = process.env.TEST_S3_URL;
+  return url ? [new URL(url).host] : [];
+}
+
 /** Call it in a Mocha hook or test: skips it if there is no S3 server. */
 export async function openBucket(test: Mocha.Context): Promise<TestBucket> {
   const endpoint = s3Endpoint();

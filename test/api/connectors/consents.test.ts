@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { connectorProviderLabels, oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
-import { createsConnectionOnConsent } from '#test/support/connector-provider-cases.ts';
 import {
   beginConsent,
   type ConnectorStack,
@@ -12,16 +11,15 @@ import {
   frontendUrl,
   startConnectorStack,
 } from '#test/support/connector-stack.ts';
-import type { Choice, FakeGrants } from '#test/support/fake-oauth.ts';
+import type { Choice, FakeProvider } from '#test/support/fake-oauth.ts';
 import { finishConsent } from '#test/support/finish-consent.ts';
-import type { ProviderServer } from '#test/support/provider-server.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { beginConsent as beginToolConsent, toolStack } from '#test/support/tool-stack.ts';
 
 type Query = Record<string, string>;
 type Opened = {
   api: Stack;
-  fake: ProviderServer & FakeGrants;
+  fake: FakeProvider;
   /** @returns the consent page of the provider */
   begin(member: Member, query?: Query): Promise<string>;
 };
@@ -39,8 +37,7 @@ const kinds: Record<string, Kind> = {
     ...{ base: '/agents/tools', provider: 'google_calendar', another: 'brave_search', withKeys: 'brave_search' },
     open: async () => {
       const api = await toolStack();
-      const begin = (member: Member, query: Query = {}) => beginToolConsent(member, `?${new URLSearchParams(query)}`);
-      return { api, fake: api.google, begin };
+      return { api, fake: api.google, begin: beginToolConsent };
     },
   },
 };
@@ -228,8 +225,6 @@ describe('connecting to a file provider by consent', () => {
       expect((await finish(path, 422)).body).include({ code: 'connection_check_failed' });
     }
   });
-
-  it('creates the connection', () => createsConnectionOnConsent({ api, member: ada, provider: 'acme_drive' }));
 
   it('reactivates the existing connection when the same account consents again', async () => {
     const bob = await api.signUp();

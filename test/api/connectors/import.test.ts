@@ -3,7 +3,6 @@ import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { importsAndSkipsUnchangedFiles } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect, connectorStack } from '#test/support/connector-stack.ts';
 import { connectSynced, importFiles, importStack, shelf, sync, syncsOf } from '#test/support/import-stack.ts';
 import { until } from '#test/support/until.ts';
@@ -23,9 +22,6 @@ describe('an import from a connection', () => {
 
   const importAll = (files: object[], options = {}) => importFiles(member, { connection_id: id, files }, options);
   const jobOf = async (jobId: string) => Object((await member.get(`/jobs/${jobId}`, 200)).body);
-
-  it('creates documents from files and folders, and reports them as unchanged the next time', async () =>
-    importsAndSkipsUnchangedFiles({ api, member: await api.signUp(), provider: 'acme_drive' }));
 
   it('reports an error for each file that fails, and imports the other files', async () => {
     const { tree } = api.fakes.acme_drive;

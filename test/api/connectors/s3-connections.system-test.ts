@@ -2,11 +2,14 @@ import { DeleteObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
-import { browse, browseAll, connectionPath, documentCalled } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, s3Fields } from '#test/support/connector-stack.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
 import {
+  browse,
+  browseAll,
+  connectionPath,
   countsOf,
+  documentCalled,
   importFiles,
   importStack,
   noChanges,

@@ -3,11 +3,11 @@ import { expect } from 'chai';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { createSyncSchedules } from '#src/temporal/schedules.ts';
 import { aFolder, rootOf } from '#test/support/builders.ts';
-import { documentCalled, mirrorsChanges } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect } from '#test/support/connector-stack.ts';
 import {
   connectSynced,
   countsOf,
+  documentCalled,
   importFiles,
   importStack,
   noChanges,
@@ -24,9 +24,6 @@ describe('a sync', () => {
   before(async () => {
     api = await importStack();
   });
-
-  it('mirrors edits, renames, moves, deletions and restorations', () =>
-    mirrorsChanges({ api, provider: 'acme_drive' }));
 
   it('is listed with its results, newest first, page by page', async () => {
     api.fakes.acme_drive.tree.add('listed/a.txt');

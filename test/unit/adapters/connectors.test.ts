@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
 import type { Connector, OAuthConnectorAccess, RemoteChange } from '#src/ports/connectors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { itKeepsTheConnectorContract, listAll, unheeded } from '#test/support/connector-contract.ts';
-import type { FakeFiles } from '#test/support/fake-drive.ts';
 import { type OpenedConnector, openConnector } from '#test/support/opened-connector.ts';
+import type { FakeFiles } from '#test/support/remote-tree.ts';
+import { itKeepsTheConnectorContract, listAll, unheeded } from '#test/unit/adapters/connectors.contract.ts';
 
 for (const provider of oauthConnectorProviders) {
   describe(`the connector of ${provider}`, () => {

@@ -3,11 +3,11 @@ import { expect } from 'chai';
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { RemoteFile } from '#src/ports/connectors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { unheeded } from '#test/support/connector-contract.ts';
 import { shortcutType } from '#test/support/fake-drive.ts';
 import { paperType } from '#test/support/fake-dropbox.ts';
 import { type OpenedConnector, openConnector } from '#test/support/opened-connector.ts';
 import { startProviderServer } from '#test/support/provider-server.ts';
+import { unheeded } from '#test/unit/adapters/connectors.contract.ts';
 
 describe('the file connector', () => {
   let opened: OpenedConnector;
