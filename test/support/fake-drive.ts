@@ -24,12 +24,12 @@ export async function startFakeDrive(): Promise<FakeFiles> {
   const isOfGoogle = (entry: RemoteEntry) => typeOf(entry).startsWith('application/vnd.google-apps.');
 
   function fileOf(entry: RemoteEntry): Record<string, unknown> {
-    const { id, name, mimeType, parentId, modified, content } = entry;
+    const { id, name, mimeType, parentId, content } = entry;
     const target = mimeType === shortcutType ? tree.get(content.toString()) : undefined;
     const targetMimeType = target === undefined ? plainType : typeOf(target);
     return {
       ...{ kind: 'drive#file', id, name, mimeType: typeOf(entry), version: String(entry.changedAt) },
-      ...{ trashed: tree.get(id) === undefined, modifiedTime: modified.toISOString() },
+      ...{ trashed: tree.get(id) === undefined, modifiedTime: new Date(entry.contentAt * 1_000).toISOString() },
       ...(parentId !== null && { parents: [parentId] }),
       // Google's own formats have no size and no checksum.
       ...(!isOfGoogle(entry) && { size: String(content.length), md5Checksum: digestOf(entry, 'md5') }),
@@ -46,7 +46,7 @@ export async function startFakeDrive(): Promise<FakeFiles> {
       .children(folderId)
       .filter(({ name }) => terms.name === null || name.toLowerCase() === terms.name.toLowerCase())
       .filter((entry) => terms.mimeType === null || typeOf(entry) === terms.mimeType);
-    if (query.get('orderBy') === 'modifiedTime desc') found.sort((a, b) => Number(b.modified) - Number(a.modified));
+    if (query.get('orderBy') === 'modifiedTime desc') found.sort((a, b) => b.contentAt - a.contentAt);
     const [from, size] = [Number(query.get('pageToken') ?? 0), Number(query.get('pageSize') ?? 100)];
     if (!Number.isInteger(from) || !(size >= 1 && size <= 1_000)) return invalid;
     const { entries, next } = files.page(found, from, size);

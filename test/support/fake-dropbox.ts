@@ -75,7 +75,6 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
     return {
       '.tag': 'file',
       ...named,
-      server_modified: `${entry.modified.toISOString().slice(0, 19)}Z`,
       rev: `${entry.contentAt}`.padStart(9, '0'),
       size: isPaper ? 0 : entry.content.length,
       is_downloadable: !isPaper,

@@ -64,7 +64,9 @@ export async function startFakeGraph(): Promise<FakeFiles> {
 
   function itemOf({ id, name, parentId, isFolder, ...entry }: RemoteEntry): Record<string, unknown> {
     return {
-      ...{ id, name, eTag: `"{${id}},${entry.changedAt}"`, lastModifiedDateTime: entry.modified.toISOString() },
+      id,
+      name,
+      eTag: `"{${id}},${entry.changedAt}"`,
       ...(parentId === null ? { root: {} } : { parentReference: { id: parentId, driveType: 'business' } }),
       ...(isFolder
         ? { folder: { childCount: tree.children(id).length }, size: 0 }

@@ -50,13 +50,18 @@ export async function connectSynced(
   provider: OAuthConnectorProvider,
   folder: string,
   config: object = {},
-): Promise<{ member: Member; id: string; path: string }> {
+) {
   const member = await api.signUp();
-  const { id } = await connect(api, member, provider);
+  const { id }: { id: string } = await connect(api, member, provider);
   const path = connectionPath(id);
   const wanted = { enabled: false, interval_minutes: 5, folder, delete_missing: true, ...config };
   await member.patch(path, { config: { sync: wanted } }, 200);
-  return { member, id: String(id), path };
+  return {
+    ...{ member, id, path },
+    run: (status?: string) => sync(member, id, status),
+    runs: () => syncsOf(member, id),
+    names: () => shelf(member),
+  };
 }
 
 /** Runs a sync until its job has this status. */

@@ -15,7 +15,6 @@ export type RemoteEntry = {
   changedAt: number;
   /** Logical time of the last change of the content. */
   contentAt: number;
-  modified: Date;
   isDeleted: boolean;
 };
 
@@ -37,13 +36,13 @@ export function createRemoteFiles(
   /** Changes of entries. `leftPath` is the old path of an entry that was moved, renamed or deleted. */
   const events: { at: number; entry: RemoteEntry; leftPath: string | null }[] = [];
   const downloads: string[] = [];
-  let [clock, lastMs, maxPage, generation] = [1, 0, pageSize, 1];
+  let [clock, maxPage, generation] = [1, pageSize, 1];
   let listener: ((entry: RemoteEntry, before: number) => void) | null = null;
 
   function make(parentId: string | null, name: string, isFolder: boolean, mimeType = plainType): RemoteEntry {
-    const times = { changedAt: clock, contentAt: clock, modified: new Date() };
-    const empty = { content: Buffer.alloc(0), isDeleted: false };
-    const entry = { id: newId(), name, parentId, isFolder, mimeType, ...times, ...empty };
+    const times = { changedAt: clock, contentAt: clock };
+    const content = Buffer.alloc(0);
+    const entry = { id: newId(), name, parentId, isFolder, mimeType, content, ...times, isDeleted: false };
     entries.set(entry.id, entry);
     return entry;
   }
@@ -89,8 +88,7 @@ export function createRemoteFiles(
     namesIn(path).reduce((folder, name) => childOf(folder, name) ?? touch(make(folder.id, name, true)), root);
 
   function write(entry: RemoteEntry, content: string | Buffer): RemoteEntry {
-    lastMs = Math.max(Date.now(), lastMs + 1);
-    touch(Object.assign(entry, { content: Buffer.from(content), modified: new Date(lastMs) }));
+    touch(Object.assign(entry, { content: Buffer.from(content) }));
     entry.contentAt = entry.changedAt;
     return entry;
   }

@@ -14,8 +14,6 @@ import {
   importStack,
   noChanges,
   shelf,
-  sync,
-  syncsOf,
   untilIngested,
 } from '#test/support/import-stack.ts';
 import type { FakeFiles } from '#test/support/remote-tree.ts';
@@ -141,38 +139,38 @@ export function itServes(provider: OAuthConnectorProvider): void {
       const { tree, downloads } = fake;
       for (const name of ['a.txt', 'b.txt', 'c.txt', 'sub/d.txt', 'sub/e.txt']) tree.add(`synced/${name}`);
       tree.add('elsewhere/x.txt');
-      const { member, id } = await connectSynced(api, provider, 'synced');
-      expect(await sync(member, id)).include({ mode: 'full', ...noChanges, added: 5 });
-      expect(await shelf(member)).deep.equal(['a.txt', 'b.txt', 'c.txt', 'sub/d.txt', 'sub/e.txt']);
+      const { member, run, runs, names } = await connectSynced(api, provider, 'synced');
+      expect(await run()).include({ mode: 'full', ...noChanges, added: 5 });
+      expect(await names()).deep.equal(['a.txt', 'b.txt', 'c.txt', 'sub/d.txt', 'sub/e.txt']);
       await untilIngested(member);
 
       let before = downloads.length;
-      expect(countsOf(await sync(member, id))).deep.equal(noChanges);
+      expect(countsOf(await run())).deep.equal(noChanges);
       tree.edit('synced/a.txt', 'Edited.');
       tree.rename('synced/b.txt', 'renamed.txt');
       tree.move('synced/c.txt', 'synced/sub');
       const gone = tree.remove('synced/sub/d.txt');
       tree.add('synced/new/f.txt');
-      expect(await sync(member, id)).include({ mode: 'delta', added: 1, updated: 3, deleted: 1, failed: 0 });
-      expect(await shelf(member)).deep.equal(['a.txt', 'new/f.txt', 'renamed.txt', 'sub/c.txt', 'sub/e.txt']);
+      expect(await run()).include({ mode: 'delta', added: 1, updated: 3, deleted: 1, failed: 0 });
+      expect(await names()).deep.equal(['a.txt', 'new/f.txt', 'renamed.txt', 'sub/c.txt', 'sub/e.txt']);
       expect(downloads.length - before).equal(2);
 
       before = downloads.length;
       tree.restore(gone);
       tree.rename('synced/sub', 'below');
-      expect(await sync(member, id)).include({ added: 1, deleted: 0, failed: 0 });
-      const names = ['a.txt', 'below/c.txt', 'below/d.txt', 'below/e.txt', 'new/f.txt', 'renamed.txt'];
-      expect(await shelf(member)).deep.equal(names);
+      expect(await run()).include({ added: 1, deleted: 0, failed: 0 });
+      const moved = ['a.txt', 'below/c.txt', 'below/d.txt', 'below/e.txt', 'new/f.txt', 'renamed.txt'];
+      expect(await names()).deep.equal(moved);
       expect(downloads.length - before).equal(1);
 
       tree.remove('synced/below');
-      expect(await sync(member, id)).include({ deleted: 3 });
-      expect(await shelf(member)).deep.equal(['a.txt', 'new/f.txt', 'renamed.txt']);
+      expect(await run()).include({ deleted: 3 });
+      expect(await names()).deep.equal(['a.txt', 'new/f.txt', 'renamed.txt']);
       const { id: documentId } = await documentCalled(member, 'a.txt');
       await member.delete(`/documents/${documentId}`, 204);
       fake.forgetChanges();
-      expect(await sync(member, id)).include({ mode: 'full', ...noChanges, unchanged: 3 });
-      expect(await syncsOf(member, id)).length(6);
+      expect(await run()).include({ mode: 'full', ...noChanges, unchanged: 3 });
+      expect(await runs()).length(6);
     });
 
     it('is deleted, and revokes its grant if the provider has an endpoint for it', async () => {

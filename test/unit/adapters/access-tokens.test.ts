@@ -154,7 +154,11 @@ describe('an access token', () => {
   });
 
   it('is rejected if its subject or session is not an id or its header has other fields, unlike by jose', async () => {
-    for (const token of [tokenOf({}, { sub: 'admin' }), tokenOf({}, { sid: '' }), tokenOf({ jku: 'http://127.0.0.1/' })]) {
+    for (const token of [
+      tokenOf({}, { sub: 'admin' }),
+      tokenOf({}, { sid: '' }),
+      tokenOf({ jku: 'http://127.0.0.1/' }),
+    ]) {
       expect([isAccepted(token), await joseAccepts(token)]).deep.equal([false, true]);
     }
   });
