@@ -27,7 +27,6 @@ type OAuthHabits = {
   pseudoScope?: string;
   /** Additional parameters of the callback URL. */
   callback?: Readonly<Record<string, string>>;
-  /** Issues a new refresh token at each use from the start, as `rotate` does later. */
   isRotating?: boolean;
   /** Beginning of the paths of the API, and its answer to a call without a valid access token. */
   api: string;
@@ -46,11 +45,12 @@ export async function startFakeProvider(
   const client = { id: habits.clientId, secret: `client-secret-${randomBytes(8).toString('hex')}` };
   const tokens = new Map<string, Token>();
   const secrets: string[] = [client.secret];
-  let [isRotating, lifetime] = [habits.isRotating ?? false, 3_600];
+  const issuing = { isRotating: habits.isRotating ?? false, lifetimeSeconds: 3_600 };
 
   function newToken(kind: Token['kind'], grant: Grant, asked = new URLSearchParams()): string {
     const token = `${kind}-${randomBytes(16).toString('base64url')}`;
-    tokens.set(token, { kind, grant, asked, isSpent: false, expiresAtMs: Date.now() + lifetime * 1_000 });
+    const expiresAtMs = Date.now() + issuing.lifetimeSeconds * 1_000;
+    tokens.set(token, { kind, grant, asked, isSpent: false, expiresAtMs });
     secrets.push(token);
     return token;
   }
@@ -63,7 +63,7 @@ export async function startFakeProvider(
   function issue(grant: Grant, hasRefreshToken: boolean): ProviderReply {
     const json = {
       access_token: newToken('access', grant),
-      expires_in: lifetime,
+      expires_in: issuing.lifetimeSeconds,
       scope: grant.scopes.join(' '),
       token_type: 'Bearer',
       ...(hasRefreshToken && { refresh_token: newToken('refresh', grant) }),
@@ -83,8 +83,8 @@ export async function startFakeProvider(
       return refuse('invalid_grant');
     }
     if (isRefresh) {
-      given.isSpent = isRotating;
-      return issue(given.grant, isRotating);
+      given.isSpent = issuing.isRotating;
+      return issue(given.grant, given.isSpent);
     }
     const challenge = createHash('sha256').update(String(form.code_verifier)).digest('base64url');
     if (given.asked.get('code_challenge') !== challenge) return refuse('invalid_grant');
@@ -118,6 +118,8 @@ export async function startFakeProvider(
     client,
     /** The client secret, and all tokens and codes issued so far. */
     secrets,
+    /** How tokens are issued from now on. If it rotates, the use of an old refresh token revokes its grant. */
+    issuing,
     /** Acts as the consent page and the browser of the user. Returns the callback URL. */
     async consent(authorizeUrl: string, { account, scopes, isDenied }: Choice = {}): Promise<URL> {
       const { pathname, searchParams: asked } = new URL(authorizeUrl);
@@ -151,14 +153,6 @@ export async function startFakeProvider(
     /** Revokes all grants, as a user can do in the account settings of the provider. */
     revokeGrants(): void {
       for (const { grant } of granted()) grant.isRevoked = true;
-    },
-    /** From now on each use issues a new refresh token, and the use of an old one revokes its grant. */
-    rotate(isOn: boolean): void {
-      isRotating = isOn;
-    },
-    /** Sets the lifetime of new access tokens. */
-    lifetimeSeconds(seconds: number): void {
-      lifetime = seconds;
     },
     /** Counts grants with a refresh token that are not revoked. */
     liveGrants: () =>

@@ -164,7 +164,7 @@ describe('an import from a connection', () => {
       expect(await failing(10, 1)).deep.equal({ status: 'failed', code: 'provider_unavailable' });
     });
 
-    it('leaves no document when the connection is deleted during the download, and ends its job', async () => {
+    it('leaves no document and no file when the connection is deleted during the download, and ends its job', async () => {
       const { fake, fetch, of, stack, ...synced } = await stepsOf('cut off', 1);
       const hold = fake.holdNext();
       const fetched = appErrorCode(fetch(1));
@@ -173,30 +173,11 @@ describe('an import from a connection', () => {
       hold.release();
       expect(await fetched).equal('connection_not_found');
       expect(await synced.names()).deep.equal([]);
+      const keys = (await stack.container.blobs.list({ after: `${of.orgId}/`, limit: 1 })).map(({ key }) => key);
+      expect(keys.filter((key) => key.startsWith(of.orgId))).deep.equal([]);
       await stack.container.importSteps.recordCancellation({ ...of, attempt: 1 });
       const job = await synced.member.get(`/jobs/${syncWorkflowId(synced.id)}`, 200);
       expect(job.body).include({ status: 'cancelled' });
-    });
-
-    it('leaves no file when the connection is deleted before the document is stored', async () => {
-      const { fetch, of, stack, ...synced } = await stepsOf('cut off late', 1);
-      const { db, blobs } = stack.container;
-      const fetched = await db.transaction(async (trx) => {
-        await trx('connections').where({ id: synced.id }).delete();
-        const refused = appErrorCode(fetch(1));
-        await until('the import waits to store the document', async () => {
-          const { rows } = await db.raw(
-            `select from pg_stat_activity
-             where datname = current_database() and wait_event_type = 'Lock' and query like '%"connections"%'`,
-          );
-          return rows.length > 0;
-        });
-        return { refused };
-      });
-      expect(await fetched.refused).equal('connection_not_found');
-      expect(await synced.names()).deep.equal([]);
-      const keys = (await blobs.list({ after: `${of.orgId}/`, limit: 1 })).map(({ key }) => key);
-      expect(keys.filter((key) => key.startsWith(of.orgId))).deep.equal([]);
     });
 
     it('leaves a document as it is when a new revision has the same content', async () => {

@@ -75,13 +75,11 @@ export function itServes(provider: OAuthConnectorProvider): void {
       const id = await newId();
       const { headers } = await ada.get(connectionPath(id), 200);
       const tokenCalls = () => fake.calls.filter(({ url }) => url.pathname.endsWith('/token')).length;
-      for (const _ of [1, 2]) {
-        await row(id).update({ expiresAt: new Date(0) });
-        const before = tokenCalls();
-        await Promise.all(Array.from({ length: 10 }, () => listRoot(id)));
-        expect(tokenCalls()).equal(before + 1);
-      }
-      expect((await row(id))[0]).include({ status: 'active', generation: 3 });
+      await row(id).update({ expiresAt: new Date(0) });
+      const before = tokenCalls();
+      await Promise.all(Array.from({ length: 10 }, () => listRoot(id)));
+      expect(tokenCalls()).equal(before + 1);
+      expect((await row(id))[0]).include({ status: 'active', generation: 2 });
       await ada.patch(connectionPath(id), { display_name: 'Mine' }, 200, { 'if-match': headers.get('etag') ?? '' });
     });
 
