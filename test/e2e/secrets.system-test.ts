@@ -29,8 +29,7 @@ const asPost = (body: unknown): RequestInit => ({
 
 /**
  * Plants a value of its own as every kind of secret, takes the service through success and failure of each, and looks
- * for them in all that others may read. Those of tools and connectors have tests of their own, too
- * (test/api/tools/secrets.test.ts, test/api/connectors/secrets.system-test.ts).
+ * for them in all that others may read. Those of tools have a test of their own, too (test/api/tools/secrets.test.ts).
  */
 describe('secrets', function () {
   this.timeout(120_000);

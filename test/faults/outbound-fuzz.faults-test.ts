@@ -7,7 +7,11 @@ import { expect } from 'chai';
 import { note } from '#test/support/fault-run.ts';
 import { type Answer, type HostileKind, hostileKinds, slowKinds } from '#test/support/hostile-server.ts';
 import { watchMemory } from '#test/support/memory-peaks.ts';
-import { type OutboundClient, openOutboundClients } from '#test/support/outbound-clients.ts';
+import {
+  type OutboundClient,
+  type OutboundClients,
+  openOutboundClients,
+} from '#test/unit/adapters/outbound-clients.cases.ts';
 
 const maxLagMs = 200;
 const maxGrownBytes = 64 * 1024 * 1024;
@@ -24,7 +28,7 @@ type Measured = { lagMs: number; grownBytes: number };
 describe('the clients for model services and file providers', function () {
   this.timeout(900_000);
   let server: ChildProcess;
-  let patient: Awaited<ReturnType<typeof openOutboundClients>>;
+  let patient: OutboundClients;
   let hasty: typeof patient;
   const worst = { lagMs: 0, grownBytes: 0 };
 
@@ -36,8 +40,8 @@ describe('the clients for model services and file providers', function () {
     // JSON would make null of what is undefined.
     server = fork(script, { serialization: 'advanced' });
     const [place] = await once(server, 'message');
-    patient = await openOutboundClients({ place, timeMs: 20_000 });
-    hasty = await openOutboundClients({ place, timeMs: 500 });
+    patient = openOutboundClients({ place, timeMs: 20_000 });
+    hasty = openOutboundClients({ place, timeMs: 500 });
   });
   after(async () => {
     note(`lag ${worst.lagMs.toFixed(0)} ms, memory ${megabytes(worst.grownBytes)} MB at most`);

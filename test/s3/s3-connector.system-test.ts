@@ -2,8 +2,8 @@ import { PutObjectCommand } from '@aws-sdk/client-s3';
 import type { Agent } from 'undici';
 import { createS3Connector } from '#src/adapters/connectors/s3-connector.ts';
 import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
-import { type ConnectorCase, itKeepsTheConnectorContract } from '#test/support/connector-contract.ts';
 import { openBucket, type TestBucket } from '#test/support/s3.ts';
+import { type ConnectorCase, itKeepsTheConnectorContract } from '#test/unit/adapters/connectors.contract.ts';
 
 describe('the connector for S3 buckets', () => {
   let bucket: TestBucket;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { ErrorCode } from '#src/errors.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { type Member, sendJson } from './client.ts';
-import { s3Hosts } from './connector-s3.ts';
+import { s3Hosts } from './s3.ts';
 import { type Stack, shared, startStack } from './stack.ts';
 import { until } from './until.ts';
 

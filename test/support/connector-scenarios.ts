@@ -1,12 +1,11 @@
 import { DeleteObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect } from 'chai';
 import { jobIdOfWorkflowPart, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { s3Hosts } from './connector-s3.ts';
 import { s3Fields } from './connector-stack.ts';
 import type { FaultCase } from './fault-case.ts';
 import { endsOf, type Scenario } from './fault-scenario.ts';
 import { importFiles, shelf, sync } from './import-stack.ts';
-import { createBucket, type TestBucket } from './s3.ts';
+import { createBucket, s3Hosts, type TestBucket } from './s3.ts';
 import { until } from './until.ts';
 import { untilJob } from './until-job.ts';
 

@@ -1,42 +1,32 @@
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { Member } from './client.ts';
-import { s3Hosts } from './connector-s3.ts';
-import { type FakeFiles, startFakeDrive } from './fake-drive.ts';
+import { startFakeDrive } from './fake-drive.ts';
 import { startFakeDropbox } from './fake-dropbox.ts';
 import { fakeSiteId, startFakeGraph } from './fake-graph.ts';
 import type { Choice } from './fake-oauth.ts';
 import { finishConsent } from './finish-consent.ts';
-import type { TestBucket } from './s3.ts';
-import { type Stack, startStack } from './stack.ts';
+import type { FakeFiles } from './remote-tree.ts';
+import { s3Hosts, type TestBucket } from './s3.ts';
+import { type Stack, shared, startStack } from './stack.ts';
 
 /** An API with a fake server on this machine for each file provider. */
 export type ConnectorStack = Stack & { fakes: Record<OAuthConnectorProvider, FakeFiles> };
 
 export const frontendUrl = 'https://app.example.com';
 
-let shared: Promise<ConnectorStack> | undefined;
-
 /** The stack that all tests of a process share; it has no workers. */
-export function connectorStack(): Promise<ConnectorStack> {
-  shared ??= startConnectorStack();
-  return shared;
-}
-
-after(async function closeConnectorStack() {
-  await (await shared)?.close();
-});
+export const connectorStack = shared(() => startConnectorStack());
 
 export async function startConnectorStack(
   { EGRESS_ALLOW = '', ...settings }: Record<string, string> = {},
   { workers }: { workers: boolean } = { workers: false },
 ): Promise<ConnectorStack> {
-  const [acme_drive, acme_onedrive, acme_sharepoint, acme_dropbox] = await Promise.all([
-    startFakeDrive(),
-    startFakeGraph(),
-    startFakeGraph(),
-    startFakeDropbox(),
-  ]);
-  const fakes = { acme_drive, acme_onedrive, acme_sharepoint, acme_dropbox };
+  const fakes = {
+    acme_drive: await startFakeDrive(),
+    acme_onedrive: await startFakeGraph(),
+    acme_sharepoint: await startFakeGraph(),
+    acme_dropbox: await startFakeDropbox(),
+  };
   const clients = Object.entries(fakes).flatMap(([provider, { baseUrl, client }]) => [
     [`${provider.toUpperCase()}_BASE_URL`, baseUrl],
     [`${provider.toUpperCase()}_CLIENT_ID`, client.id],
@@ -74,8 +64,8 @@ export async function consentTo(
   provider: OAuthConnectorProvider,
   { query = {}, ...choice }: Choice & { query?: Record<string, string> } = {},
 ): Promise<string> {
-  const back = await fakes[provider].consent(await beginConsent(member, provider, query), choice);
-  return `${back.pathname}${back.search}`;
+  const { pathname, search } = await fakes[provider].consent(await beginConsent(member, provider, query), choice);
+  return `${pathname}${search}`;
 }
 
 /** Consents and finishes. @returns the connection as its owner sees it */

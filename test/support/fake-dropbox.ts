@@ -1,131 +1,105 @@
 import { randomBytes } from 'node:crypto';
-import type { FakeFiles } from './fake-drive.ts';
-import { createFakeOAuth } from './fake-oauth.ts';
-import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
-import { createRemoteFiles, digestOf, type RemoteEntry } from './remote-tree.ts';
+import { startFakeProvider } from './fake-oauth.ts';
+import type { ProviderCall, ProviderReply } from './provider-server.ts';
+import { createRemoteFiles, digestOf, type FakeFiles, type RemoteEntry } from './remote-tree.ts';
 
 /** Type of Dropbox's own documents, which can only be exported. */
 export const paperType = 'application/vnd.dropbox.paper';
 
 const scopes = ['account_info.read', 'files.metadata.read', 'files.content.read'];
 
-/** `refused` is an error of a route. The text before the first slash is the tag of the union. */
-type Answer = ProviderReply | { refused: string };
+const habits = {
+  clientId: 'app-key-1',
+  paths: { authorize: '/oauth2/authorize', token: '/oauth2/token', revoke: '/2/auth/token/revoke' },
+  isOffline: (asked: URLSearchParams) => asked.get('token_access_type') === 'offline',
+  api: '/2/',
+  unauthorized: refusal('expired_access_token/', 401),
+};
+
+/** The argument of a call. */
+type Argument = { path?: unknown; recursive?: unknown; limit?: number; cursor?: unknown };
 
 /** Fake of Dropbox v2 with OAuth. Its change feed names deleted and moved entries by their old path only. */
 export async function startFakeDropbox(): Promise<FakeFiles> {
-  const oauth = createFakeOAuth({
-    client: { id: 'app-key-1', secret: `client-secret-${randomBytes(8).toString('hex')}` },
-    paths: { authorize: '/oauth2/authorize', token: '/oauth2/token' },
-    isOffline: (asked) => asked.get('token_access_type') === 'offline',
-    token: (account) => ({ token_type: 'bearer', account_id: `dbid:${account}`, uid: '1' }),
-  });
   const newId = () => `id:${randomBytes(16).toString('base64url')}`;
   const files = createRemoteFiles(2_000, { newId, ignoresCase: true });
   const { tree } = files;
+  const reply = (json: object): ProviderReply => ({ status: 200, json });
 
-  const metadataRoutes: Readonly<Record<string, (argument: unknown) => Answer>> = {
-    'files/list_folder': list,
-    'files/list_folder/continue': listMore,
-    'files/list_folder/get_latest_cursor': latestCursor,
-    'files/get_metadata': metadata,
+  /** Calls `answer` with the entry at an id or path; '' is the root. */
+  const withEntry =
+    (answer: (entry: RemoteEntry, argument: Argument) => ProviderReply) =>
+    (argument: Argument): ProviderReply => {
+      const path = String(argument.path);
+      if (!/^(?:id:[\w-]+|(?:\/[^/]+)*)$/.test(path)) return refusal('path/malformed_path/');
+      const entry = path.startsWith('id:') ? tree.get(path) : tree.at(path);
+      return entry === undefined ? refusal('path/not_found/') : answer(entry, argument);
+    };
+
+  const metadataRoutes: Readonly<Record<string, (argument: Argument) => ProviderReply>> = {
+    'files/list_folder': withEntry((entry, { recursive, limit = 500 }) => {
+      if (recursive) return badCall('the fake has no recursive lists');
+      return entry.isFolder ? page(entry, 0, limit) : refusal('path/not_folder/');
+    }),
+    'files/list_folder/continue': ({ cursor }) => {
+      const [kind, position = '', limit, folderId = ''] = String(cursor).split(' ');
+      const folder = tree.get(folderId);
+      if (folder === undefined) return refusal('path/not_found/');
+      return kind === 'list' ? page(folder, Number(position), Number(limit)) : changes(folder, position);
+    },
+    'files/list_folder/get_latest_cursor': withEntry((entry, { recursive }) =>
+      recursive ? reply({ cursor: changesCursor(files.now(), entry) }) : badCall('the fake has only recursive cursors'),
+    ),
+    'files/get_metadata': withEntry((entry, { path }) =>
+      path === '' ? badCall('path: The root folder is unsupported.') : reply(infoOf(entry)),
+    ),
   };
-  const contentRoutes: Readonly<Record<string, (argument: unknown) => Answer>> = {
-    'files/download': download,
-    'files/export': exported,
+  const contentRoutes: typeof metadataRoutes = {
+    'files/download': withEntry((entry) => {
+      if (entry.isFolder) return refusal('path/not_file/');
+      if (entry.mimeType === paperType) return refusal('unsupported_file/');
+      return sent(entry, 'application/octet-stream', infoOf(entry));
+    }),
+    'files/export': withEntry((entry) => {
+      if (entry.mimeType !== paperType) return refusal('non_exportable/');
+      const export_metadata = { name: entry.name.replace(/\.paper$/, '.html'), size: entry.content.length };
+      return sent(entry, 'text/html', { export_metadata, file_metadata: infoOf(entry) });
+    }),
   };
-
-  function dropbox(call: ProviderCall, route: string): ProviderReply {
-    const caller = oauth.callerOf(call);
-    if (caller === null) return refusal(401, 'expired_access_token/');
-    if (call.method !== 'POST') return badCall(`${route}: only POST is accepted`);
-    if (route === 'users/get_current_account') {
-      if (call.body !== '' && call.body !== 'null') return badCall('request body: expected null');
-      const names = { name: { display_name: 'Test user' }, email: `${caller.account}@example.com` };
-      return { status: 200, json: { account_id: `dbid:${caller.account}`, ...names, email_verified: true } };
-    }
-    if (route === 'auth/token/revoke') {
-      oauth.endGrantOf(call);
-      return { status: 200, json: null };
-    }
-    const answerOf = metadataRoutes[route] ?? contentRoutes[route];
-    if (answerOf === undefined) return badCall(`Unknown API function: ${route}`);
-    const isContent = route in contentRoutes;
-    const scope = `files.${isContent ? 'content' : 'metadata'}.read`;
-    if (!caller.scopes.includes(scope)) return refusal(401, 'missing_scope/');
-    const argument = argumentOf(call, isContent);
-    if (typeof argument === 'string') return badCall(argument);
-    const answer = answerOf(argument);
-    return 'refused' in answer ? refusal(409, answer.refused) : answer;
-  }
-
-  /** Finds an entry by id or path; '' is the root. @returns a refusal for an invalid value and a missing entry */
-  function entryAt(argument: unknown): RemoteEntry | { refused: string } {
-    const { path } = Object(argument);
-    const isSound = typeof path === 'string' && /^(?:id:[\w-]+|(?:\/[^/]+)*)$/.test(path);
-    if (!isSound) return { refused: 'path/malformed_path/' };
-    return (path.startsWith('id:') ? tree.get(path) : tree.at(path)) ?? { refused: 'path/not_found/' };
-  }
 
   function infoOf(entry: RemoteEntry): Record<string, unknown> {
     const path = `/${tree.pathOf(entry)}`;
     const named = { name: entry.name, id: entry.id, path_lower: path.toLowerCase(), path_display: path };
     if (entry.isFolder) return { '.tag': 'folder', ...named };
-    const server_modified = `${entry.modified.toISOString().slice(0, 19)}Z`;
     const isPaper = entry.mimeType === paperType;
     return {
-      ...{ '.tag': 'file', ...named, client_modified: server_modified, server_modified },
+      '.tag': 'file',
+      ...named,
       rev: `${entry.contentAt}`.padStart(9, '0'),
       size: isPaper ? 0 : entry.content.length,
       is_downloadable: !isPaper,
-      ...(isPaper
-        ? { export_info: { export_as: 'html', export_options: ['html', 'markdown'] } }
-        : { content_hash: digestOf(entry, 'sha256') }),
+      ...(isPaper ? { export_info: { export_as: 'html' } } : { content_hash: digestOf(entry, 'sha256') }),
     };
   }
 
-  function list(argument: unknown): Answer {
-    const { recursive, limit = 500 } = Object(argument);
-    const entry = entryAt(argument);
-    if ('refused' in entry) return entry;
-    if (!entry.isFolder) return { refused: 'path/not_folder/' };
-    return recursive ? badCall('the fake has no recursive lists') : page(entry, 0, limit);
-  }
-
   function page(folder: RemoteEntry, from: number, limit: number): ProviderReply {
-    const all = tree.children(folder.id);
-    const next = from + Math.min(limit, files.maxPage());
-    const entries = all.slice(from, next).map(infoOf);
+    const { entries, next } = files.page(tree.children(folder.id), from, limit);
     const cursor = `list ${next} ${limit} ${folder.id}`;
-    return { status: 200, json: { entries, cursor, has_more: next < all.length } };
+    return reply({ entries: entries.map(infoOf), cursor, has_more: next !== null });
   }
 
-  function latestCursor(argument: unknown): Answer {
-    const entry = entryAt(argument);
-    if ('refused' in entry) return entry;
-    if (Object(argument).recursive !== true) return badCall('the fake has only recursive cursors');
-    return { status: 200, json: { cursor: `changes ${files.cursorAt(tree.now())} ${entry.id}` } };
-  }
-
-  function listMore(argument: unknown): Answer {
-    const [kind, position = '', ...rest] = String(Object(argument).cursor).split(' ');
-    const folder = tree.get(rest.at(-1) ?? '');
-    if (folder === undefined) return { refused: 'path/not_found/' };
-    if (kind === 'list') return page(folder, Number(position), Number(rest[0]));
-    const since = files.positionOf(position);
-    return since === null ? { refused: 'reset/' } : changes(folder, since);
-  }
+  const changesCursor = (position: string, folder: RemoteEntry) => `changes ${position} all ${folder.id}`;
 
   /** Lists old paths without a new entry as deleted, then new and moved entries with everything below them. */
-  function changes(folder: RemoteEntry, since: number): ProviderReply {
-    const events = tree.eventsSince(since).slice(0, files.maxPage());
+  function changes(folder: RemoteEntry, position: string): ProviderReply {
+    const since = files.changesSince(position);
+    if (since === null) return refusal('reset/');
     const above = tree.pathOf(folder).toLowerCase();
     const isBelow = (path: string) => above === '' || path.toLowerCase().startsWith(`${above}/`);
-    const left = new Set(events.flatMap(({ leftPath }) => (leftPath !== null && isBelow(leftPath) ? [leftPath] : [])));
+    const left = new Set(since.events.flatMap(({ leftPath }) => leftPath ?? []).filter(isBelow));
     const gone = [...left].filter((path) => tree.at(path) === undefined);
-    const came = events.flatMap(({ id, leftPath }) => {
-      const entry = tree.get(id);
-      if (entry === undefined) return [];
+    const came = since.events.flatMap(({ entry, leftPath }) => {
+      if (tree.get(entry.id) === undefined) return [];
       return leftPath === null && !entry.isFolder ? [entry] : tree.below(entry);
     });
     const entries = [
@@ -135,62 +109,41 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
       }),
       ...[...new Set(came)].filter((entry) => isBelow(tree.pathOf(entry))).map(infoOf),
     ];
-    const end = events.at(-1)?.at ?? tree.now();
-    const cursor = `changes ${files.cursorAt(end)} ${folder.id}`;
-    return { status: 200, json: { entries, cursor, has_more: end < tree.now() } };
-  }
-
-  function metadata(argument: unknown): Answer {
-    if (Object(argument).path === '') return badCall('path: The root folder is unsupported.');
-    const entry = entryAt(argument);
-    return 'refused' in entry ? entry : { status: 200, json: infoOf(entry) };
-  }
-
-  function download(argument: unknown): Answer {
-    const entry = entryAt(argument);
-    if ('refused' in entry) return { refused: 'path/not_found/' };
-    if (entry.isFolder) return { refused: 'path/not_file/' };
-    if (entry.mimeType === paperType) return { refused: 'unsupported_file/' };
-    return sent(entry, 'application/octet-stream', infoOf(entry));
-  }
-
-  function exported(argument: unknown): Answer {
-    const entry = entryAt(argument);
-    if ('refused' in entry) return { refused: 'path/not_found/' };
-    if (entry.mimeType !== paperType) return { refused: 'non_exportable/' };
-    const export_metadata = { name: entry.name.replace(/\.paper$/, '.html'), size: entry.content.length };
-    return sent(entry, 'text/html', { export_metadata, file_metadata: infoOf(entry) });
+    return reply({ entries, cursor: changesCursor(since.next, folder), has_more: !since.isLast });
   }
 
   function sent(entry: RemoteEntry, type: string, result: object): ProviderReply {
-    const { headers, ...reply } = files.download(entry, type);
+    const { headers, ...content } = files.download(entry, type);
     const escaped = (c: string) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`;
     const ascii = JSON.stringify(result).replace(/[^\x20-\x7e]/g, escaped);
-    return { ...reply, headers: { ...headers, 'dropbox-api-result': ascii } };
+    return { ...content, headers: { ...headers, 'dropbox-api-result': ascii } };
   }
 
-  const server = await startProviderServer((call) => {
-    const { pathname } = call.url;
-    return oauth.answer(call) ?? (pathname.startsWith('/2/') ? dropbox(call, pathname.slice(3)) : { status: 404 });
+  const provider = await startFakeProvider(habits, (call, { account, scopes: granted }) => {
+    const route = call.url.pathname.slice(habits.api.length);
+    if (call.method !== 'POST') return badCall(`${route}: only POST is accepted`);
+    if (route === 'users/get_current_account') {
+      return reply({ account_id: `dbid:${account}`, email: `${account}@example.com` });
+    }
+    const isContent = route in contentRoutes;
+    const answer = isContent ? contentRoutes[route] : metadataRoutes[route];
+    if (answer === undefined) return badCall(`Unknown API function: ${route}`);
+    if (!granted.includes(`files.${isContent ? 'content' : 'metadata'}.read`)) return refusal('missing_scope/', 401);
+    const argument = argumentOf(call, isContent);
+    return typeof argument === 'string' ? badCall(argument) : answer(argument);
   });
-  const token = (account?: string) => oauth.grants.accessToken(scopes, account);
-  return { ...server, ...oauth.grants, ...files.controls, token };
+  return { ...provider, ...files.controls, token: (account) => provider.accessToken(scopes, account) };
 }
 
 /** Returns the argument of a call, or an error if it is passed in the wrong way. */
-function argumentOf({ headers, body }: ProviderCall, isContent: boolean): unknown {
+function argumentOf({ headers, body }: ProviderCall, isContent: boolean): Argument | string {
   const type = headers['content-type'];
   const isRightType = isContent
     ? body === '' && (type === undefined || /^(?:text\/plain|application\/octet-stream)/.test(type))
     : /^application\/json/.test(type ?? '');
   if (!isRightType) return 'Bad HTTP "Content-Type" header';
   const text = isContent ? String(headers['dropbox-api-arg']) : body;
-  if (isContent && !/^[\x20-\x7e]+$/.test(text)) return 'HTTP header "Dropbox-API-Arg": not ASCII';
-  try {
-    return JSON.parse(text);
-  } catch {
-    return 'could not decode input as JSON';
-  }
+  return /^[\x20-\x7e]+$/.test(text) || !isContent ? JSON.parse(text) : 'HTTP header "Dropbox-API-Arg": not ASCII';
 }
 
 function badCall(why: string): ProviderReply {
@@ -198,7 +151,7 @@ function badCall(why: string): ProviderReply {
 }
 
 /** Converts a summary such as `path/not_found/` to the error union of Dropbox. */
-function refusal(status: number, summary: string): ProviderReply {
+function refusal(summary: string, status = 409): ProviderReply {
   const [tag = '', inner = ''] = summary.split('/');
   const error = inner === '' ? { '.tag': tag } : { '.tag': tag, [tag]: { '.tag': inner } };
   return { status, json: { error_summary: `${summary}..`, error } };

@@ -1,9 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { ProviderCall, ProviderReply } from './provider-server.ts';
-
-type Code = Record<'account' | 'challenge' | 'redirectUri', string> &
-  Record<'isOffline' | 'isUsed', boolean> & { scopes: string[] };
-type Grant = { account: string; scopes: string[]; isRevoked: boolean };
+import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
 
 /** How the user answers the consent page. Each consent without `account` is of a new account. */
 export type Choice = { account?: string; scopes?: string[]; isDenied?: boolean };
@@ -11,196 +7,155 @@ export type Choice = { account?: string; scopes?: string[]; isDenied?: boolean }
 /** The account and scopes of an access token. */
 export type Caller = { account: string; scopes: readonly string[] };
 
-/** What differs between the providers' OAuth servers. */
+type Grant = Caller & { isOffline: boolean; isRevoked: boolean };
+type Token = {
+  kind: 'code' | 'access' | 'refresh';
+  grant: Grant;
+  /** The authorization request of a code. */
+  asked: URLSearchParams;
+  isSpent: boolean;
+  expiresAtMs: number;
+};
+
+/** What differs between the providers. */
 type OAuthHabits = {
-  client: { id: string; secret: string };
+  clientId: string;
   paths: { authorize: string; token: string; revoke?: string };
   /** Whether an authorization request with these parameters returns a refresh token. */
   isOffline(parameters: URLSearchParams): boolean;
-  /** Scopes of the token, from those requested. */
-  granted?(scopes: string[]): string[];
+  /** A scope that can be requested, but is not in the token. */
+  pseudoScope?: string;
   /** Additional parameters of the callback URL. */
   callback?: Readonly<Record<string, string>>;
-  /** Additional fields of token responses. */
-  token?(account: string): object;
-  /** Issues a new refresh token at each use from the start, as `rotate` does later. */
   isRotating?: boolean;
+  /** Beginning of the paths of the API, and its answer to a call without a valid access token. */
+  api: string;
+  unauthorized: ProviderReply;
 };
 
-/** Controls of a fake OAuth server for tests. */
-export type FakeGrants = ReturnType<typeof createFakeOAuth>['grants'];
+/** A fake provider, and the controls that tests have over its server and its grants. */
+export type FakeProvider = Awaited<ReturnType<typeof startFakeProvider>>;
 
-/** A fake OAuth server with PKCE, refresh tokens and revocation. */
-export function createFakeOAuth(habits: OAuthHabits) {
-  const { client, paths, granted = (scopes) => scopes } = habits;
-  const codes = new Map<string, Code>();
-  const refreshTokens = new Map<string, { grant: Grant; isSpent: boolean }>();
-  const accessTokens = new Map<string, { grant: Grant; expiresAtMs: number }>();
-  const granting: Grant[] = [];
+/** A fake OAuth server with PKCE, refresh tokens and revocation, and the API that its access tokens open. */
+export async function startFakeProvider(
+  habits: OAuthHabits,
+  answer: (call: ProviderCall, caller: Caller) => ProviderReply,
+) {
+  const { paths, unauthorized } = habits;
+  const client = { id: habits.clientId, secret: `client-secret-${randomBytes(8).toString('hex')}` };
+  const tokens = new Map<string, Token>();
   const secrets: string[] = [client.secret];
-  let choice: Choice = {};
-  let isRotating = habits.isRotating ?? false;
-  let lifetime = 3_600;
+  const issuing = { isRotating: habits.isRotating ?? false, lifetimeSeconds: 3_600 };
 
-  const newSecret = (kind: string) => {
-    const secret = `${kind}-${randomBytes(16).toString('base64url')}`;
-    secrets.push(secret);
-    return secret;
-  };
-
-  /** The consent page, answered by `choice`. */
-  function authorize({ url }: ProviderCall): ProviderReply {
-    const of = (name: string) => url.searchParams.get(name) ?? '';
-    const isSound =
-      of('client_id') === client.id &&
-      of('response_type') === 'code' &&
-      of('code_challenge_method') === 'S256' &&
-      /^[\w-]{43}$/.test(of('code_challenge'));
-    if (!isSound) return { status: 400, text: 'Error 400: invalid_request' };
-    const back = new URL(of('redirect_uri'));
-    back.searchParams.set('state', of('state'));
-    const answer = choice.isDenied ? { error: 'access_denied' } : allow(url.searchParams);
-    for (const [name, value] of Object.entries(answer)) back.searchParams.set(name, value);
-    return { status: 302, headers: { location: back.href } };
+  function newToken(kind: Token['kind'], grant: Grant, asked = new URLSearchParams()): string {
+    const token = `${kind}-${randomBytes(16).toString('base64url')}`;
+    const expiresAtMs = Date.now() + issuing.lifetimeSeconds * 1_000;
+    tokens.set(token, { kind, grant, asked, isSpent: false, expiresAtMs });
+    secrets.push(token);
+    return token;
   }
-
-  /** @returns the parameters of the callback */
-  function allow(parameters: URLSearchParams): Record<string, string> {
-    const of = (name: string) => parameters.get(name) ?? '';
-    const asked = of('scope').split(' ').filter(Boolean);
-    const scopes = choice.scopes?.filter((scope) => asked.includes(scope)) ?? asked;
-    const code = newSecret('code');
-    const facts = { challenge: of('code_challenge'), redirectUri: of('redirect_uri'), scopes: granted(scopes) };
-    const isOffline = habits.isOffline(parameters);
-    codes.set(code, { account: choice.account ?? code, ...facts, isOffline, isUsed: false });
-    return { code, scope: scopes.join(' '), ...habits.callback };
-  }
-
+  const granted = () => [...tokens.values()].filter(({ kind }) => kind !== 'code');
   const refuse = (error: string, status = 400): ProviderReply => ({
     status,
     json: { error, error_description: `Bad Request (${error})` },
   });
 
-  function newGrant(account: string, scopes: string[]): Grant {
-    const grant = { account, scopes, isRevoked: false };
-    granting.push(grant);
-    return grant;
-  }
-
-  function newAccessToken(grant: Grant): string {
-    const token = newSecret('access');
-    accessTokens.set(token, { grant, expiresAtMs: Date.now() + lifetime * 1_000 });
-    return token;
-  }
-
-  function issue(grant: Grant, refreshToken?: string): ProviderReply {
+  function issue(grant: Grant, hasRefreshToken: boolean): ProviderReply {
     const json = {
-      ...{ access_token: newAccessToken(grant), expires_in: lifetime, scope: grant.scopes.join(' ') },
-      ...{ token_type: 'Bearer', ...habits.token?.(grant.account) },
-      ...(refreshToken !== undefined && { refresh_token: refreshToken }),
+      access_token: newToken('access', grant),
+      expires_in: issuing.lifetimeSeconds,
+      scope: grant.scopes.join(' '),
+      token_type: 'Bearer',
+      ...(hasRefreshToken && { refresh_token: newToken('refresh', grant) }),
     };
     return { status: 200, json };
   }
 
-  function newRefreshToken(grant: Grant): string {
-    const token = newSecret('refresh');
-    refreshTokens.set(token, { grant, isSpent: false });
-    return token;
-  }
-
-  function token({ method, body }: ProviderCall): ProviderReply {
-    const form = new URLSearchParams(body);
-    const of = (name: string) => form.get(name) ?? '';
-    if (method !== 'POST') return refuse('invalid_request', 405);
-    if (of('client_id') !== client.id || of('client_secret') !== client.secret) return refuse('invalid_client', 401);
-    if (of('grant_type') === 'authorization_code') {
-      const code = codes.get(of('code'));
-      const challenge = createHash('sha256').update(of('code_verifier')).digest('base64url');
-      if (code === undefined || code.isUsed || code.challenge !== challenge) return refuse('invalid_grant');
-      if (code.redirectUri !== of('redirect_uri')) return refuse('redirect_uri_mismatch');
-      code.isUsed = true;
-      const grant = newGrant(code.account, code.scopes);
-      return issue(grant, code.isOffline ? newRefreshToken(grant) : undefined);
-    }
-    if (of('grant_type') !== 'refresh_token') return refuse('unsupported_grant_type');
-    const known = refreshTokens.get(of('refresh_token'));
-    if (known === undefined || known.grant.isRevoked) return refuse('invalid_grant');
-    if (known.isSpent) {
-      known.grant.isRevoked = true;
+  function exchange({ body }: ProviderCall): ProviderReply {
+    const form = Object.fromEntries(new URLSearchParams(body));
+    if (form.client_id !== client.id || form.client_secret !== client.secret) return refuse('invalid_client', 401);
+    const isRefresh = form.grant_type === 'refresh_token';
+    const given = tokens.get(String(isRefresh ? form.refresh_token : form.code));
+    if (given?.kind !== (isRefresh ? 'refresh' : 'code') || given.grant.isRevoked) return refuse('invalid_grant');
+    if (given.isSpent) {
+      // Two parties have this refresh token.
+      given.grant.isRevoked = isRefresh;
       return refuse('invalid_grant');
     }
-    if (!isRotating) return issue(known.grant);
-    known.isSpent = true;
-    return issue(known.grant, newRefreshToken(known.grant));
+    if (isRefresh) {
+      given.isSpent = issuing.isRotating;
+      return issue(given.grant, given.isSpent);
+    }
+    const challenge = createHash('sha256').update(String(form.code_verifier)).digest('base64url');
+    if (given.asked.get('code_challenge') !== challenge) return refuse('invalid_grant');
+    if (given.asked.get('redirect_uri') !== form.redirect_uri) return refuse('redirect_uri_mismatch');
+    given.isSpent = true;
+    return issue({ ...given.grant }, given.grant.isOffline);
   }
 
-  function revoke({ body }: ProviderCall): ProviderReply {
-    const given = new URLSearchParams(body).get('token') ?? '';
-    const grant = refreshTokens.get(given)?.grant ?? accessTokens.get(given)?.grant;
-    if (grant === undefined || grant.isRevoked) return refuse('invalid_token');
-    end(grant);
+  const bearerOf = ({ headers }: ProviderCall) => /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
+
+  /** Revokes all grants of the account, as Google does. */
+  function revoke(call: ProviderCall): ProviderReply {
+    const ended = tokens.get(new URLSearchParams(call.body).get('token') ?? bearerOf(call))?.grant;
+    if (ended === undefined || ended.isRevoked) return refuse('invalid_token');
+    for (const { grant } of granted()) grant.isRevoked ||= grant.account === ended.account;
     return { status: 200, json: {} };
   }
 
-  /** Revokes all grants of the account, as Google does. */
-  function end({ account }: Grant): void {
-    for (const each of granting) each.isRevoked ||= each.account === account;
-  }
+  const server = await startProviderServer((call) => {
+    const { pathname } = call.url;
+    if (pathname === paths.token) return exchange(call);
+    if (pathname === paths.revoke) return revoke(call);
+    if (!pathname.startsWith(habits.api)) return { status: 404 };
+    const given = tokens.get(bearerOf(call));
+    const isValid = given?.kind === 'access' && !given.grant.isRevoked && given.expiresAtMs >= Date.now();
+    return isValid ? answer(call, given.grant) : unauthorized;
+  });
 
-  const tokenOf = ({ headers }: ProviderCall) => /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
-
-  const grants = {
+  return {
+    ...server,
     client,
     /** The client secret, and all tokens and codes issued so far. */
     secrets,
-    /** Acts as the browser on the consent page. Returns the callback URL. */
-    async consent(authorizeUrl: string, chosen: Choice = {}): Promise<URL> {
-      choice = chosen;
-      const response = await fetch(authorizeUrl, { redirect: 'manual' });
-      const location = response.headers.get('location');
-      if (location === null) throw new Error(`the consent page answers ${response.status}`);
-      return new URL(location);
+    /** How tokens are issued from now on. If it rotates, the use of an old refresh token revokes its grant. */
+    issuing,
+    /** Acts as the consent page and the browser of the user. Returns the callback URL. */
+    async consent(authorizeUrl: string, { account, scopes, isDenied }: Choice = {}): Promise<URL> {
+      const { pathname, searchParams: asked } = new URL(authorizeUrl);
+      const sound = { client_id: client.id, response_type: 'code', code_challenge_method: 'S256' };
+      const isSound = Object.entries(sound).every(([name, value]) => asked.get(name) === value);
+      if (pathname !== paths.authorize || !isSound) throw new Error(`no authorization request: ${authorizeUrl}`);
+      const requested = (asked.get('scope') ?? '').split(' ').filter(Boolean);
+      const allowed = requested.filter((scope) => scopes === undefined || scopes.includes(scope));
+      const back = new URL(asked.get('redirect_uri') ?? '');
+      const grant = {
+        account: account ?? `account-${randomBytes(8).toString('hex')}`,
+        scopes: allowed.filter((scope) => scope !== habits.pseudoScope),
+        isOffline: habits.isOffline(asked),
+        isRevoked: false,
+      };
+      const callback = isDenied
+        ? { error: 'access_denied' }
+        : { code: newToken('code', grant, asked), scope: allowed.join(' '), ...habits.callback };
+      for (const [name, value] of Object.entries({ state: asked.get('state') ?? '', ...callback })) {
+        back.searchParams.set(name, value);
+      }
+      return back;
     },
     /** Issues an access token without a consent. */
-    accessToken: (scopes: readonly string[], account = 'account-1') => newAccessToken(newGrant(account, [...scopes])),
+    accessToken: (scopes: readonly string[], account = 'account-1') =>
+      newToken('access', { account, scopes, isOffline: false, isRevoked: false }),
     /** Expires all present access tokens. */
     expireTokens(): void {
-      for (const each of accessTokens.values()) each.expiresAtMs = 0;
+      for (const token of granted()) token.expiresAtMs = 0;
     },
     /** Revokes all grants, as a user can do in the account settings of the provider. */
     revokeGrants(): void {
-      for (const grant of granting) grant.isRevoked = true;
-    },
-    /** From now on each use issues a new refresh token, and the use of an old one revokes its grant. */
-    rotate(isOn: boolean): void {
-      isRotating = isOn;
-    },
-    /** Sets the lifetime of new access tokens. */
-    lifetimeSeconds(seconds: number): void {
-      lifetime = seconds;
+      for (const { grant } of granted()) grant.isRevoked = true;
     },
     /** Counts grants with a refresh token that are not revoked. */
-    liveGrants: () => new Set([...refreshTokens.values()].map(({ grant }) => grant).filter((g) => !g.isRevoked)).size,
-  };
-
-  return {
-    grants,
-    /** Returns null for requests to other endpoints. */
-    answer(call: ProviderCall): ProviderReply | null {
-      const { pathname } = call.url;
-      if (pathname === paths.authorize) return authorize(call);
-      if (pathname === paths.token) return token(call);
-      return pathname === paths.revoke ? revoke(call) : null;
-    },
-    /** Returns null without a valid access token. */
-    callerOf(call: ProviderCall): Caller | null {
-      const given = accessTokens.get(tokenOf(call));
-      return given === undefined || given.grant.isRevoked || given.expiresAtMs < Date.now() ? null : given.grant;
-    },
-    /** Revokes the grant of the access token. */
-    endGrantOf(call: ProviderCall): void {
-      const given = accessTokens.get(tokenOf(call));
-      if (given !== undefined) end(given.grant);
-    },
+    liveGrants: () =>
+      new Set(granted().flatMap(({ kind, grant }) => (kind === 'refresh' && !grant.isRevoked ? [grant] : []))).size,
   };
 }

@@ -1,84 +1,111 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
+import { serveLocally } from './local-server.ts';
 
-/** What a client would like to be answered, and how that goes on for ever. */
+/** A valid answer to a client, and what can be made of it. */
 export type Answer = {
   mediaType: string;
-  /** The beginning of a sound answer. */
+  /** The beginning of a valid answer. */
   head: string;
   /** May follow it any number of times. */
   unit: string;
-  /** Ends a sound answer. */
+  /** Ends a valid answer. */
   tail: string;
-  /** A whole answer that is well-formed, and of other types than it should be. */
+  /** A well-formed answer of other types than expected. */
   wrong: string;
   /** Opens a level of nesting. */
   level: string;
-  /** Almost as large as the client takes. */
+  /** Almost as large as the client accepts. */
   manyBytes: number;
 };
 
+/** Valid answers: by path, and to all other requests whose URL does not contain `hostile`. */
+export type Sound = { hostile: string; answers: Readonly<Record<string, string>>; otherwise: string };
+
 const BYTE_EVERY_MS = 20;
 const pieceBytes = 64 * 1024;
-/** Of a gzip bomb, which has a few hundred kilobytes itself. */
+/** Unpacked size of a gzip bomb, which has a few hundred kilobytes itself. */
 const unpackedBytes = 20_000_000;
 const html = '<!DOCTYPE html><html><head><title>Sign in</title></head><body><p>Please sign in.<br></body></html>';
 
-/** What the server answers as it should: by paths, and where the address does not hold the hostile part. */
-export type Sound = { hostile: string; answers: Readonly<Record<string, string>>; otherwise: string };
+type Script = (response: ServerResponse, answer: Answer, socket: Socket) => unknown;
 
-/** What a server answers, after it has read a request; each writes until the client hangs up, or it is done. */
-type Script = (line: HostileLine, answer: Answer) => Promise<void>;
+/** Writes a text again and again until the client disconnects, no faster than it reads. */
+async function pour(stream: Writable, unit: string): Promise<void> {
+  const piece = unit.repeat(Math.ceil(pieceBytes / unit.length));
+  const closed = once(stream, 'close');
+  while (!stream.destroyed) if (!stream.write(piece)) await Promise.race([once(stream, 'drain'), closed]);
+}
+
+async function drip(stream: Writable): Promise<void> {
+  while (!stream.destroyed) {
+    stream.write(' ');
+    await delay(BYTE_EVERY_MS);
+  }
+}
+
+/** Sends status, headers and the beginning of the answer. */
+function begin(response: ServerResponse, { mediaType, head }: Answer, status = 200, headers = {}): ServerResponse {
+  response.writeHead(status, { 'content-type': mediaType, ...headers }).write(head);
+  return response;
+}
+
+const send = (response: ServerResponse, type: string, body: string | Buffer, headers = {}) =>
+  response.writeHead(200, { 'content-type': type, 'content-length': Buffer.byteLength(body), ...headers }).end(body);
 
 export const hostileKinds = {
-  'an endless body': (line, answer) => line.fill('chunked', answer, answer.unit),
-  'an endless body without a line end': (line, answer) => line.fill('chunked', answer, 'a'),
-  'a body that is announced as huge': (line, answer) => line.fill(`${10 ** 12}`, answer, answer.unit),
-  'a body in chunks of a byte': async (line, { mediaType }) => {
-    await line.begin(200, { 'content-type': mediaType, 'transfer-encoding': 'chunked' });
-    await line.repeat('1\r\na\r\n');
+  'an endless body': (response, answer) => pour(begin(response, answer), answer.unit),
+  'an endless body without a line end': (response, answer) => pour(begin(response, answer), 'a'),
+  'a body that is announced as huge': (response, answer) =>
+    pour(begin(response, answer, 200, { 'content-length': 10 ** 12 }), answer.unit),
+  'a body in chunks of a byte': (response, answer, socket) => {
+    begin(response, answer);
+    return pour(socket, '1\r\na\r\n');
   },
-  'headers that come byte by byte': async (line) => {
-    await line.write('HTTP/1.1 200 OK\r\nx-slow: ');
-    await line.drip();
+  'headers that come byte by byte': (_, _answer, socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nx-slow: ');
+    return drip(socket);
   },
-  'headers without end': async (line) => {
-    await line.write('HTTP/1.1 200 OK\r\n');
-    await line.repeat(`x-long: ${'a'.repeat(1_000)}\r\n`);
+  'headers without end': (_, _answer, socket) => {
+    socket.write('HTTP/1.1 200 OK\r\n');
+    return pour(socket, `x-long: ${'a'.repeat(1_000)}\r\n`);
   },
-  'a body that comes byte by byte': (line, answer) => line.dripAfter(200, answer),
-  'a refusal that comes byte by byte': (line, answer) => line.dripAfter(403, answer),
-  'no answer': (line) => line.closed,
-  'a body shorter than announced': async (line, { mediaType, head }) => {
-    await line.send(mediaType, head, { 'content-length': `${head.length + 1_000}` });
-    line.socket.end();
+  'a body that comes byte by byte': (response, answer) => drip(begin(response, answer)),
+  'a refusal that comes byte by byte': (response, answer) => drip(begin(response, answer, 403)),
+  'no answer': (_, _answer, socket) => once(socket, 'close'),
+  'a body shorter than announced': (response, answer, socket) => {
+    begin(response, answer, 200, { 'content-length': answer.head.length + 1_000 });
+    socket.end();
   },
-  'a gzip bomb': (line, { mediaType, head, unit }) =>
-    line.send(mediaType, bombOf(head, unit), { 'content-encoding': 'gzip' }),
-  'a page of HTML': (line) => line.send('text/html', html),
-  'a refusal without end': (line, answer) => line.fill('chunked', answer, answer.unit, 400),
-  'a failure without end': (line, answer) => line.fill('chunked', answer, answer.unit, 502),
-  'wrong types': (line, { mediaType, wrong }) => line.send(mediaType, wrong),
-  'a broken body': (line, { mediaType, head }) => line.send(mediaType, head),
-  'deep nesting': (line, { mediaType, level }) => line.send(mediaType, level.repeat(50_000)),
-  'many entries': (line, { mediaType, head, unit, tail, manyBytes }) =>
-    line.send(mediaType, head + unit.repeat(Math.floor(manyBytes / unit.length)) + tail),
-  'a connection that is reset': async (line, { mediaType, head }) => {
-    await line.send(mediaType, head, { 'content-length': '100000' });
+  'a gzip bomb': (response, { mediaType, head, unit }) => {
+    const bomb = gzipSync(head + unit.repeat(Math.ceil(unpackedBytes / unit.length)), { level: 1 });
+    send(response, mediaType, bomb, { 'content-encoding': 'gzip' });
+  },
+  'a page of HTML': (response) => send(response, 'text/html', html),
+  'a refusal without end': (response, answer) => pour(begin(response, answer, 400), answer.unit),
+  'a failure without end': (response, answer) => pour(begin(response, answer, 502), answer.unit),
+  'wrong types': (response, { mediaType, wrong }) => send(response, mediaType, wrong),
+  'a broken body': (response, { mediaType, head }) => send(response, mediaType, head),
+  'deep nesting': (response, { mediaType, level }) => send(response, mediaType, level.repeat(50_000)),
+  'many entries': (response, { mediaType, head, unit, tail, manyBytes }) =>
+    send(response, mediaType, head + unit.repeat(Math.floor(manyBytes / unit.length)) + tail),
+  'a connection that is reset': async (response, answer, socket) => {
+    begin(response, answer, 200, { 'content-length': 100_000 });
     await delay(BYTE_EVERY_MS);
-    line.socket.resetAndDestroy();
+    socket.resetAndDestroy();
   },
-  'a connection that is reset before the answer': async (line) => {
-    line.socket.resetAndDestroy();
-  },
-  'a redirect in a circle': (line) => line.begin(302, { location: line.url, 'content-length': '0' }),
+  'a connection that is reset before the answer': (_, _answer, socket) => socket.resetAndDestroy(),
+  'a redirect in a circle': (response) => response.writeHead(302, { location: response.req.url }).end(),
 } satisfies Record<string, Script>;
 
 export type HostileKind = keyof typeof hostileKinds;
 
-/** Those that only a deadline ends. */
+/** The kinds that only a deadline of the client ends. */
 export const slowKinds: readonly HostileKind[] = [
   'headers that come byte by byte',
   'a body that comes byte by byte',
@@ -88,141 +115,46 @@ export const slowKinds: readonly HostileKind[] = [
 
 export type HostileServer = Awaited<ReturnType<typeof startHostileServer>>;
 
-/** A server of HTTP that answers in any way but the right one. */
+/** An HTTP server that answers in every way except the right one. */
 export async function startHostileServer() {
-  const sockets = new Set<Socket>();
-  const seen = { bytes: 0, requests: 0, underWay: 0 };
-  let script: (line: HostileLine, url: URL) => Promise<void> = async () => undefined;
+  const sockets: Socket[] = [];
+  const sent = () => sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0);
+  let [sentBefore, requests, underWay] = [0, 0, 0];
+  let script: (response: ServerResponse) => unknown;
 
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.setMaxListeners(0);
-    socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
-    let received = '';
-    let isBusy = false;
-    socket.on('data', (bytes) => {
-      received = (received + bytes.toString('latin1')).slice(-100_000);
-      const path = pathOfWhole(received);
-      if (path === null || isBusy) return;
-      received = '';
-      isBusy = true;
-      seen.requests += 1;
-      seen.underWay += 1;
-      const url = new URL(path, `http://${place}`);
-      const line = new HostileLine(socket, url.href, seen);
-      script(line, url)
-        .catch(() => socket.destroy())
-        .finally(() => {
-          isBusy = false;
-          seen.underWay -= 1;
-        });
-    });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const place = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  /** Cuts all connections. */
-  const drop = () => sockets.forEach((socket) => void socket.destroy());
+  const { server, place, close } = await serveLocally(async (request, response) => {
+    requests += 1;
+    underWay += 1;
+    await text(request)
+      .then(() => script(response))
+      .catch(() => request.socket.destroy());
+    underWay -= 1;
+  });
+  server.on('connection', (socket) => sockets.push(socket.setMaxListeners(0)));
   return {
-    ...{ place, drop },
+    ...{ place, close },
     /** Bytes that were written since the last `behave`, whether or not they arrived. */
-    sentBytes: () => seen.bytes,
+    sentBytes: () => sent() - sentBefore,
     /** Requests since the last `behave`. */
-    requests: () => seen.requests,
-    /** Answers that are still being written, which most are until the client hangs up. */
-    underWay: () => seen.underWay,
-    /** From now on everything is answered so, but for what `sound` answers. */
-    behave(kind: HostileKind, answer: Answer, sound?: Sound) {
-      Object.assign(seen, { bytes: 0, requests: 0 });
-      script = async (line, url) => {
-        if (sound === undefined || url.href.includes(sound.hostile)) return hostileKinds[kind](line, answer);
-        await line.send('application/json', sound.answers[url.pathname] ?? sound.otherwise);
+    requests: () => requests,
+    /** Answers that are still being written; most are until the client disconnects. */
+    underWay: () => underWay,
+    /** Closes all connections. */
+    drop: () => server.closeAllConnections(),
+    /** Answers in this way from now on, except for what `sound` answers. */
+    behave(kind: HostileKind, answer: Answer, sound?: Sound): void {
+      [sentBefore, requests] = [sent(), 0];
+      script = (response) => {
+        const { pathname, href } = new URL(response.req.url ?? '', 'http://host');
+        return sound === undefined || href.includes(sound.hostile)
+          ? hostileKinds[kind](response, answer, response.req.socket)
+          : send(response, 'application/json', sound.answers[pathname] ?? sound.otherwise);
       };
-    },
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      drop();
-      await closed;
     },
   };
 }
 
-const bombOf = (head: string, unit: string) =>
-  gzipSync(head + unit.repeat(Math.ceil(unpackedBytes / unit.length)), { level: 1 });
-const chunkOf = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
-
-/** Of a request; null until all of it is there. */
-function pathOfWhole(received: string): string | null {
-  const end = received.indexOf('\r\n\r\n');
-  if (end < 0) return null;
-  const length = Number(/^content-length: *(\d+)/im.exec(received.slice(0, end))?.[1] ?? 0);
-  const isChunked = /^transfer-encoding: *chunked/im.test(received.slice(0, end));
-  if (isChunked ? !received.endsWith('0\r\n\r\n') : received.length < end + 4 + length) return null;
-  return received.split(' ', 2)[1] ?? '/';
-}
-
-/** One connection, which is written to no faster than it is read. */
-class HostileLine {
-  readonly socket: Socket;
-  readonly url: string;
-  readonly closed: Promise<void>;
-  readonly #seen: { bytes: number };
-
-  constructor(socket: Socket, url: string, seen: { bytes: number }) {
-    this.socket = socket;
-    this.url = url;
-    this.#seen = seen;
-    this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
-  }
-
-  async write(text: string | Buffer): Promise<void> {
-    if (this.socket.destroyed) return;
-    this.#seen.bytes += Buffer.byteLength(text);
-    if (this.socket.write(text)) return;
-    await Promise.race([once(this.socket, 'drain').catch(() => undefined), this.closed]);
-  }
-
-  async begin(status: number, headers: Record<string, string>): Promise<void> {
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-    await this.write(`HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`);
-  }
-
-  async send(mediaType: string, body: string | Buffer, headers: Record<string, string> = {}): Promise<void> {
-    const length = `${Buffer.byteLength(body)}`;
-    await this.begin(200, { 'content-type': mediaType, 'content-length': length, ...headers });
-    await this.write(body);
-  }
-
-  /** Writes the beginning of an answer, and then the unit for ever. */
-  async fill(length: string, answer: Answer, unit: string, status = 200): Promise<void> {
-    const isChunked = length === 'chunked';
-    const body = { ...(isChunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': length }) };
-    await this.begin(status, { 'content-type': answer.mediaType, ...body });
-    const framed = (text: string) => (isChunked ? chunkOf(text) : text);
-    await this.write(framed(answer.head));
-    await this.repeat(unit, framed);
-  }
-
-  async repeat(unit: string, framed = (text: string) => text): Promise<void> {
-    const piece = framed(unit.repeat(Math.ceil(pieceBytes / unit.length)));
-    while (!this.socket.destroyed) await this.write(piece);
-  }
-
-  async drip(byte = ' '): Promise<void> {
-    while (!this.socket.destroyed) {
-      await this.write(byte);
-      await delay(BYTE_EVERY_MS);
-    }
-  }
-
-  async dripAfter(status: number, { mediaType, head }: Answer): Promise<void> {
-    await this.begin(status, { 'content-type': mediaType, 'transfer-encoding': 'chunked' });
-    await this.write(chunkOf(head));
-    await this.drip(chunkOf(' '));
-  }
-}
-
-/** As a process, whose work and memory are not measured with those of the clients. */
+/** Runs as a process of its own if its work and memory must not be measured with those of the clients. */
 if (process.argv[1] === import.meta.filename) {
   const server = await startHostileServer();
   process.on('message', (how: Parameters<typeof server.behave>) => {

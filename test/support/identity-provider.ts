@@ -7,14 +7,14 @@ import type { Middleware } from '../../scripts/identity-provider/serve-pages.ts'
 import { freshEmail } from './builders.ts';
 import { serveLocally } from './local-server.ts';
 
-type ProviderRoute = 'discovery' | 'jwks' | 'authorization' | 'token' | 'userinfo';
-const routes: ReadonlyMap<string, ProviderRoute> = new Map([
-  ['/.well-known/openid-configuration', 'discovery'],
-  ['/jwks', 'jwks'],
-  ['/auth', 'authorization'],
-  ['/token', 'token'],
-  ['/me', 'userinfo'],
-]);
+const routes = {
+  '/.well-known/openid-configuration': 'discovery',
+  '/jwks': 'jwks',
+  '/auth': 'authorization',
+  '/token': 'token',
+  '/me': 'userinfo',
+} as const;
+type ProviderRoute = (typeof routes)[keyof typeof routes];
 
 type Answer = { status: number; body?: unknown; headers?: Record<string, string> };
 
@@ -32,6 +32,10 @@ export type Tampering = {
 
 /** An account at the provider; `email` is also its login. */
 export type IdentityProviderAccount = ProviderAccount & { email: string };
+
+type AccountFields = { sub?: string; email?: string | null; emailVerified?: boolean } & Partial<
+  Record<'givenName' | 'familyName' | 'picture', string>
+>;
 
 export type IdentityProvider = Awaited<ReturnType<typeof startIdentityProvider>>;
 
@@ -60,17 +64,14 @@ export async function startIdentityProvider({ redirectOrigins }: { redirectOrigi
     settings: { SSO_ISSUER: issuer, SSO_CLIENT_ID: client.id, SSO_CLIENT_SECRET: client.secret },
     /** The routes that were called, oldest first. */
     calls,
-    /** `email: null` is an account without that claim. */
-    addAccount(
-      fields: { sub?: string; email?: string | null; emailVerified?: boolean } & Partial<
-        Record<'givenName' | 'familyName' | 'picture', string>
-      > = {},
-    ): IdentityProviderAccount {
-      const { sub = randomUUID(), email, emailVerified = true, givenName, familyName, picture } = fields;
+    /** `email: null` makes an account without that claim. */
+    addAccount(fields: AccountFields = {}): IdentityProviderAccount {
+      const { sub = randomUUID(), email, emailVerified = true, ...profile } = fields;
       const login = (email ?? freshEmail()).toLowerCase();
-      const names = { given_name: givenName, family_name: familyName, picture };
+      const { givenName: given_name, familyName: family_name, picture } = profile;
       const address = email === null ? {} : { email: email ?? login, email_verified: emailVerified };
-      const account = { sub, login, password: 'Correct-horse-1', claims: { ...address, ...names }, email: login };
+      const claims = { ...address, given_name, family_name, picture };
+      const account = { sub, login, password: 'Correct-horse-1', claims, email: login };
       accounts.push(account);
       return account;
     },
@@ -84,7 +85,7 @@ export async function startIdentityProvider({ redirectOrigins }: { redirectOrigi
 
 function tamperWith(current: () => Tampering, calls: ProviderRoute[]): Middleware {
   return async (context, next) => {
-    const route = routes.get(context.path);
+    const route = Object.entries(routes).find(([path]) => path === context.path)?.[1];
     if (route === undefined) return next();
     calls.push(route);
     const { idToken, signature, userinfo, answers } = current();
@@ -101,16 +102,16 @@ function tamperWith(current: () => Tampering, calls: ProviderRoute[]): Middlewar
       return;
     }
     await next();
-    const honest: unknown = context.body;
     if (context.status !== 200) return;
+    const honest = Object(context.body);
     if (route === 'userinfo' && userinfo) {
-      const body = userinfo({ ...Object(honest) });
+      const body = userinfo({ ...honest });
       if (typeof body === 'string') context.type = 'html';
       context.body = body;
     }
     if (route === 'token' && (idToken || signature)) {
-      const claims = decodeJwt(Object(honest).id_token);
-      context.body = { ...Object(honest), id_token: await sign(idToken ? idToken(claims) : claims, signature) };
+      const claims = decodeJwt(honest.id_token);
+      context.body = { ...honest, id_token: await sign(idToken ? idToken(claims) : claims, signature) };
     }
   };
 }

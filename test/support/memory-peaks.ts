@@ -2,12 +2,12 @@ import { readFile, writeFile } from 'node:fs/promises';
 
 const LOOK_EVERY_MS = 20;
 
-/** In bytes of resident memory. */
+/** Resident memory. */
 export type MemoryPeaks = { grownBytes: number; childBytes: number };
 
 /**
- * Watches a process and the ones that it starts, on Linux.
- * @returns tells by how much the process has grown at most since, and how large the largest of its children was
+ * Watches the resident memory of a process and of its children, on Linux.
+ * @returns reads by how much the process has grown at most since, and how large its largest child was
  */
 export async function watchMemory(pid: number): Promise<() => Promise<MemoryPeaks>> {
   // Forgets the peak of the start.

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type { FakeProvider } from './fake-oauth.ts';
 
 /** A file or folder at a fake provider. */
 export type RemoteEntry = {
@@ -14,31 +15,34 @@ export type RemoteEntry = {
   changedAt: number;
   /** Logical time of the last change of the content. */
   contentAt: number;
-  modified: Date;
   isDeleted: boolean;
 };
 
+/** A fake file provider, and the controls that tests have over it. */
+export type FakeFiles = FakeProvider &
+  ReturnType<typeof createRemoteFiles>['controls'] & {
+    /** Issues an access token with all scopes that the service requests. */
+    token(account?: string): string;
+  };
+
 export const plainType = 'application/octet-stream';
 
-/**
- * The files of a fake provider, and the controls that tests have over them. Paths are names joined by slashes; the root
- * is ''.
- */
+/** The files of a fake provider. Paths are names joined by slashes; the root is ''. */
 export function createRemoteFiles(
   pageSize: number,
   { newId = () => randomBytes(12).toString('hex'), ignoresCase = false } = {},
 ) {
   const entries = new Map<string, RemoteEntry>();
   /** Changes of entries. `leftPath` is the old path of an entry that was moved, renamed or deleted. */
-  const events: { at: number; id: string; leftPath: string | null }[] = [];
+  const events: { at: number; entry: RemoteEntry; leftPath: string | null }[] = [];
   const downloads: string[] = [];
-  let [clock, lastMs, maxPage, generation] = [1, 0, pageSize, 1];
+  let [clock, maxPage, generation] = [1, pageSize, 1];
   let listener: ((entry: RemoteEntry, before: number) => void) | null = null;
 
   function make(parentId: string | null, name: string, isFolder: boolean, mimeType = plainType): RemoteEntry {
-    const times = { changedAt: clock, contentAt: clock, modified: new Date() };
-    const empty = { content: Buffer.alloc(0), isDeleted: false };
-    const entry = { id: newId(), name, parentId, isFolder, mimeType, ...times, ...empty };
+    const times = { changedAt: clock, contentAt: clock };
+    const content = Buffer.alloc(0);
+    const entry = { id: newId(), name, parentId, isFolder, mimeType, content, ...times, isDeleted: false };
     entries.set(entry.id, entry);
     return entry;
   }
@@ -47,7 +51,7 @@ export function createRemoteFiles(
   function touch(entry: RemoteEntry, leftPath: string | null = null): RemoteEntry {
     clock += 1;
     entry.changedAt = clock;
-    events.push({ at: clock, id: entry.id, leftPath });
+    events.push({ at: clock, entry, leftPath });
     return entry;
   }
 
@@ -84,54 +88,53 @@ export function createRemoteFiles(
     namesIn(path).reduce((folder, name) => childOf(folder, name) ?? touch(make(folder.id, name, true)), root);
 
   function write(entry: RemoteEntry, content: string | Buffer): RemoteEntry {
-    lastMs = Math.max(Date.now(), lastMs + 1);
-    touch(Object.assign(entry, { content: Buffer.from(content), modified: new Date(lastMs) }));
+    touch(Object.assign(entry, { content: Buffer.from(content) }));
     entry.contentAt = entry.changedAt;
     return entry;
   }
 
   function add(path: string, content: string | Buffer = `content of ${path}`, mimeType = plainType): RemoteEntry {
-    const slash = path.lastIndexOf('/');
-    const folder = addFolder(path.slice(0, Math.max(slash, 0)));
-    return write(make(folder.id, path.slice(slash + 1), false, mimeType), content);
+    const names = namesIn(path);
+    const folder = addFolder(names.slice(0, -1).join('/'));
+    return write(make(folder.id, names.at(-1) ?? '', false, mimeType), content);
   }
 
-  function change(path: string, changes: () => Partial<RemoteEntry>): RemoteEntry {
+  function change(path: string, changes: Partial<RemoteEntry>): RemoteEntry {
     const entry = required(path);
     const left = pathOf(entry);
-    return touch(Object.assign(entry, changes()), left);
+    return touch(Object.assign(entry, changes), left);
   }
 
   const tree = {
     ...{ root, add, addFolder, at, get, children, pathOf, below },
     edit: (path: string, content: string | Buffer) => write(required(path), content),
-    rename: (path: string, name: string) => change(path, () => ({ name })),
+    rename: (path: string, name: string) => change(path, { name }),
     /** Moves the entry into the folder at the path `folder`. */
-    move: (path: string, folder: string) => change(path, () => ({ parentId: required(folder).id })),
+    move: (path: string, folder: string) => change(path, { parentId: required(folder).id }),
     /** Moves the entry to the trash, with everything below it. */
-    remove: (path: string) => change(path, () => ({ isDeleted: true })),
+    remove: (path: string) => change(path, { isDeleted: true }),
     restore: (entry: RemoteEntry) => void touch(Object.assign(entry, { isDeleted: false })),
     /** Also returns deleted entries. */
     ever: (id: string) => entries.get(id),
-    eventsSince: (since: number) => events.filter((event) => event.at > since),
-    now: () => clock,
   };
+  const cursorAt = (time: number) => `${generation}.${time}`;
   return {
     tree,
-    maxPage: () => maxPage,
-    /** A cursor of the change feed. */
-    cursorAt: (at: number) => `${generation}.${at}`,
-    /** The position of a cursor, or null for one that was invalidated. */
-    positionOf(cursor: string): number | null {
-      const [, of, at] = /^(\d+)\.(\d+)$/.exec(cursor) ?? [];
-      return Number(of) === generation ? Number(at) : null;
+    /** A page of a list; `next` is the position of the next page, or null. */
+    page(all: readonly RemoteEntry[], from: number, size: number) {
+      const end = from + Math.min(size, maxPage);
+      return { entries: all.slice(from, end), next: end < all.length ? end : null };
     },
-    /** Ids of the entries that have changed, each once, ordered by the last change. */
-    changedSince(since: number) {
-      const last = new Map(tree.eventsSince(since).map((event) => [event.id, event.at]));
-      const all = [...last].sort(([, a], [, b]) => a - b);
+    /** A cursor for the changes from now on. */
+    now: () => cursorAt(clock),
+    /** A page of changes, and the entries that changed, by their last change. Null for an invalid cursor. */
+    changesSince(cursor: string) {
+      const [, of, since] = /^(\d+)\.(\d+)$/.exec(cursor) ?? [];
+      if (Number(of) !== generation) return null;
+      const all = events.filter((event) => event.at > Number(since));
       const page = all.slice(0, maxPage);
-      return { ids: page.map(([id]) => id), isMore: page.length < all.length, end: page.at(-1)?.[1] ?? clock };
+      const changed = [...new Set(page.map(({ entry }) => entry).reverse())].reverse();
+      return { events: page, changed, isLast: page.length === all.length, next: cursorAt(page.at(-1)?.at ?? clock) };
     },
     download(entry: RemoteEntry, type: string) {
       listener?.(entry, downloads.length);

@@ -6,6 +6,12 @@ import { skip } from './skip.ts';
 /** An empty bucket of one test, on the S3 server that all tests of a run share. */
 export type TestBucket = Awaited<ReturnType<typeof createBucket>>;
 
+/** Hosts that `EGRESS_ALLOW` must list to reach the S3 server. Empty in the everyday run, which starts none. */
+export function s3Hosts(): string[] {
+  const url = process.env.TEST_S3_URL;
+  return url ? [new URL(url).host] : [];
+}
+
 /**
  * @returns the URL of the S3 server, or null if Go is not installed
  * @throws Error in a run that did not start the server
@@ -21,8 +27,7 @@ export function s3Endpoint(): string | null {
 /** Call it in a Mocha hook or test: skips it if there is no S3 server. */
 export async function openBucket(test: Mocha.Context): Promise<TestBucket> {
   const endpoint = s3Endpoint();
-  if (endpoint === null) return skip(test, 'no Go');
-  return createBucket(endpoint);
+  return endpoint === null ? skip(test, 'no Go') : createBucket(endpoint);
 }
 
 export async function createBucket(endpoint: string) {

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { type ParsedUrlQueryInput, stringify } from 'node:querystring';
 import { type Container, createContainer } from '#src/container.ts';
 import type { ToolCallContext } from '#src/ports/tools.ts';
 import type { Member } from './client.ts';
 import { startFakeBrave } from './fake-brave.ts';
 import { startFakeGoogle } from './fake-google.ts';
+import type { Choice } from './fake-oauth.ts';
 import { finishConsent } from './finish-consent.ts';
 import { type Stack, shared, startStack } from './stack.ts';
 import { toolContext } from './tool-context.ts';
@@ -11,7 +13,6 @@ import { toolContext } from './tool-context.ts';
 /** An API whose providers of tools are on this machine. */
 export type ToolStack = Awaited<ReturnType<typeof startToolStack>>;
 
-export const frontendUrl = 'https://app.example.com';
 export const readScope = 'https://www.googleapis.com/auth/calendar.readonly';
 export const writeScope = 'https://www.googleapis.com/auth/calendar.events';
 
@@ -29,8 +30,8 @@ export async function startToolProviders() {
 
 async function startToolStack() {
   const { brave, google, settings, place } = await startToolProviders();
-  const more = { EGRESS_ALLOW: place, FRONTEND_URL: frontendUrl, CORS_ORIGINS: 'https://other.example.com' };
-  const stack = await startStack({ ...settings, ...more }, { workers: false });
+  const origins = { FRONTEND_URL: 'https://app.example.com', CORS_ORIGINS: 'https://other.example.com' };
+  const stack = await startStack({ ...settings, ...origins, EGRESS_ALLOW: place }, { workers: false });
   const close = async () => {
     await stack.close();
     await Promise.all([brave.close(), google.close()]);
@@ -38,37 +39,35 @@ async function startToolStack() {
   return { ...stack, brave, google, close };
 }
 
-/** The one that all tests of a run share. */
+/** The stack that all tests of a process share. */
 export const toolStack = shared(startToolStack);
 
-const calendar = '/agents/tools/google_calendar';
-
-/** Where a consent begins; the query goes behind it. */
-export async function beginConsent(admin: Member, query = ''): Promise<string> {
-  const { body } = await admin.get(`${calendar}/authorize${query}`, 200);
+/** @returns the consent page to which the service sends the administrator */
+export async function beginConsent(admin: Member, query: ParsedUrlQueryInput = {}): Promise<string> {
+  const { body } = await admin.get(`/agents/tools/google_calendar/authorize?${stringify(query)}`, 200);
   return String(Object(body).authorize_url);
 }
 
-/** The address that the browser of an administrator comes back to, without the origin. */
+/** Consents at Google. @returns path and query of the callback URL to which Google redirects */
 export async function consentTo(
   { google }: Pick<ToolStack, 'google'>,
   admin: Member,
-  { query = '', ...choice }: { query?: string; account?: string; scopes?: string[]; isDenied?: boolean } = {},
+  choice: Choice = {},
 ): Promise<string> {
-  const back = await google.consent(await beginConsent(admin, query), choice);
-  return `${back.pathname}${back.search}`;
+  const { pathname, search } = await google.consent(await beginConsent(admin), choice);
+  return `${pathname}${search}`;
 }
 
-/** The organization of the administrator has a calendar. */
+/** Connects Google Calendar for the organization of the administrator. */
 export async function connectCalendar(
   stack: Pick<ToolStack, 'google' | 'anonymous'>,
   admin: Member,
-  choice = {},
+  choice: Choice = {},
 ): Promise<void> {
   await finishConsent(stack, admin, await consentTo(stack, admin, choice));
 }
 
-/** Its search works. @returns the key */
+/** Connects Brave Search for the organization of the administrator. @returns the key */
 export async function connectSearch({ brave }: ToolStack, admin: Member): Promise<string> {
   const key = brave.newKey();
   await admin.post('/agents/tools/brave_search/connection', { api_key: key }, 204);
@@ -81,7 +80,7 @@ export async function connectionOf(member: Member, provider: string) {
   return Object(body).items.find((item: { provider: string }) => item.provider === provider);
 }
 
-/** Another process of the same service, with other settings. */
+/** Starts the same service with other settings. */
 export function anotherProcess({ config }: Stack, changes: Partial<Stack['config']>) {
   return createContainer({ ...config, ...changes }, 'test');
 }

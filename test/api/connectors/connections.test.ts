@@ -1,32 +1,19 @@
 import { expect } from 'chai';
-import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague, aStoredConnection } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import {
-  connectionPath as at,
-  browse,
-  browsesPages,
-  listRoot,
-  renewsTokenOnceForConcurrentCallers,
-  reportsRevokedGrantOnRefresh,
-  revokesGrantOnDelete,
-} from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect, connectorStack, s3Fields } from '#test/support/connector-stack.ts';
+import { connectionPath as at, browse } from '#test/support/import-stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 
 describe('connections to file providers', () => {
   let api: ConnectorStack;
   let ada: Member;
-  /** Another admin of Ada's organization. */
-  let grace: Member;
   before(async () => {
     api = await connectorStack();
     ada = await api.signUp();
-    grace = await aColleague(api, ada, 'Grace', { is_admin: true });
     await api.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
   });
 
-  const drive = () => ({ api, member: ada, provider: 'acme_drive' }) as const;
   const newId = async (): Promise<string> => (await connect(api, ada, 'acme_drive')).id;
   const row = (id: string) => api.container.db('connections').where({ id });
   const newFolder = (provider: 'acme_drive' | 'acme_dropbox', files: number) => {
@@ -89,25 +76,33 @@ describe('connections to file providers', () => {
     }
   });
 
-  it('are checked by a refresh, which tells whether the grant is still valid', () =>
-    reportsRevokedGrantOnRefresh(drive()));
-
-  it('stay active during an outage of the provider (503), whose Retry-After is passed on', async () => {
+  it('stay active while the provider is down (503), rejects a request (502) or rejects its OAuth client (501)', async () => {
     const id = await newId();
-    const { failNext } = api.fakes.acme_drive;
-    failNext(1, { status: 500, text: 'down' });
+    const { failNext, expireTokens } = api.fakes.acme_drive;
+    const down = { status: 500, text: 'down' };
+    const unknownClient = { status: 401, json: { error: 'invalid_client' } };
+    failNext(1, down);
     expect((await ada.patch(at(id, '/refresh'), undefined, 503)).body).include({ code: 'provider_unavailable' });
+    failNext(1, unknownClient);
+    expect((await ada.patch(at(id, '/refresh'), undefined, 501)).body).include({ code: 'provider_not_configured' });
+    for (const [reply, status, code, retryAfter] of [
+      [down, 503, 'provider_unavailable', null],
+      [{ status: 429, headers: { 'retry-after': '7' }, text: 'slowly' }, 503, 'provider_throttled', '7'],
+      [{ status: 418, json: { error: { errors: [{ reason: 'teapot' }] } } }, 502, 'provider_rejected', null],
+    ] as const) {
+      failNext(1, reply);
+      const { body, headers } = await ada.post(at(id, '/browse'), {}, status);
+      expect(body).include({ code });
+      if (retryAfter !== null) expect(headers.get('retry-after')).equal(retryAfter);
+    }
     expect((await ada.get(at(id), 200)).body).include({ status: 'active', last_error: null });
-    failNext(1, { status: 500, text: 'down' });
-    expect(await browse(ada, id, {}, 503)).include({ code: 'provider_unavailable' });
-    failNext(1, { status: 429, headers: { 'retry-after': '7' }, text: 'slowly' });
-    const { body, headers } = await ada.post(at(id, '/browse'), {}, 503);
-    expect(body).include({ code: 'provider_throttled' });
-    expect(headers.get('retry-after')).equal('7');
+    expireTokens();
+    await row(id).update({ expiresAt: new Date(0) });
+    failNext(1, unknownClient);
+    expect(await browse(ada, id, {}, 501)).include({ code: 'provider_not_configured' });
   });
 
-  it('are deleted once, with their grant, also during an outage of the provider', async () => {
-    await revokesGrantOnDelete(drive());
+  it('are deleted once, also during an outage of the provider', async () => {
     const id = await newId();
     api.fakes.acme_drive.failNext(1, { status: 500, text: 'down' });
     await ada.delete(at(id), 204);
@@ -116,43 +111,14 @@ describe('connections to file providers', () => {
 
   it('are deleted without revoking the grant of an account that another connection uses', async () => {
     const account = { account: 'shared@example.com' };
+    const grace = await aColleague(api, ada, 'Grace');
     const { id } = await connect(api, ada, 'acme_drive', account);
     const hers = await connect(api, grace, 'acme_drive', account);
     await ada.delete(at(id), 204);
     expect((await grace.patch(at(hers.id, '/refresh'), undefined, 200)).body).include({ status: 'active' });
   });
 
-  it('refresh their credentials once for concurrent callers', () => renewsTokenOnceForConcurrentCallers(drive()));
-
-  it('keep their ETag when their credentials are refreshed', async () => {
-    const { id } = await connect(api, ada, 'acme_drive');
-    const { headers } = await ada.get(at(id), 200);
-    const [before] = await row(id);
-    await row(id).update({ expiresAt: new Date(0) });
-    await listRoot(api, ada.orgId, id);
-    expect((await row(id))[0].generation).above(before.generation);
-    await ada.patch(at(id), { display_name: 'Mine' }, 200, { 'if-match': headers.get('etag') ?? '' });
-  });
-
-  it('revoke new credentials that arrive after the connection was deleted', async () => {
-    const id = await newId();
-    const { liveGrants, holdNext, failNext } = api.fakes.acme_drive;
-    const before = liveGrants();
-    await row(id).update({ expiresAt: new Date(0) });
-    const held = holdNext();
-    const listed = appErrorCode(listRoot(api, ada.orgId, id));
-    await held.arrived;
-    // The revocation of the old credentials fails.
-    failNext(1, { status: 503 });
-    await ada.delete(at(id), 204);
-    held.release();
-    expect(await listed).equal('connection_not_found');
-    expect(liveGrants()).equal(before - 1);
-  });
-
   describe('when browsed,', () => {
-    it('list folders and files page by page', () => browsesPages(drive()));
-
     it('return one provider page of a large folder at a time, and join up to three nearly empty pages', async () => {
       const large = newFolder('acme_dropbox', 10_000);
       const first = await browse(ada, (await connect(api, ada, 'acme_dropbox')).id, { path: large });
@@ -194,21 +160,5 @@ describe('connections to file providers', () => {
       expect(await browse(ada, id, {}, 409)).include({ code: 'needs_reauth' });
       expect((await ada.get(at(id), 200)).body).include({ status: 'needs_reauth' });
     });
-  });
-
-  it('answer 501 if the provider rejects the OAuth client, and 502 if it rejects the request', async () => {
-    const rejected = { status: 401, json: { error: 'invalid_client' } };
-    const notConfigured = { code: 'provider_not_configured' };
-    const id = await newId();
-    const { failNext, expireTokens } = api.fakes.acme_drive;
-    failNext(1, rejected);
-    expect((await ada.patch(at(id, '/refresh'), undefined, 501)).body).include(notConfigured);
-    expireTokens();
-    await row(id).update({ expiresAt: new Date(0) });
-    failNext(1, rejected);
-    expect(await browse(ada, id, {}, 501)).include(notConfigured);
-    const other = await newId();
-    failNext(1, { status: 418, json: { error: { errors: [{ reason: 'teapot' }] } } });
-    expect(await browse(ada, other, {}, 502)).include({ code: 'provider_rejected' });
   });
 });

@@ -3,9 +3,15 @@ import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { importsAndSkipsUnchangedFiles } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, connect, connectorStack } from '#test/support/connector-stack.ts';
-import { connectSynced, importFiles, importStack, shelf, sync, syncsOf } from '#test/support/import-stack.ts';
+import {
+  connectSynced,
+  countsOf,
+  documentCalled,
+  importFiles,
+  importStack,
+  shelf,
+} from '#test/support/import-stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
@@ -23,9 +29,6 @@ describe('an import from a connection', () => {
 
   const importAll = (files: object[], options = {}) => importFiles(member, { connection_id: id, files }, options);
   const jobOf = async (jobId: string) => Object((await member.get(`/jobs/${jobId}`, 200)).body);
-
-  it('creates documents from files and folders, and reports them as unchanged the next time', async () =>
-    importsAndSkipsUnchangedFiles({ api, member: await api.signUp(), provider: 'acme_drive' }));
 
   it('reports an error for each file that fails, and imports the other files', async () => {
     const { tree } = api.fakes.acme_drive;
@@ -111,17 +114,16 @@ describe('an import from a connection', () => {
       const fake = api.fakes.acme_drive;
       fake.tree.add('refused/a.txt');
       const synced = await connectSynced(api, 'acme_drive', 'refused');
-      const run = () => sync(synced.member, synced.id);
-      await run();
+      await synced.run();
       fake.tree.add('refused/late.txt');
-      const [release, refused] = [nextDownload(), run()];
+      const [release, refused] = [nextDownload(), synced.run()];
       const send = await release;
       fake.failNext(1, { status: 400, json: { error: { code: 400, message: 'Not now.' } } });
       send();
       expect(await refused).include({ mode: 'delta', added: 0, failed: 1 });
-      expect(await run()).include({ mode: 'delta', added: 1, failed: 0 });
-      expect(await run()).include({ mode: 'delta', added: 0, failed: 0 });
-      expect(await shelf(synced.member)).deep.equal(['a.txt', 'late.txt']);
+      expect(await synced.run()).include({ mode: 'delta', added: 1, failed: 0 });
+      expect(await synced.run()).include({ mode: 'delta', added: 0, failed: 0 });
+      expect(await synced.names()).deep.equal(['a.txt', 'late.txt']);
     });
 
     /** Begins a sync of new files, whose downloads are called one by one: this stack has no workers. */
@@ -162,7 +164,7 @@ describe('an import from a connection', () => {
       expect(await failing(10, 1)).deep.equal({ status: 'failed', code: 'provider_unavailable' });
     });
 
-    it('leaves no document when the connection is deleted during the download, and ends its job', async () => {
+    it('leaves no document and no file when the connection is deleted during the download, and ends its job', async () => {
       const { fake, fetch, of, stack, ...synced } = await stepsOf('cut off', 1);
       const hold = fake.holdNext();
       const fetched = appErrorCode(fetch(1));
@@ -170,34 +172,12 @@ describe('an import from a connection', () => {
       await synced.member.delete(synced.path, 204);
       hold.release();
       expect(await fetched).equal('connection_not_found');
-      expect(await shelf(synced.member)).deep.equal([]);
-      await stack.container.importSteps.recordCancellation({ ...of, attempt: 1 });
-      const job = await stack.container
-        .db('jobs')
-        .where({ id: syncWorkflowId(synced.id) })
-        .first();
-      expect(job).include({ status: 'cancelled' });
-    });
-
-    it('leaves no file when the connection is deleted before the document is stored', async () => {
-      const { fetch, of, stack, ...synced } = await stepsOf('cut off late', 1);
-      const { db, blobs } = stack.container;
-      const fetched = await db.transaction(async (trx) => {
-        await trx('connections').where({ id: synced.id }).delete();
-        const refused = appErrorCode(fetch(1));
-        await until('the import waits to store the document', async () => {
-          const { rows } = await db.raw(
-            `select from pg_stat_activity
-             where datname = current_database() and wait_event_type = 'Lock' and query like '%"connections"%'`,
-          );
-          return rows.length > 0;
-        });
-        return { refused };
-      });
-      expect(await fetched.refused).equal('connection_not_found');
-      expect(await shelf(synced.member)).deep.equal([]);
-      const keys = (await blobs.list({ after: `${of.orgId}/`, limit: 1 })).map(({ key }) => key);
+      expect(await synced.names()).deep.equal([]);
+      const keys = (await stack.container.blobs.list({ after: `${of.orgId}/`, limit: 1 })).map(({ key }) => key);
       expect(keys.filter((key) => key.startsWith(of.orgId))).deep.equal([]);
+      await stack.container.importSteps.recordCancellation({ ...of, attempt: 1 });
+      const job = await synced.member.get(`/jobs/${syncWorkflowId(synced.id)}`, 200);
+      expect(job.body).include({ status: 'cancelled' });
     });
 
     it('leaves a document as it is when a new revision has the same content', async () => {
@@ -205,53 +185,43 @@ describe('an import from a connection', () => {
       // Documents of Google itself have no checksum.
       const document = tree.add('same/a', 'Equal.', 'application/vnd.google-apps.document');
       const synced = await connectSynced(api, 'acme_drive', 'same');
-      await sync(synced.member, synced.id);
+      await synced.run();
       tree.edit('same/a', 'Equal.');
-      expect(await sync(synced.member, synced.id)).include({ unchanged: 1, updated: 0, failed: 0 });
+      expect(await synced.run()).include({ unchanged: 1, updated: 0, failed: 0 });
       expect(downloads.filter((each) => each === document.id)).length(2);
       const { items } = Object((await synced.member.get('/jobs?kind=ingest', 200)).body);
       expect(items).length(1);
     });
 
-    it('does not bring back a document that the user deletes during the download', async () => {
+    /** Syncs a document, then changes it while the next sync downloads an edited and renamed file. @returns the counts */
+    async function changedMeanwhile(folder: string, change: (member: Member, document: string) => Promise<unknown>) {
       const { tree } = api.fakes.acme_drive;
-      tree.add('unwanted/a.txt');
-      const synced = await connectSynced(api, 'acme_drive', 'unwanted');
-      await sync(synced.member, synced.id);
-      tree.edit('unwanted/a.txt', 'Edited.');
+      tree.add(`${folder}/a.txt`);
+      const synced = await connectSynced(api, 'acme_drive', folder);
+      await synced.run();
+      tree.rename(`${folder}/a.txt`, 'theirs.txt');
+      tree.edit(`${folder}/theirs.txt`, 'Edited.');
       const arrived = nextDownload();
-      await synced.member.post(`${synced.path}/sync`, {}, 202);
+      const running = synced.run();
       const send = await arrived;
-      const { items } = Object((await synced.member.get('/documents', 200)).body);
-      await synced.member.delete(`/documents/${items[0].id}`, 204);
+      await change(synced.member, `/documents/${(await documentCalled(synced.member, 'a.txt')).id}`);
       send();
-      await untilJob(synced.member, syncWorkflowId(synced.id), 'succeeded');
-      expect((await syncsOf(synced.member, synced.id))[0]).include({ updated: 0, added: 0 });
-      expect(await shelf(synced.member)).deep.equal([]);
-    });
+      return { counts: countsOf(await running), names: await synced.names() };
+    }
 
-    it('keeps a name that the user gives the document during the download', async () => {
-      const { tree } = api.fakes.acme_drive;
-      tree.add('named/a.txt');
-      const synced = await connectSynced(api, 'acme_drive', 'named');
-      await sync(synced.member, synced.id);
-      tree.rename('named/a.txt', 'theirs.txt');
-      tree.edit('named/theirs.txt', 'Edited.');
-      const arrived = nextDownload();
-      await synced.member.post(`${synced.path}/sync`, {}, 202);
-      const send = await arrived;
-      const { items } = Object((await synced.member.get('/documents', 200)).body);
-      await synced.member.patch(`/documents/${items[0].id}`, { name: 'mine' }, 200);
-      send();
-      await untilJob(synced.member, syncWorkflowId(synced.id), 'succeeded');
-      expect((await syncsOf(synced.member, synced.id))[0]).include({ updated: 1, failed: 0 });
-      expect(await shelf(synced.member)).deep.equal(['mine']);
+    it('does not bring back a document that the user deletes meanwhile, and keeps a new name', async () => {
+      const deleted = await changedMeanwhile('unwanted', (user, document) => user.delete(document, 204));
+      expect(deleted.counts).include({ updated: 0, added: 0 });
+      expect(deleted.names).deep.equal([]);
+      const named = await changedMeanwhile('named', (user, document) => user.patch(document, { name: 'mine' }, 200));
+      expect(named.counts).include({ updated: 1, failed: 0 });
+      expect(named.names).deep.equal(['mine']);
     });
 
     it('resumes if it parks for a consent that the user has given meanwhile', async () => {
       api.fakes.acme_drive.tree.add('consented/a.txt');
       const synced = await connectSynced(api, 'acme_drive', 'consented');
-      const { id: runId, job_id: jobId } = await sync(synced.member, synced.id);
+      const { id: runId, job_id: jobId } = await synced.run();
       const error = { code: 'needs_reauth', message: 'As of a call before the consent.' };
       const of = { orgId: synced.member.orgId, connectionId: synced.id };
       await api.container.importSteps.recordParked({ ...of, runId, error });

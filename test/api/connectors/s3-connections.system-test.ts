@@ -2,11 +2,13 @@ import { DeleteObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect } from 'chai';
 import type { Member } from '#test/support/client.ts';
 import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
-import { browse, browseAll, connectionPath, documentCalled } from '#test/support/connector-provider-cases.ts';
 import { type ConnectorStack, s3Fields } from '#test/support/connector-stack.ts';
 import {
+  browse,
+  browseAll,
+  connectionPath,
   countsOf,
-  importFiles,
+  documentCalled,
   importStack,
   noChanges,
   shelf,
@@ -100,23 +102,18 @@ describe('a connection to S3', () => {
     expect(after.last_error).match(/NoSuchBucket/);
   });
 
-  it('shows the folders and files of the bucket, and imports them as documents', async () => {
-    await put('in/a.txt', 'in/sub/b.txt', 'out.txt');
-    const { id } = await create({ prefix: 'in' });
+  it('shows the folders and files of the bucket, and mirrors changes by listing all of them in each sync', async () => {
+    await put('in/a.txt', 'in/b.txt', 'in/sub/c.txt', 'in/d.txt', 'out/x.txt');
+    const { id } = await create({ prefix: 'in', sync: { enabled: false, delete_missing: true, interval_minutes: 60 } });
     const found = await browseAll(ada, id, '');
     expect(found.map((file) => [file.path, file.is_folder])).deep.equal([
       ['sub', true],
       ['a.txt', false],
+      ['b.txt', false],
+      ['d.txt', false],
     ]);
-    expect((await browseAll(ada, id, 'sub')).map((file) => file.path)).deep.equal(['sub/b.txt']);
+    expect((await browseAll(ada, id, 'sub')).map((file) => file.path)).deep.equal(['sub/c.txt']);
     await browse(ada, id, { path: 'in' }, 404);
-    await importFiles(ada, { connection_id: id, files: [{ path: 'a.txt' }, { path: 'sub' }] });
-    expect(await shelf(ada)).deep.equal(['a.txt', 'sub/b.txt']);
-  });
-
-  it('mirrors edits, renames and deletions by listing the whole bucket in each sync', async () => {
-    await put('in/a.txt', 'in/b.txt', 'in/sub/c.txt', 'in/d.txt', 'out/x.txt');
-    const { id } = await create({ sync: { enabled: false, folder: 'in', delete_missing: true, interval_minutes: 60 } });
     expect(await sync(ada, id)).include({ mode: 'full', ...noChanges, added: 4 });
     expect(countsOf(await sync(ada, id))).deep.equal({ ...noChanges, unchanged: 4 });
     const edited = { Bucket: bucket.settings.bucket, Key: 'in/a.txt', Body: 'Edited.' };

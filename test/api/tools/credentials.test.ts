@@ -25,8 +25,7 @@ describe('credentials of tool connections', () => {
     ada = await api.signUp();
   });
   afterEach(() => {
-    api.google.rotate(false);
-    api.google.lifetimeSeconds(3_600);
+    Object.assign(api.google.issuing, { isRotating: false, lifetimeSeconds: 3_600 });
   });
 
   const listEvents = (of: Container = api.container) => callProviderTool(of, ada, 'calendar.list_events');
@@ -49,12 +48,11 @@ describe('credentials of tool connections', () => {
   });
 
   it('are refreshed before they expire, once for concurrent calls of several processes', async () => {
-    api.google.lifetimeSeconds(10);
-    api.google.rotate(true);
+    Object.assign(api.google.issuing, { isRotating: true, lifetimeSeconds: 10 });
     await connectCalendar(api, ada);
     const other = anotherProcess(api, {});
     const before = tokenCalls();
-    api.google.lifetimeSeconds(3_600);
+    api.google.issuing.lifetimeSeconds = 3_600;
     await Promise.all([api.container, other, api.container, other].map((process) => listEvents(process)));
     expect(tokenCalls()).equal(before + 1);
     expect(await statusOf()).equal('active');
@@ -62,7 +60,7 @@ describe('credentials of tool connections', () => {
   });
 
   it('are refreshed when the provider rejects them, with the newest refresh token', async () => {
-    api.google.rotate(true);
+    api.google.issuing.isRotating = true;
     await connectCalendar(api, ada);
     for (const _ of [1, 2, 3]) {
       api.google.expireTokens();
@@ -91,7 +89,7 @@ describe('credentials of tool connections', () => {
   });
 
   it('are used until they expire while the provider is down, and are refreshed afterwards', async () => {
-    api.google.lifetimeSeconds(60);
+    api.google.issuing.lifetimeSeconds = 60;
     await connectCalendar(api, ada);
     api.google.failNext(1, { status: 503 });
     await listEvents();

@@ -1,11 +1,9 @@
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import fc from 'fast-check';
 import { decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { createRs256AccessTokens } from '#src/adapters/tokens/rs256-access-tokens.ts';
 import { AppError } from '#src/errors.ts';
-import { propertyRuns } from '#test/support/seeded.ts';
 
 const issuer = 'the-service';
 const newKey = () => {
@@ -120,6 +118,7 @@ describe('an access token', () => {
   });
 
   const brought = { jwk: foreign.publicKey.export({ format: 'jwk' }), jku: 'http://127.0.0.1/', x5u: 'http://a/' };
+  const claimsOf = (payload: string) => signed(`${encode(goodHeader)}.${Buffer.from(payload).toString('base64url')}`);
   const refusals: Record<string, () => string> = {
     'no signature': () => `${encode({ ...goodHeader, alg: 'none' })}.${encode(goodClaims())}.`,
     'an empty signature': () => tokenOf().replace(/[^.]+$/, ''),
@@ -127,13 +126,19 @@ describe('an access token', () => {
       tokenOf().replace(/\.[^.]+\./, `.${encode({ ...goodClaims(), sub: sessionId })}.`),
     'the public key as an HMAC secret': () =>
       hmac(`${encode({ ...goodHeader, alg: 'HS256' })}.${encode(goodClaims())}`),
+    'another algorithm': () => tokenOf({ alg: 'RS384' }),
+    'another type': () => tokenOf({ typ: 'JWT' }),
+    'no type': () => tokenOf({ typ: undefined }),
+    'an unknown key': () => tokenOf({ kid: '__proto__' }),
     'a foreign key under the id of ours': () => tokenOf({}, {}, foreign.privateKey),
     'a key that the token brings along': () => tokenOf(brought, {}, foreign.privateKey),
     'an extension that must be understood': () => tokenOf({ crit: ['b64'], b64: false }),
+    'another issuer': () => tokenOf({}, { iss: 'other' }),
+    'another audience': () => tokenOf({}, { aud: ['other'] }),
     'an expiry that is a text': () => tokenOf({}, { exp: '4000000000' }),
     'a beginning in the future': () => tokenOf({}, { nbf: seconds() + 120 }),
-    'claims that are no object': () => signed(`${encode(goodHeader)}.${encode('claims')}`),
-    'claims that are no JSON': () => signed(`${encode(goodHeader)}.${Buffer.from('{').toString('base64url')}`),
+    'claims that are no object': () => claimsOf('"claims"'),
+    'claims that are no JSON': () => claimsOf('{'),
     'a part too many': () => `${tokenOf()}.AAAA`,
     'a part too few': () => tokenOf().split('.').slice(0, 2).join('.'),
   };
@@ -144,45 +149,17 @@ describe('an access token', () => {
     for (const [what, make] of Object.entries(refusals)) {
       expect([isAccepted(make()), await joseAccepts(make())], what).deep.equal([false, false]);
     }
+    const begun = tokenOf({}, { nbf: seconds() - 60 });
+    expect([isAccepted(begun), await joseAccepts(begun)]).deep.equal([true, true]);
   });
 
-  it('is rejected if its subject or session is not an id, though the library jose accepts it', async () => {
-    for (const token of [tokenOf({}, { sub: 'admin' }), tokenOf({}, { sid: '' })]) {
+  it('is rejected if its subject or session is not an id or its header has other fields, unlike by jose', async () => {
+    for (const token of [
+      tokenOf({}, { sub: 'admin' }),
+      tokenOf({}, { sid: '' }),
+      tokenOf({ jku: 'http://127.0.0.1/' }),
+    ]) {
       expect([isAccepted(token), await joseAccepts(token)]).deep.equal([false, true]);
     }
-  });
-
-  it('is accepted or rejected as by the library jose, for headers and claims of all kinds', async () => {
-    const offset = fc.constantFrom(-1_000, -60, -2, 30, 900);
-    const optional = <Value>(arbitrary: fc.Arbitrary<Value>) => fc.option(arbitrary, { nil: undefined, freq: 8 });
-    const facts = fc.record({
-      alg: fc.constantFrom('RS256', 'RS256', 'RS256', 'RS384', 'PS256', 'HS256', 'none', 'rs256', ''),
-      typ: optional(fc.constantFrom('at+jwt', 'at+jwt', 'at+jwt', 'JWT', '', 'id+jwt')),
-      kid: optional(fc.constantFrom(kid, kid, kid, 'other', '', '__proto__')),
-      extra: fc.constantFrom({}, {}, { jku: 'http://127.0.0.1/' }, { crit: ['exp'] }, { b64: true }),
-      key: fc.constantFrom(own.privateKey, own.privateKey, own.privateKey, foreign.privateKey),
-      iss: optional(fc.constantFrom(issuer, issuer, issuer, 'other', 7)),
-      aud: optional(fc.constantFrom<unknown>(issuer, issuer, issuer, 'other', [], ['other'])),
-      jti: optional(fc.constant('one')),
-      exp: optional(offset),
-      nbf: fc.option(fc.constantFrom(-60, 0, 600), { nil: undefined, freq: 3 }),
-    });
-    // Few random tokens are valid in all respects.
-    const right = { typ: 'at+jwt', kid, iss: issuer, aud: issuer, jti: 'one', exp: 900, nbf: undefined } as const;
-    const sound = { ...right, alg: 'RS256', extra: {}, key: own.privateKey } as const;
-    let accepted = 0;
-    await fc.assert(
-      fc.asyncProperty(facts, async ({ alg, typ, kid: keyId, extra, key, exp, nbf, ...others }) => {
-        const at = (after: number | undefined) => (after === undefined ? undefined : seconds() + after);
-        const times = { exp: at(exp), nbf: at(nbf), iat: seconds() };
-        const token = tokenOf({ alg, typ, kid: keyId, ...extra }, { ...others, ...times }, key);
-        const verdict = isAccepted(token);
-        // Only header parameters that the service signs with are accepted.
-        expect(verdict).equal(Object.keys(extra).length === 0 && (await joseAccepts(token)));
-        if (verdict) accepted += 1;
-      }),
-      { numRuns: propertyRuns(500), examples: [[sound]] },
-    );
-    expect(accepted).above(0);
   });
 });

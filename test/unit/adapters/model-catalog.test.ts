@@ -24,7 +24,7 @@ describe('the client of a model service', () => {
       return list();
     };
 
-    it('returns the fields of each model', async () => {
+    it('returns the fields of each model, and its context window by the names that several servers use', async () => {
       const told = { context_window: 256, context_budget: 100, query_prefix: 'Find: ', structured_output: false };
       expect(await offered({ id: 'm', kind: 'embedding', dimensions: 384, ...told, local: true })).deep.equal([
         {
@@ -32,9 +32,6 @@ describe('the client of a model service', () => {
           ...{ queryPrefix: 'Find: ', rerankingType: null, writesJson: false, isLocal: true },
         },
       ]);
-    });
-
-    it('returns the context window from the field names that several servers use', async () => {
       const windows = [{ context_length: 8_000 }, { max_model_len: 8_000 }, { max_context_length: 8_000 }, {}];
       const models = await offered(...windows.map((window, index) => ({ id: `chat-${index}`, ...window })));
       expect(models.map((model) => model.contextWindow)).deep.equal([8_000, 8_000, 8_000, null]);

@@ -2,8 +2,9 @@ import { text } from 'node:stream/consumers';
 import { drive as createDrive } from '@googleapis/drive';
 import { expect } from 'chai';
 import { Dropbox, DropboxResponseError } from 'dropbox';
-import { type FakeFiles, shortcutType, startFakeDrive } from '#test/support/fake-drive.ts';
+import { shortcutType, startFakeDrive } from '#test/support/fake-drive.ts';
 import { startFakeDropbox } from '#test/support/fake-dropbox.ts';
+import type { FakeFiles } from '#test/support/remote-tree.ts';
 
 // The fakes speak the protocol if the providers' own clients understand them.
 describe("the fake Google Drive, called by Google's client library", () => {

@@ -4,8 +4,8 @@ import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import { appErrorCode } from './app-error-code.ts';
-import { putBlob } from './put-blob.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { putBlob } from '#test/support/put-blob.ts';
 
 /** Large enough for an upload in several parts. */
 const LARGE_BYTES = 20 * 1024 ** 2 + 7;

@@ -1,7 +1,7 @@
 import { buffer, text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import type { Connector, ConnectorAccess, RemoteFile, RemoteFolder } from '#src/ports/connectors.ts';
-import { appErrorCode } from './app-error-code.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
 
 /** A connector, and a way to write files at its provider. */
 export type ConnectorCase = {

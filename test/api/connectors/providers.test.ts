@@ -1,0 +1,3 @@
+import { itServes } from './provider.cases.ts';
+
+itServes('acme_drive');
