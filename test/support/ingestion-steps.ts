@@ -31,14 +31,16 @@ export async function uploadFile(
   return { orgId: member.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
 }
 
-/** Runs the activities of an ingestion in place of a worker. */
-export function ingestionOn({ container }: Pick<Stack, 'container'>) {
-  const activities = createIngestionActivities(container);
+/** Runs the activities of an ingestion in place of a worker. The stack may start later. */
+export function ingestionOn(stack: Pick<Stack, 'container'>) {
   const run = (
     name: IngestionStep,
     of: IngestDocumentInput,
     environment: MockActivityEnvironment = activityEnvironment(),
-  ) => environment.run<[IngestDocumentInput], unknown, IngestionActivities[IngestionStep]>(activities[name], of);
+  ) => {
+    const step = createIngestionActivities(stack.container)[name];
+    return environment.run<[IngestDocumentInput], unknown, IngestionActivities[IngestionStep]>(step, of);
+  };
 
   async function runAll(
     of: IngestDocumentInput,
@@ -48,15 +50,12 @@ export function ingestionOn({ container }: Pick<Stack, 'container'>) {
     return of;
   }
 
-  /** Opens the next generation, or the given one, without starting a run. */
-  async function openNext(
-    of: IngestDocumentInput,
-    { generation = of.generation + 1, isRedo = false } = {},
-  ): Promise<IngestDocumentInput> {
-    const next = { ...of, generation };
-    const jobId = ingestWorkflowId(of.documentId, generation);
-    await createGenerationsRepository(container.db).open({ ...next, jobId }, { isRedo });
+  /** Opens the next generation without starting a run. */
+  async function openNext(of: IngestDocumentInput): Promise<IngestDocumentInput> {
+    const next = { ...of, generation: of.generation + 1 };
+    const jobId = ingestWorkflowId(of.documentId, next.generation);
+    await createGenerationsRepository(stack.container.db).open({ ...next, jobId }, { isRedo: false });
     return next;
   }
-  return { activities, run, runAll, openNext };
+  return { run, runAll, openNext };
 }
