@@ -1,9 +1,9 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { SKIP_REASONS, type SkipReason } from '#test/support/skip.ts';
-import { type CheckTally } from '../checks.ts';
-import { type FailedTest, type TestMessage } from './reporter.ts';
-import { type Usage } from './usage.ts';
+import { SKIP_REASONS, type SkipReason } from '../../test/support/skip.ts';
+import type { CheckTally } from '../checks.ts';
+import type { FailedTest, TestMessage } from './reporter.ts';
+import type { Usage } from './usage.ts';
 
 const SLOWEST = 10;
 /** Statuses that only system tests see, because they need an S3 server. */

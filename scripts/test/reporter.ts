@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { inspect } from 'node:util';
 import mocha from 'mocha';
-import { isHook, skipReasonOf } from '#test/support/skip.ts';
+import { isHook, skipReasonOf } from '../../test/support/skip.ts';
 
 export type TestMessage =
   | { kind: 'test'; file: string; title: string; state: 'passed'; ms: number }

@@ -36,11 +36,12 @@ export async function uploadFile(
   return { orgId: member.orgId, documentId: id, generation: 1 };
 }
 
-/** Runs the activities of an ingestion in place of a worker. */
-export function ingestionOn({ container }: Pick<Stack, 'container'>) {
-  const activities = createIngestionActivities(container);
-  const run = (name: IngestionStep, of: IngestDocumentInput, environment = activityEnvironment()) =>
-    environment.run<[IngestDocumentInput], unknown, IngestionActivities[IngestionStep]>(activities[name], of);
+/** Runs the activities of an ingestion in place of a worker. The stack may start later. */
+export function ingestionOn(stack: Pick<Stack, 'container'>) {
+  const run = (name: IngestionStep, of: IngestDocumentInput, environment = activityEnvironment()) => {
+    const step = createIngestionActivities(stack.container)[name];
+    return environment.run<[IngestDocumentInput], unknown, IngestionActivities[IngestionStep]>(step, of);
+  };
 
   async function runAll(of: IngestDocumentInput, names: readonly IngestionStep[] = ingestionSteps) {
     for (const name of names) await run(name, of);
@@ -51,8 +52,8 @@ export function ingestionOn({ container }: Pick<Stack, 'container'>) {
   async function openNext(of: IngestDocumentInput) {
     const next = { ...of, generation: of.generation + 1 };
     const jobId = ingestWorkflowId(of.documentId, next.generation);
-    await createGenerationsRepository(container.db).open({ ...next, jobId }, { isRedo: false });
+    await createGenerationsRepository(stack.container.db).open({ ...next, jobId }, { isRedo: false });
     return next;
   }
-  return { activities, run, runAll, openNext };
+  return { run, runAll, openNext };
 }

@@ -1,5 +1,3 @@
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
@@ -8,6 +6,7 @@ import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/align
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aPublishedAgent } from '#test/support/builders.ts';
+import { activityEnvironment } from '#test/support/ingestion-steps.ts';
 import { propertyRuns } from '#test/support/seeded.ts';
 import { isLockAwaited } from '#test/support/services.ts';
 import { useIdleStack } from '#test/support/stack.ts';
@@ -15,9 +14,6 @@ import { addChat } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 
 type Exchange = { user: string; agent: string };
-
-/** The library logs every failure, also those that a test makes. */
-const silent = new DefaultLogger('ERROR', () => undefined);
 
 const says = (user: string, agent: string): Exchange => ({ user, agent });
 const onTopic = says('What is the interest rate of a mortgage loan?', 'The rate of the mortgage loan is 3 percent.');
@@ -42,18 +38,15 @@ const exchanges = [...straying, says(soup, refusal), refused, afterRefusal];
 
 /**
  * Events during the rounds of a chat: a round is stored, several scorers run concurrently, the embedder fails within a
- * step or for long, the result of a step is lost, or rounds have scores of another scorer version.
+ * step or for long, or rounds have scores of another scorer version.
  */
-const incidents = [
-  ...(['round', 'round', 'score', 'score_twice'] as const),
-  ...(['embedder_breaks', 'embedder_is_down', 'score_unheard', 'other_scorer'] as const),
-];
-type Incident = (typeof incidents)[number];
+const incidents = ['score', 'score_twice', 'embedder_breaks', 'embedder_is_down', 'other_scorer'] as const;
+type Incident = (typeof incidents)[number] | 'round';
 type Course = { rounds: (Exchange | 'failed')[]; happened: Incident[] };
 
 const courses: fc.Arbitrary<Course> = fc.record({
   rounds: fc.array(fc.constantFrom(...exchanges, 'failed' as const), { minLength: 3, maxLength: 8 }),
-  happened: fc.array(fc.constantFrom(...incidents), { maxLength: 12 }),
+  happened: fc.array(fc.constantFrom('round', 'round', ...incidents), { maxLength: 12 }),
 });
 
 const examples: Course[] = [
@@ -73,18 +66,13 @@ describe('alignment scoring', () => {
   });
   beforeEach(() => own.model.failEmbeddings(false));
 
-  async function startChat(settings: { title?: string; titleSource?: string } = {}): Promise<ScoreAlignmentInput> {
+  async function startChat(): Promise<ScoreAlignmentInput> {
     const { orgId, userId: createdBy } = own.ada;
-    const chatId = await addChat(own.db, { orgId, createdBy, agentId });
-    await updateChat(chatId, { titleSource: 'message', ...settings });
-    return { orgId, chatId };
+    return { orgId, chatId: await addChat(own.db, { orgId, createdBy, agentId }) };
   }
-  const updateChat = (id: string, columns: object) => own.db('chats').where({ id }).update(columns);
   const chatOf = ({ chatId: id }: ScoreAlignmentInput) => own.db('chats').where({ id }).first();
-  const jobIdOf = ({ chatId }: ScoreAlignmentInput) => alignmentWorkflowId(chatId);
-  const jobsOf = (chat: ScoreAlignmentInput) => own.db('jobs').where({ id: jobIdOf(chat) });
+  const jobsOf = ({ chatId }: ScoreAlignmentInput) => own.db('jobs').where({ id: alignmentWorkflowId(chatId) });
   const jobOf = (chat: ScoreAlignmentInput) => jobsOf(chat).first();
-  const updateJob = (chat: ScoreAlignmentInput, columns: object) => jobsOf(chat).update(columns);
   const updateRounds = (chat: ScoreAlignmentInput, columns: object) => own.db('rounds').where(chat).update(columns);
   const roundsOf = ({ chatId }: ScoreAlignmentInput) => own.db('rounds').where({ chatId }).orderBy('round');
 
@@ -105,7 +93,7 @@ describe('alignment scoring', () => {
     attempt = 1,
   ): Promise<unknown> {
     const step = createAlignmentActivities(own.container)[name] as (of: typeof input) => Promise<unknown>;
-    return new MockActivityEnvironment({ attempt }, { logger: silent }).run(step, input);
+    return activityEnvironment({ attempt }).run(step, input);
   }
   const scoreNext = async (chat: ScoreAlignmentInput, attempt = 1) =>
     (await run('scoreNextRound', chat, attempt)) as ScoreRoundResult;
@@ -140,7 +128,7 @@ describe('alignment scoring', () => {
   }
 
   async function suffer(chat: ScoreAlignmentInput, incident: Exclude<Incident, 'round'>): Promise<void> {
-    const { scoringRequests } = own.container;
+    const { requestRescoring } = own.container.scoringRequests;
     const withoutEmbedder = async (attempt: number) => {
       own.model.failEmbeddings(true);
       await scoreNext(chat, attempt).catch(() => undefined);
@@ -148,7 +136,6 @@ describe('alignment scoring', () => {
     };
     switch (incident) {
       case 'score':
-      case 'score_unheard':
         return void (await scoreNext(chat));
       case 'score_twice':
         return void (await Promise.all([scoreNext(chat), scoreNext(chat), scoreAll(chat)]));
@@ -156,14 +143,13 @@ describe('alignment scoring', () => {
         return withoutEmbedder(1);
       case 'embedder_is_down':
         await withoutEmbedder(9);
-        await scoringRequests.requestRescoring(null);
-        return;
+        return void (await requestRescoring(null));
       case 'other_scorer':
         await updateRounds(chat, {
           ...{ scorerVersion: '1/before', userScore: 0.5, scoreSource: null, refusalReading: null },
           refusalKind: own.db.raw(`case when refusal_kind is null then 'policy' end`),
         }).whereNotNull('scoredAt');
-        await scoringRequests.requestRescoring(null);
+        await requestRescoring(null);
     }
   }
 
@@ -217,11 +203,9 @@ describe('alignment scoring', () => {
   });
 
   describe('of a chat with scores of an older scorer', () => {
-    async function scoredChat(rounds = 1): Promise<ScoreAlignmentInput> {
-      const chat = await startChat({ titleSource: 'user' });
-      for (let round = 1; round <= rounds; round++) {
-        await addRound(chat, round, straying[(round - 1) % straying.length] ?? 'failed');
-      }
+    async function scoredChat(count = 1): Promise<ScoreAlignmentInput> {
+      const chat = await startChat();
+      await addRounds(chat, [...straying, ...straying, ...straying].slice(0, count));
       await scoreAll(chat);
       return chat;
     }
@@ -235,7 +219,7 @@ describe('alignment scoring', () => {
         ...{ userScore: 0.9, agentScore: 0.9, neutral: false, pruned: false },
         ...{ foldState: JSON.stringify(stable), events: '[]', ...shown },
       });
-      await updateChat(chat.chatId, shown);
+      await own.db('chats').where({ id: chat.chatId }).update(shown);
     }
     const want = () => own.container.scoringRequests.requestRescoring(own.ada.orgId);
 
@@ -317,30 +301,27 @@ describe('alignment scoring', () => {
       return chat;
     }
 
-    it('keeps the job open while a round is unscored', async () => {
+    it('keeps the job open while a round is unscored, also one that is stored while the job ends', async () => {
       const chat = await waitingChat();
-      await own.container.alignment.recordSuccess(chat);
+      const { recordSuccess } = own.container.alignment;
+      await recordSuccess(chat);
       expect(await jobOf(chat)).include({ status: 'queued' });
       await scoreAll(chat);
       expect(await jobOf(chat)).include({ status: 'running', progressDone: 1 });
-      await own.container.alignment.recordSuccess(chat);
-      expect(await jobOf(chat)).include({ status: 'succeeded' });
-    });
-
-    it('keeps the job open for a round that is stored while the job ends', async () => {
-      const chat = await waitingChat();
-      await scoreAll(chat);
       const ended = await own.db.transaction(async (trx) => {
         await trx('chats').where({ id: chat.chatId }).forUpdate().first('id');
         const texts = { userContent: 'Hello?', assistantReply: 'Hello!' };
         await trx('rounds').insert({ ...chat, round: 2, model: 'm', status: 'complete', ...texts });
         await requestScoring(chat, trx);
-        const success = own.container.alignment.recordSuccess(chat);
+        const success = recordSuccess(chat);
         await until('the end of the job waits for the lock', () => isLockAwaited(own.db));
         return { success };
       });
       await ended.success;
       expect(await jobOf(chat)).include({ status: 'queued' });
+      await scoreAll(chat);
+      await recordSuccess(chat);
+      expect(await jobOf(chat)).include({ status: 'succeeded' });
     });
 
     it('queues the job again if it failed with a round unscored, but not if an operator cancelled it', async () => {
@@ -351,7 +332,7 @@ describe('alignment scoring', () => {
       ] as const) {
         const chat = await waitingChat();
         await updateRounds(chat, { finishedAt });
-        await updateJob(chat, { status, finishedAt });
+        await jobsOf(chat).update({ status, finishedAt });
         await own.container.scoringRequests.requeueOverdue();
         expect(await jobOf(chat)).include(expected);
       }

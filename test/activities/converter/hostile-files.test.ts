@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import type { ConversionProcessLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -12,14 +11,18 @@ const wordFile = docxFile(docxParagraph('words'));
 const documentPart = (content: string | Buffer) => docxFile('', { 'word/document.xml': content });
 const pages = Array.from({ length: 20 }, () => [{ text: 'words', x: 50, y: 700 }]);
 const pdf = pdfFile(pages);
+/** A PDF whose list of pages names an object so often: 2 is the list itself, 5 the only page. */
+const pdfOfPages = (count: number, object: number) => () =>
+  pdfFile(pages.slice(0, 1))
+    .toString('latin1')
+    .replace('/Count 1 /Kids [5 0 R]', `/Count ${count} /Kids [${`${object} 0 R `.repeat(count)}]`);
 const half = (file: Buffer) => file.subarray(0, file.length / 2);
 const html = '<html><body><p>words</p>';
+const webPageOf = (paragraphs: number) => () => html.repeat(paragraphs);
 const entities = Array.from({ length: 9 }, (_, n) => `<!ENTITY l${n + 1} "${`&l${n};`.repeat(10)}">`);
 const laughs = `<?xml version="1.0"?><!DOCTYPE l [<!ENTITY l0 "ha">${entities.join('')}]><l>&l9;</l>`;
 const oldWordFile = compoundFile({ WordDocument: Buffer.alloc(MiB) });
 const protectedParts = { EncryptedPackage: Buffer.alloc(2 * MiB), EncryptionInfo: 'x' };
-const noise = randomBytes(2_000);
-const manyParts = () => Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`word/${n}.xml`, '']));
 const manyLines = () =>
   Array.from({ length: 20_100 }, (_, line) => ({ text: 'ab', x: 50, y: 750 - (line % 60) * 12 + line / 1_000 }));
 
@@ -27,34 +30,21 @@ type Limits = Partial<ConversionProcessLimits>;
 type HostileFile = [title: string, name: string, content: () => string | Buffer, code: string, limits?: Limits];
 
 const hostile: HostileFile[] = [
-  ['an empty file', 'a.txt', () => '', 'empty_document'],
-  ['white space', 'b.txt', () => ' \n\u200b\n', 'empty_document'],
   ['a web page without text', 'c.html', () => '<html><body><script>x</script></body></html>', 'empty_document'],
   ['a Word file without text', 'd.docx', () => docxFile(''), 'empty_document'],
-  ['random bytes in a .txt file', 'a.txt', () => randomBytes(1_024), 'unsupported_format'],
   ['half a Word file', 'a.docx', () => half(wordFile), 'corrupt_document'],
   ['a Word file with broken XML', 'b.docx', () => documentPart('<w:docu'), 'corrupt_document'],
   ['a truncated old Word file', 'a.doc', () => oldWordFile.subarray(0, 512), 'corrupt_document'],
-  ['an unknown compound file', 'a.doc', () => compoundFile({ Thumbs: 'x' }), 'unsupported_format'],
-  ['a protected Word file', 'a.docx', () => compoundFile(protectedParts), 'encrypted_document'],
-  ['a protected workbook', 'a.xlsx', () => compoundFile(protectedParts), 'encrypted_document'],
   ['a zip bomb', 'a.docx', () => documentPart(Buffer.alloc(20 * MiB, ' ')), 'too_large'],
-  ['a zip of too many parts', 'b.docx', () => docxFile('', manyParts()), 'too_large'],
-  ['a zip of too many bytes', 'c.docx', () => docxFile('', { a: noise }), 'too_large', { zipInflatedBytes: 1_000 }],
+  ['a zip of too many bytes', 'c.docx', () => wordFile, 'too_large', { zipInflatedBytes: 1_000 }],
   ['an XML entity bomb', 'a.docx', () => documentPart(laughs), 'corrupt_document'],
   ['a million nested elements', 'a.html', () => `${html}${'<div>'.repeat(1_000_000)}`, 'corrupt_document'],
   ['a text that is too long', 'a.txt', () => 'words '.repeat(1_000), 'too_large', { bodyLength: 1_000 }],
   ['a very long line', 'b.txt', () => 'x'.repeat(50 * MiB), 'too_large'],
   ['an oversized file', 'c.csv', () => 'a,b\n1,2', 'too_large', { sourceBytes: 3 }],
   // The parser works for seconds, so that it cannot finish before a late timer fires.
-  ['a file that takes too long', 'a.html', () => html.repeat(50_000), 'conversion_timeout', { wallMs: 20 }],
-  [
-    'a file that needs too much memory',
-    'b.html',
-    () => html.repeat(100_000),
-    'too_large',
-    { processMemoryBytes: 20 * MiB },
-  ],
+  ['a file that takes too long', 'a.html', webPageOf(50_000), 'conversion_timeout', { wallMs: 20 }],
+  ['a file above the memory limit', 'b.html', webPageOf(100_000), 'too_large', { processMemoryBytes: 20 * MiB }],
   ['a file that needs too large a heap', 'c.csv', () => 'a,b,c,d\n'.repeat(1_000_000), 'too_large', { heapMiB: 32 }],
   ['a file whose text is too large', 'd.html', () => html, 'too_large', { outputBytes: 20 }],
   ['a PDF with a password', 'a.pdf', () => pdfFile(pages, pdfPasswordTrailer), 'encrypted_document'],
@@ -64,8 +54,8 @@ const hostile: HostileFile[] = [
   ['a PDF without pages', 'd.pdf', () => pdfFile([]), 'corrupt_document'],
   ['a PDF with an empty page', 'e.pdf', () => pdfFile([[]]), 'empty_document'],
   ['a PDF of too many pages', 'f.pdf', () => pdf, 'too_large', { pdfPages: 19 }],
-  ['a PDF that refers to one page too often', 'g.pdf', () => pdfOfOnePageOften(100_000), 'too_large'],
-  ['a PDF whose page tree has a cycle', 'h.pdf', pdfOfCircle, 'corrupt_document'],
+  ['a PDF that refers to one page too often', 'g.pdf', pdfOfPages(100_000, 5), 'too_large'],
+  ['a PDF whose page tree has a cycle', 'h.pdf', pdfOfPages(1_000, 2), 'corrupt_document'],
   ['a PDF decompression bomb', 'i.pdf', () => pdfBomb(256 * MiB), 'too_large', { processMemoryBytes: 100 * MiB }],
   ['a PDF page of too many lines', 'j.pdf', () => pdfFile([manyLines()]), 'too_large'],
 ];
@@ -98,6 +88,20 @@ describe('the converter', () => {
     }
   });
 
+  it('says in the error why an empty, protected or old file cannot be read, and what to do', async () => {
+    const mail = 'From: a@example.org\nMIME-Version: 1.0\nContent-Type: multipart/encrypted; boundary=x\n\n--x--\n';
+    for (const [name, content, code, advice] of [
+      ['a.txt', '', 'empty_document', /The file has no content/],
+      ['b.txt', ' \n\u200b\n', 'empty_document', /The file holds no text/],
+      ['a.eml', mail, 'encrypted_document', /upload its text/],
+      ['a.docx', compoundFile(protectedParts), 'encrypted_document', /without the protection/],
+      ['a.ppt', compoundFile({ 'PowerPoint Document': 'x' }), 'converter_unavailable', /as \.pptx, or .* LibreOffice/],
+    ] as const) {
+      const error = await converter.convert(name, content).catch((reason: unknown) => reason);
+      expect(error, name).include({ code }).property('message').match(advice);
+    }
+  });
+
   it('reads harmless files that look hostile: nested archives, entities in plain XML, padding after a PDF', async function () {
     const inner = zipFile({ bomb: Buffer.alloc(20 * MiB) });
     const outer = docxFile(docxParagraph('words'), { 'word/inner.zip': inner });
@@ -117,24 +121,3 @@ describe('the converter', () => {
     expect(await work.catch((error: unknown) => error)).equal(reason);
   });
 });
-
-/** A PDF of these objects, numbered from 1 on, without a list of where they are, which readers put up with. */
-function pdfOf(objects: string[]): Buffer {
-  const parts = objects.map((object, index) => `${index + 1} 0 obj\n${object}\nendobj\n`);
-  const trailer = `trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\n%%EOF\n`;
-  return Buffer.from(`%PDF-1.4\n${parts.join('')}${trailer}`);
-}
-
-const catalog = '<< /Type /Catalog /Pages 2 0 R >>';
-const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R >>';
-
-/** Its pages are their own children. */
-function pdfOfCircle(): Buffer {
-  return pdfOf([catalog, '<< /Type /Pages /Count 1000 /Parent 2 0 R /Kids [2 0 R 3 0 R 2 0 R] >>', page]);
-}
-
-/** A page that is named as often as somebody likes. */
-function pdfOfOnePageOften(times: number): Buffer {
-  const stream = '<< /Length 40 >>\nstream\nBT /F1 10 Tf 50 700 Td (words) Tj ET    \nendstream';
-  return pdfOf([catalog, `<< /Type /Pages /Count ${times} /Kids [${'3 0 R '.repeat(times)}] >>`, page, stream]);
-}

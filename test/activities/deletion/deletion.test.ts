@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createDeletionActivities, type DeletionActivities } from '#activities/deletion.ts';
+import { createDeletionActivities } from '#activities/deletion.ts';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
@@ -17,14 +17,9 @@ const healthy = answerEmbeddings((text) => [text.length, text.charCodeAt(text.le
 
 describe('deletion activities', () => {
   const own = useIdleStack({ EMBEDDING_MODEL: 'embedding-1' }, (model) => model.behaveEmbedding(healthy));
-  let deletion: DeletionActivities;
-  let ingestion: ReturnType<typeof ingestionOn>;
-  before(() => {
-    deletion = createDeletionActivities(own.container);
-    ingestion = ingestionOn(own);
-  });
-
-  const remove = (name: (typeof deletionSteps)[number], of: DeleteDocumentInput) => runActivity(deletion[name], of);
+  const ingestion = ingestionOn(own);
+  const remove = (name: (typeof deletionSteps)[number], of: DeleteDocumentInput) =>
+    runActivity(createDeletionActivities(own.container)[name], of);
   const upload = (word: string) => uploadFile(own.ada, sentences(9, word));
   const ingested = async (word: string) => ingestion.runAll(await upload(word));
   const markDeleted = ({ documentId }: DeleteDocumentInput) => own.ada.delete(`/documents/${documentId}`, 204);

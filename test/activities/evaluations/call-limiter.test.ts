@@ -2,27 +2,25 @@ import { expect } from 'chai';
 import { createPgModelCallLimiter } from '#src/adapters/postgres/limits.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelCallLimiter } from '#src/ports/models.ts';
-import { type Stack, stack } from '#test/support/stack.ts';
+import { addOrganization } from '#test/support/indexed-documents.ts';
+import { useTestDatabase } from '#test/support/services.ts';
 import { until } from '#test/support/until.ts';
 
 const never = new AbortController().signal;
 
 describe('the limiter of model calls', () => {
-  let shared: Stack;
+  const own = useTestDatabase();
   let model: string;
   let orgId: string;
   /** Two instances act like two processes. */
   let limiters: [ModelCallLimiter, ModelCallLimiter];
-  before(async () => {
-    shared = await stack();
-  });
   beforeEach(async () => {
     orgId = await anotherOrganization();
     model = `model-${orgId}`;
-    limiters = [createPgModelCallLimiter(shared.container.db), createPgModelCallLimiter(shared.container.db)];
+    limiters = [createPgModelCallLimiter(own.db), createPgModelCallLimiter(own.db)];
   });
-  const anotherOrganization = async () => (await shared.signUp()).orgId;
-  const rowsOf = (table: string) => shared.container.db(table).where({ model });
+  const anotherOrganization = async () => (await addOrganization(own.db)).orgId;
+  const rowsOf = (table: string) => own.db(table).where({ model });
 
   /** Calls that run until `release`; counts how many run at the same time. */
   function gauge() {
@@ -39,11 +37,11 @@ describe('the limiter of model calls', () => {
   }
 
   /** Collects the organizations that ask the database for a call of the model from now on. */
-  function askingFor(wanted: string): Set<string> {
+  function askingForCalls(): Set<string> {
     const asking = new Set<string>();
-    shared.container.db.on('query', ({ sql, bindings = [] }: { sql: string; bindings?: unknown[] }) => {
+    own.db.on('query', ({ sql, bindings = [] }: { sql: string; bindings?: unknown[] }) => {
       const [ofOrg, ofModel] = bindings;
-      if (sql.includes('left join model_calls') && ofModel === wanted) asking.add(String(ofOrg));
+      if (sql.includes('left join model_calls') && ofModel === model) asking.add(String(ofOrg));
     });
     return asking;
   }
@@ -74,7 +72,7 @@ describe('the limiter of model calls', () => {
   it('makes one call at a time, over all organizations, to a model that is configured so', async () => {
     const { state, call, release } = gauge();
     const orgIds = [orgId, await anotherOrganization(), await anotherOrganization()];
-    const asking = askingFor(model);
+    const asking = askingForCalls();
     const calls = orgIds.map((id) => limiters[0].run({ orgId: id, model, atOnce: 1 }, call, never));
     await until('each has asked for its call', async () => orgIds.every((id) => asking.has(id)));
     await until('one is under way', async () => state.running === 1);
@@ -84,12 +82,12 @@ describe('the limiter of model calls', () => {
   });
 
   it('frees the slots of a dead process when they expire', async () => {
-    const expiresAt = shared.container.db.raw(`now() + interval '1 hour'`);
+    const expiresAt = own.db.raw(`now() + interval '1 hour'`);
     const held = Array.from({ length: 8 }, () => ({ id: crypto.randomUUID(), orgId, model, expiresAt }));
-    await shared.container.db('modelCalls').insert(held);
+    await own.db('modelCalls').insert(held);
     const { state, call, release } = gauge();
     release();
-    const asking = askingFor(model);
+    const asking = askingForCalls();
     const running = limiters[0].run({ orgId, model }, call, never);
     await until('it has asked for its call', async () => asking.has(orgId));
     expect(state.done).equal(0);
@@ -123,7 +121,7 @@ describe('the limiter of model calls', () => {
     const [refusal, told] = [await refusedBy(limiters[0]), await refusedBy(limiters[1])];
     expect(refusal).instanceOf(AppError);
     expect(told instanceof AppError && told.retryAfterSeconds).within(leastSeconds(), 600);
-    const seconds = shared.container.db.raw('extract(epoch from not_before - now())::float8 as seconds');
+    const seconds = own.db.raw('extract(epoch from not_before - now())::float8 as seconds');
     expect((await rowsOf('modelPauses').first(seconds)).seconds).within(leastSeconds(), 600);
   });
 });

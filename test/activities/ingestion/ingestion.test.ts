@@ -1,10 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
-import { createConverter } from '#src/adapters/converter/converter.ts';
-import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
+import { createIngestionActivities } from '#activities/ingestion.ts';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
 import type {
@@ -14,32 +10,21 @@ import type {
 } from '#src/contracts/ingestion.ts';
 import type { OcrLine } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { replaceOriginal } from '#test/support/builders.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
-import { needsPdfium, scanOf } from '#test/support/converter-environment.ts';
+import { needsPdfium, scanOf, useConverter } from '#test/support/converter-environment.ts';
 import { pdfFile, pdfOfLines } from '#test/support/document-fixtures.ts';
-import {
-  activityEnvironment,
-  ingestionOn,
-  ingestionSteps,
-  runActivity,
-  sentences,
-  untilChunked,
-  untilEmbedded,
-  uploadFile,
-} from '#test/support/ingestion-steps.ts';
+import { activityEnvironment, ingestionOn, ingestionSteps, runActivity, sentences, untilChunked, untilEmbedded, uploadFile } from '#test/support/ingestion-steps.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
+import { isLockAwaited } from '#test/support/services.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 describe('ingestion activities', () => {
   const healthy = answerEmbeddings((text) => [text.length, 1], 'embedding-1');
   const own = useIdleStack({ EMBEDDING_MODEL: 'embedding-1' }, (model) => model.behaveEmbedding(healthy));
-  let ingestion: ReturnType<typeof ingestionOn>;
-  before(() => {
-    ingestion = ingestionOn(own);
-  });
-  const run: typeof ingestion.run = (...step) => ingestion.run(...step);
-  const runAll: typeof ingestion.runAll = (...steps) => ingestion.runAll(...steps);
+  const { run, runAll, openNext } = ingestionOn(own);
+  const files = useConverter();
   const upload = (content: string | Uint8Array<ArrayBuffer>, fields = {}) => uploadFile(own.ada, content, fields);
 
   const rowsOf = (table: string, { documentId }: IngestDocumentInput) => own.db(table).where({ documentId });
@@ -48,17 +33,13 @@ describe('ingestion activities', () => {
   const generationsOf = (table: string, of: IngestDocumentInput) =>
     rowsOf(table, of).distinct('generation').orderBy('generation').pluck('generation');
 
-  const recordEnd = (name: 'recordFailure' | 'recordCancellation', of: RecordIngestionEndInput) =>
-    runActivity<RecordIngestionFailureInput, void>(ingestion.activities[name], {
-      ...of,
-      error: { code: 'model_rejected', message: 'No.' },
-    });
+  const recordEnd = (name: 'recordFailure' | 'recordCancellation', of: RecordIngestionEndInput) => {
+    const failure: RecordIngestionFailureInput = { ...of, error: { code: 'model_rejected', message: 'No.' } };
+    return runActivity(createIngestionActivities(own.container)[name], failure);
+  };
+  const step = { signal: new AbortController().signal, report: () => undefined };
 
   const uploadSentences = (word: string, count = 9) => upload(sentences(count, word));
-  const replaceFile = ({ documentId }: IngestDocumentInput, content: string) => {
-    const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
-    return own.ada.upload(`/documents/${documentId}`, { name: 'other.txt', content }, 200, form);
-  };
   const chunksOf = ({ documentId, generation }: IngestDocumentInput) =>
     own.db('chunks').where({ documentId, generation });
   const jobOf = ({ documentId }: IngestDocumentInput) =>
@@ -85,7 +66,6 @@ describe('ingestion activities', () => {
       expect(await stateOf(stepwise), name).deep.equal(once);
       if (name !== 'convertDocument') expect(second, name).deep.equal(first);
     }
-    const step = { signal: new AbortController().signal, report: () => undefined };
     for (let times = 0; times < 2; times += 1) {
       expect(await own.container.ingestion.atOnce(whole, step)).include({ isDone: true });
       expect(await digestOf(whole)).equal(await digestOf(stepwise));
@@ -105,7 +85,6 @@ describe('ingestion activities', () => {
   });
 
   it('stop combining all steps in one activity if a document has many chunks, needs a parser or has no text', async () => {
-    const step = { signal: new AbortController().signal, report: () => undefined };
     const atOnce = async (content: string, name = 'note.txt') =>
       own.container.ingestion.atOnce(await upload(content, { name }), step);
     // Each is four bytes and four tokens.
@@ -145,18 +124,11 @@ describe('ingestion activities', () => {
 
   it('reuse the pages that OCR has read before, and delete these pages after the conversion', async function () {
     needsPdfium(this);
-    const folder = await mkdtemp(join(tmpdir(), 'scan-'));
-    const drawn = join(folder, 'drawn.pdf');
-    await writeFile(drawn, pdfOfLines('Read now'));
-    const scan = await scanOf(folder, drawn);
-    await rm(folder, { recursive: true });
-
+    const scan = await scanOf(files.folder, await files.write('drawn.pdf', pdfOfLines('Read now')));
     const of = await upload(new Uint8Array(pdfFile([[scan], [scan]])), { name: 'scan.pdf' });
     await run('parseDocument', of);
-    const unused = { sandbox: createParserSandbox('off'), toolsDir: '', tempDir: '' };
-    const { version: converterVersion } = createConverter(unused);
     const lines: OcrLine[] = [['Read before', 10, 100, -20, 10, false, 0]];
-    const page = { ...of, pageIndex: 0, lines: JSON.stringify(lines), converterVersion };
+    const page = { ...of, pageIndex: 0, lines: JSON.stringify(lines), converterVersion: files.converter.version };
     await own.db('recognizedPages').insert([page, { ...page, pageIndex: 1, converterVersion: 'older' }]);
     expect(await run('convertDocument', of))
       .include({ pageCount: 2, reused: false })
@@ -173,7 +145,7 @@ describe('ingestion activities', () => {
 
   it('throw superseded from every step of an older generation, and document_not_found for a deleted document', async () => {
     const old = await runAll(await uploadSentences('superseded'), untilEmbedded);
-    const newer = await ingestion.openNext(old);
+    const newer = await openNext(old);
     for (const name of ingestionSteps) expect(await appErrorCode(run(name, old)), name).equal('superseded');
     await runAll(newer);
     expect(await documentOf(old)).include({ activeGeneration: 2 });
@@ -189,13 +161,7 @@ describe('ingestion activities', () => {
     const chunked = await own.db.transaction(async (trx) => {
       await trx('documentGenerations').where({ documentId: old.documentId }).forUpdate().first();
       const refused = appErrorCode(run('chunkDocument', old));
-      await until('the step waits to store the chunks', async () => {
-        const { rows } = await own.db.raw(
-          `select from pg_stat_activity
-           where datname = current_database() and wait_event_type = 'Lock' and query like '%"document_generations"%'`,
-        );
-        return rows.length > 0;
-      });
+      await until('the step waits to store the chunks', () => isLockAwaited(own.db));
       await trx('documents').where({ id: old.documentId }).update({ generation: 2 });
       return { refused };
     });
@@ -219,12 +185,12 @@ describe('ingestion activities', () => {
 
   it('delete the generation of a cancelled run, at the cancellation or when the next run begins', async () => {
     const of = await runAll(await uploadSentences('first', 30));
-    const second = await runAll(await ingestion.openNext(of), untilEmbedded);
-    const third = await ingestion.openNext(second);
-    await activityEnvironment().run(ingestion.activities.recordCancellation, second);
+    const second = await runAll(await openNext(of), untilEmbedded);
+    const third = await openNext(second);
+    await recordEnd('recordCancellation', second);
     expect(await generationsOf('documentGenerations', of)).deep.equal([1, 3]);
     for (const table of ['chunks', 'chunkVectors']) expect(await generationsOf(table, of), table).deep.equal([1]);
-    await run('parseDocument', await ingestion.openNext(third));
+    await run('parseDocument', await openNext(third));
     expect(await generationsOf('documentGenerations', of)).deep.equal([1, 4]);
   });
 
@@ -257,7 +223,7 @@ describe('ingestion activities', () => {
     try {
       expect(await ingest(of)).deep.equal({ asked: ['embedding-1'], stored: ['embedding-1'] });
       await setModel('embedding-2@2');
-      const second = await ingestion.openNext(of);
+      const second = await openNext(of);
       await setModel('embedding-1');
       expect(await ingest(second)).deep.equal({ asked: ['embedding-2'], stored: ['embedding-2@2'] });
       expect(await documentOf(of)).include({ activeEmbeddingModel: 'embedding-2@2' });
@@ -267,11 +233,13 @@ describe('ingestion activities', () => {
     }
   });
 
-  it('build a generation from the document as it was when the generation was requested', async () => {
+  it('build a generation from the document as it was when requested, and delete its original after the next one', async () => {
     const of = await uploadSentences('asked');
+    const { blobKey } = await documentOf(of);
     await run('parseDocument', of);
     await own.ada.patch(`/documents/${of.documentId}`, { name: 'Renamed', target_tokens: 100, ingest: false }, 200);
-    await replaceFile(of, sentences(3, 'other'));
+    const other = { name: 'other.txt', content: sentences(3, 'other') };
+    await replaceOriginal(own.ada, of.documentId, other, { ingest: 'false' });
     await runAll(of);
     const chunks = await chunksOf(of);
     expect(chunks).length.greaterThan(3);
@@ -281,23 +249,17 @@ describe('ingestion activities', () => {
     }
     const { body } = await own.ada.get(`/documents/${of.documentId}`, 200);
     expect(body).include({ chunking_stale: true, embedding_stale: true, source_format: 'text' });
-  });
-
-  it('delete the original of an old generation when nothing else uses that file', async () => {
-    const of = await uploadSentences('first');
-    const { blobKey } = await documentOf(of);
-    await replaceFile(of, 'second');
     expect(await own.container.blobs.exists(blobKey)).equal(true);
-    await runAll(await ingestion.openNext(of));
+    await runAll(await openNext(of));
     expect(await own.container.blobs.exists(blobKey)).equal(false);
   });
 
   it('delete older generations in the next attempt when the activation was cancelled before their deletion', async () => {
     const first = await runAll(await uploadSentences('collected'));
-    const second = await runAll(await ingestion.openNext(first), untilEmbedded);
+    const second = await runAll(await openNext(first), untilEmbedded);
     const cancelled = activityEnvironment();
     cancelled.cancel();
-    const ended = ingestion.run('activateGeneration', second, cancelled);
+    const ended = run('activateGeneration', second, cancelled);
     expect(await ended.catch((failure: unknown) => failure)).instanceOf(CancelledFailure);
     expect(await documentOf(first)).include({ activeGeneration: 2 });
     expect(await chunksOf(first)).not.empty;
@@ -305,68 +267,61 @@ describe('ingestion activities', () => {
     expect(await chunksOf(first)).deep.equal([]);
   });
 
-  const ends = [
-    { end: 'recordFailure', status: 'failed', errorCode: 'model_rejected' },
-    { end: 'recordCancellation', status: 'cancelled', errorCode: null },
-  ] as const;
-
-  it('record the end of a run for the newest generation, and record runs of older generations as superseded', async () => {
-    for (const { end, ...newest } of ends) {
-      const of = await uploadSentences(`${end} of the newest`);
-      await recordEnd(end, of);
-      expect(await jobOf(of), end).include(newest);
+  it('record the end of the latest attempt of the newest generation, and older generations as superseded', async () => {
+    for (const { end, ...ended } of [
+      { end: 'recordFailure', status: 'failed', errorCode: 'model_rejected' },
+      { end: 'recordCancellation', status: 'cancelled', errorCode: null },
+    ] as const) {
       const older = await uploadSentences(`${end} of an older one`);
-      await ingestion.openNext(older);
+      await openNext(older);
       await recordEnd(end, older);
       expect(await jobOf(older), end).include({ status: 'cancelled', errorCode: 'superseded' });
-    }
-  });
 
-  it('ignore the end of an earlier attempt that is reported late', async () => {
-    for (const { end, status } of ends) {
-      const of = await uploadSentences(`${end} late`);
+      const of = await uploadSentences(`${end} of the newest`);
       const { id, startId } = await jobOf(of);
       await recordEnd(end, { ...of, attempt: 1, startId });
+      expect(await jobOf(of), end).include(ended);
       expect(await own.container.jobs.retry(own.db, id)).equal(true);
       await recordEnd(end, { ...of, attempt: 1 });
       // After a restore of the database, Temporal may count more attempts than the job.
       await recordEnd(end, { ...of, attempt: 2, startId });
-      expect(await jobOf(of), end).include({ status: 'queued', finishedAt: null });
+      expect(await jobOf(of), 'after the late end of an earlier attempt').include({
+        status: 'queued',
+        finishedAt: null,
+      });
       await recordEnd(end, { ...of, attempt: 2 });
-      expect(await jobOf(of), end).include({ status });
+      expect(await jobOf(of), end).include(ended);
     }
   });
 
   it('delete cached embeddings and conversions that were unused for a day', async () => {
-    const used = await runAll(await uploadSentences('used'));
-    const kept = await chunksOf(used);
-    const { conversionId } = await own.db('documentGenerations').where({ documentId: used.documentId }).first();
-    const { orgId } = used;
-    const createdAt = own.db.raw(`now() - interval '2 days'`);
-    for (const table of ['embeddings', 'conversions']) await own.db(table).where({ orgId }).update({ createdAt });
-    const [old, fresh] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
-    const converted = { orgId, converterVersion: '1', sourceFormat: 'text', body: 'x' };
-    for (const [textSha256, since] of [
-      [old, { createdAt }],
-      [fresh, {}],
+    const of = await runAll(await uploadSentences('used'));
+    const { orgId } = of;
+    const { contentSha256 } = await documentOf(of);
+    const used = (await chunksOf(of)).map(({ textSha256 }) => textSha256);
+    const longAgo = own.db.raw(`now() - interval '2 days'`);
+    for (const table of ['embeddings', 'conversions'])
+      await own.db(table).where({ orgId }).update({ createdAt: longAgo });
+    const embedding = { orgId, model: 'embedding-1', vector: Buffer.alloc(8) };
+    const conversion = { orgId, converterVersion: '1', sourceFormat: 'text', body: 'x' };
+    for (const [name, createdAt] of [
+      ['old', longAgo],
+      ['new', new Date()],
     ] as const) {
-      const vector = Buffer.alloc(8);
-      await own.db('embeddings').insert({ orgId, model: 'embedding-1', vector, textSha256, ...since });
-      const contentSha256 = textSha256.toString('hex');
-      await own.db('conversions').insert({ ...converted, id: crypto.randomUUID(), contentSha256, ...since });
+      await own.db('embeddings').insert({ ...embedding, textSha256: Buffer.from(name), createdAt });
+      await own.db('conversions').insert({ ...conversion, id: crypto.randomUUID(), contentSha256: name, createdAt });
     }
 
     // An open job may still need what is cached.
-    await own.db('jobs').where({ orgId }).update({ finishedAt: createdAt });
+    await own.db('jobs').where({ orgId }).update({ finishedAt: longAgo });
     expect(await own.container.embeddings.sweepUnused(null)).equal(null);
     expect(await own.container.ingestion.sweepUnusedConversions()).equal(null);
-    const hashes = (await own.db('embeddings').where({ orgId })).map(({ textSha256 }) => textSha256.toString('hex'));
-    const stillThere = [fresh, ...kept.map(({ textSha256 }) => textSha256)].map((hash) => hash.toString('hex'));
-    expect(hashes).include.members(stillThere).and.not.include(old.toString('hex'));
-    const conversions: { id: string; contentSha256: string }[] = await own.db('conversions').where({ orgId });
-    const ofConversions = conversions.flatMap(({ id, contentSha256 }) => [id, contentSha256]);
-    expect(ofConversions)
-      .include.members([conversionId, fresh.toString('hex')])
-      .and.not.include(old.toString('hex'));
+    const embedded = (await own.db('embeddings').where({ orgId })).map(({ textSha256 }) =>
+      textSha256.toString('latin1'),
+    );
+    const kept = ['new', ...used.map((hash) => hash.toString('latin1'))];
+    expect(embedded).include.members(kept).and.not.include('old');
+    const converted = await own.db('conversions').where({ orgId }).pluck('content_sha256');
+    expect(converted).include.members(['new', contentSha256]).and.not.include('old');
   });
 });

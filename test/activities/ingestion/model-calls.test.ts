@@ -22,23 +22,17 @@ describe('embedding windows for semantic chunking', () => {
   const sliceSize = 2_048;
   const answer = answerEmbeddings((text) => [text.length, 1], 'lengths');
   const own = useIdleStack({ EMBEDDING_MODEL: 'lengths' }, () => undefined);
-  let ingestion: ReturnType<typeof ingestionOn>;
-  before(() => {
-    ingestion = ingestionOn(own);
-  });
+  const { run, runAll } = ingestionOn(own);
   beforeEach(() => {
     own.model.behaveEmbedding(answer);
     own.model.calls.length = 0;
   });
-  const run: typeof ingestion.run = (...step) => ingestion.run(...step);
 
   const convert = async (count: number, word: string, method = 'semantic') => {
     const fields = { chunking_method: method, target_tokens: '400' };
     const of = await uploadFile(own.ada, sentences(count, word), fields);
-    return ingestion.runAll(of, ['parseDocument', 'convertDocument']);
+    return runAll(of, ['parseDocument', 'convertDocument']);
   };
-  const readJob = async ({ documentId }: IngestDocumentInput) =>
-    (await own.ada.get(`/jobs/${ingestWorkflowId(documentId, 1)}`, 200)).body;
 
   it('embeds each window once, slice by slice, also if a step is repeated', async () => {
     const count = sliceSize + 300;
@@ -46,8 +40,9 @@ describe('embedding windows for semantic chunking', () => {
     expect(await run('convertDocument', of)).property('needsWindows', true);
     expect(await run('embedWindows', of)).deep.equal({ windowsEmbedded: sliceSize, windowsLeft: 300 });
     expect(embeddedTexts(own.model)).length(sliceSize);
+    const { body: job } = await own.ada.get(`/jobs/${ingestWorkflowId(of.documentId, 1)}`, 200);
     const progress = { done: sliceSize, total: count, unit: 'sentences' };
-    expect(await readJob(of)).deep.include({ stage: 'chunk', progress });
+    expect(job).deep.include({ stage: 'chunk', progress });
 
     expect(await run('embedWindows', of)).deep.equal({ windowsEmbedded: count, windowsLeft: 0 });
     await run('chunkDocument', of);
@@ -106,10 +101,7 @@ describe('contextual texts of chunks', () => {
   const expected = sections.map((name) => `handbook.md › ${name} (page 1)\nOf the handbook, on ${name}.`);
 
   const own = useIdleStack({ CONTEXTUAL_MODEL: 'scripted' }, () => undefined);
-  let ingestion: ReturnType<typeof ingestionOn>;
-  before(() => {
-    ingestion = ingestionOn(own);
-  });
+  const { run, runAll } = ingestionOn(own);
   /** Names the passage of the prompt. */
   const answer = (text: string) => `Of the handbook, on ${/passage>>\n# (\w+)/.exec(text)?.[1]}.`;
   const promptOf = ({ messages }: { messages: { content: string }[] }) => messages.at(-1)?.content ?? '';
@@ -121,13 +113,12 @@ describe('contextual texts of chunks', () => {
     const of = documentId
       ? { orgId: as.orgId, documentId, generation }
       : await uploadFile(as, content, { name: 'handbook.md', target_tokens: '30' });
-    await ingestion.run('parseDocument', of);
-    expect(await ingestion.run('convertDocument', of)).include({ needsContexts: true });
+    await run('parseDocument', of);
+    expect(await run('convertDocument', of)).include({ needsContexts: true });
     return of;
   }
-  const situate = (of: IngestDocumentInput) => ingestion.run('situateChunks', of);
-  const finish = (of: IngestDocumentInput) =>
-    ingestion.runAll(of, ['chunkDocument', 'embedChunks', 'activateGeneration']);
+  const situate = (of: IngestDocumentInput) => run('situateChunks', of);
+  const finish = (of: IngestDocumentInput) => runAll(of, ['chunkDocument', 'embedChunks', 'activateGeneration']);
   const chunksOf = async ({ documentId }: IngestDocumentInput) =>
     chunkListSchema.parse((await own.ada.get(`/documents/${documentId}/chunks`, 200)).body).items;
   const contextsOf = async (of: IngestDocumentInput) => (await chunksOf(of)).map((chunk) => chunk.contextual_text);

@@ -29,8 +29,7 @@ function createFakeTemporal() {
       temporal.retried.push(workflowId);
       return temporal.parked;
     },
-    inspect: async (workflowId: string): Promise<WorkflowRunState> =>
-      temporal.runs.get(workflowId) ?? { state: 'open' },
+    inspect: async (workflowId: string) => temporal.runs.get(workflowId) ?? ({ state: 'open' } as const),
   };
   return temporal;
 }
@@ -61,13 +60,10 @@ describe('the outbox of jobs,', () => {
   async function enqueue(fields: Partial<NewJob> = {}, db: Knex = own.db): Promise<string> {
     const documentId = uuidv7();
     const input = { orgId, documentId, generation: 1 };
-    const id = `ingest-${documentId}-1`;
     const start = { workflow: 'ingestDocument', input, summary: 'Ingest a note' } as const;
-    const job: NewJob = {
-      ...{ id, kind: 'ingest', orgId, createdBy, acl: [`user:${createdBy}`], start, requestId: null },
-      ...(fields.kind === undefined && { documentId }),
-      ...fields,
-    };
+    const ingestion = { id: `ingest-${documentId}-1`, kind: 'ingest', start, requestId: null } as const;
+    const subject = fields.kind === undefined ? { documentId } : {};
+    const job: NewJob = { ...ingestion, orgId, createdBy, acl: [`user:${createdBy}`], ...subject, ...fields };
     await db.transaction((trx) => jobs.enqueue(trx, job));
     return job.id;
   }
@@ -120,17 +116,18 @@ describe('the outbox of jobs,', () => {
       expect(temporal.started).deep.equal([]);
     });
 
-    for (const answers of ['no answer', 'closing'] as const) {
-      it(`starts a job later if Temporal first gives ${answers === 'closing' ? 'the answer that the run is still closing' : answers}`, async () => {
+    it('starts a job later if Temporal first gives no answer, or the answer that the run is still closing', async () => {
+      const id = await enqueue();
+      for (const answers of ['no answer', 'closing'] as const) {
         temporal.answers = answers;
-        const id = await started();
+        await jobs.dispatch(id);
         await sweepStarts();
         expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null, errorCode: null });
-        temporal.answers = 'started';
-        await sweepStarts();
-        expect(temporal.started).deep.equal([id]);
-      });
-    }
+      }
+      temporal.answers = 'started';
+      await sweepStarts();
+      expect(temporal.started).deep.equal([id]);
+    });
 
     it('shows why Temporal refuses to start a job until it starts, and logs it at error level', async () => {
       temporal.answers = 'no answer';
@@ -252,22 +249,20 @@ describe('the outbox of jobs,', () => {
       }
     });
 
-    it('records a cancellation that was requested in Temporal, unless the request was for an earlier run', async () => {
+    it('records a cancellation that was requested in Temporal, but none of an earlier run or of a deletion', async () => {
+      const cancellationOf = async (id: string, toStop: string) =>
+        (await reconcile(id, { state: 'open', toStop })).cancelRequestedAt;
       const id = await started();
       const { startId } = await jobOf(id);
-      const askToStop = async (toStop: string) => (await reconcile(id, { state: 'open', toStop })).cancelRequestedAt;
-      expect(await askToStop(uuidv7())).equal(null);
-      const askedAt = await askToStop(startId);
+      expect(await cancellationOf(id, uuidv7())).equal(null);
+      const askedAt = await cancellationOf(id, startId);
       expect(askedAt).instanceOf(Date);
-      expect(await askToStop(startId)).deep.equal(askedAt);
-    });
+      expect(await cancellationOf(id, startId)).deep.equal(askedAt);
 
-    it('ignores the cancellation of a deletion', async () => {
       const documentId = uuidv7();
       const start = { workflow: 'deleteDocument', input: { orgId, documentId }, summary: '' } as const;
-      const id = await started({ id: `delete-${documentId}`, kind: 'delete', documentId, start });
-      const { startId } = await jobOf(id);
-      expect(await reconcile(id, { state: 'open', toStop: startId })).include({ cancelRequestedAt: null });
+      const deletion = await started({ id: `delete-${documentId}`, kind: 'delete', documentId, start });
+      expect(await cancellationOf(deletion, (await jobOf(deletion)).startId)).equal(null);
     });
 
     it('keeps work queued that was added after the cancelled run of its job had started', async () => {
@@ -287,60 +282,45 @@ describe('the outbox of jobs,', () => {
   });
 
   describe('when a run is completed,', () => {
-    const of = { orgId, createdBy, acl: [] };
-    const ragConfig = { retrieval: {}, embedding: { model: 'model' } };
-    const original = { fileName: 'a', sizeBytes: 1, contentSha256: 'hash', blobKey: 'key', ragConfig };
     const [documentId, agentId, exportId] = [uuidv7(), uuidv7(), uuidv7()];
-    const insertDocument = (fields: object = {}) =>
-      own.db('documents').insert({ ...of, ...original, id: documentId, name: 'a', updatedBy: createdBy, ...fields });
-    const update = (table: string, id: string, fields: object) => own.db(table).where({ id }).update(fields);
-
-    /** `complete` adds what the run must leave in the database; until that is there, the work is done again. */
-    type Step = (() => unknown) | undefined;
-    type Work = [kind: string, workflow: string, input: object, prepare?: Step, complete?: Step];
-    const now = () => own.db.fn.now();
-    const insertOriginal = async () => {
-      await insertDocument({ generation: 1 });
-      const generation = { generation: 1, jobId: `ingest-${documentId}-1`, documentName: 'a' };
-      await own.db('documentGenerations').insert({ ...original, orgId, documentId, ...generation });
-    };
-    const deleteDocument = async () => {
-      await own.db('documentGenerations').where({ documentId }).delete();
-      await own.db('documents').where({ id: documentId }).delete();
-    };
-    const insertPreview = () =>
-      own.db('previews').insert({
-        ...{ orgId, originalKey: 'key', rendererVersion: '1', blobKey: 'pdf', sha256: 'hash', sizeBytes: 1 },
-      });
-    const insertEvaluation = () =>
-      own.db('evaluationRuns').insert({ ...of, id: 'evaluate-0', specification: '{}', estimatedCalls: 1 });
-    const endEvaluation = () => update('evaluationRuns', 'evaluate-0', { finishedAt: now(), results: '{}' });
-    const insertAgent = () => addAgent(own.db, { orgId, createdBy, agentId });
-    const deleteAgent = () => update('agents', agentId, { deletedAt: now() });
-    const insertExport = () => own.db('exports').insert({ id: exportId, orgId, createdBy, expiresAt: new Date() });
-    const activate = () => update('documents', documentId, { activeGeneration: 1 });
     const first = { documentId, generation: 1 };
-    const works: Record<string, Work> = {
-      [`ingest-${documentId}-1`]: ['ingest', 'ingestDocument', first, insertOriginal, activate],
-      [`delete-${documentId}`]: ['delete', 'deleteDocument', { documentId }, undefined, deleteDocument],
-      [`preview-${documentId}-1`]: ['preview', 'previewDocument', first, insertDocument, insertPreview],
-      'evaluate-0': ['evaluate', 'evaluateVersion', { runId: 'evaluate-0' }, insertEvaluation, endEvaluation],
-      // Its agent has candidates, or is deleted.
-      [`anchors-${agentId}`]: ['anchors', 'proposeAnchorWords', { agentId }, insertAgent, deleteAgent],
-      [`export-${exportId}`]: [
-        'export',
-        'exportOrganization',
-        { exportId },
-        insertExport,
-        () => update('exports', exportId, { completedAt: now() }),
-      ],
-      'alignment-0': ['alignment', 'scoreAlignment', { chatId: '' }],
-      'reembed-0': ['reembed', 'reembedOrganization', { model: '' }],
+    before(async () => {
+      const { db } = own;
+      const ragConfig = { retrieval: {}, embedding: { model: 'model' } };
+      const original = { orgId, fileName: 'a', sizeBytes: 1, contentSha256: 'hash', blobKey: 'key', ragConfig };
+      const by = { createdBy, updatedBy: createdBy };
+      await db('documents').insert({ ...original, ...by, id: documentId, name: 'a', acl: [], generation: 1 });
+      const jobId = `ingest-${documentId}-1`;
+      await db('documentGenerations').insert({ ...original, ...first, jobId, documentName: 'a' });
+      const run = { id: 'evaluate-0', orgId, createdBy, acl: [], specification: '{}', estimatedCalls: 1 };
+      await db('evaluationRuns').insert(run);
+      await addAgent(db, { orgId, createdBy, agentId });
+      await db('exports').insert({ id: exportId, orgId, createdBy, expiresAt: new Date() });
+    });
+
+    const at = new Date();
+    const preview = { orgId, originalKey: 'key', rendererVersion: '1', blobKey: 'pdf', sha256: 'hash', sizeBytes: 1 };
+    const deleteDocument = async () => {
+      await own.db('documentGenerations').delete();
+      await own.db('documents').delete();
     };
-    for (const [id, [kind, workflow, input, prepare, complete]] of Object.entries(works)) {
+    /** `complete` adds what the run must leave in the database; until that is there, the work is done again. */
+    type Work = [kind: string, workflow: string, input: object, id: string, complete?: () => PromiseLike<unknown>];
+    const update = (table: string, columns: object) => () => own.db(table).update(columns);
+    const works: Work[] = [
+      ['ingest', 'ingestDocument', first, `ingest-${documentId}-1`, update('documents', { activeGeneration: 1 })],
+      ['preview', 'previewDocument', first, `preview-${documentId}-1`, () => own.db('previews').insert(preview)],
+      ['delete', 'deleteDocument', { documentId }, `delete-${documentId}`, deleteDocument],
+      ['evaluate', 'evaluateVersion', {}, 'evaluate-0', update('evaluationRuns', { finishedAt: at, results: '{}' })],
+      // Its agent has candidates, or is deleted.
+      ['anchors', 'proposeAnchorWords', { agentId }, `anchors-${agentId}`, update('agents', { deletedAt: at })],
+      ['export', 'exportOrganization', { exportId }, `export-${exportId}`, update('exports', { completedAt: at })],
+      ['alignment', 'scoreAlignment', { chatId: '' }, 'alignment-0'],
+      ['reembed', 'reembedOrganization', { model: '' }, 'reembed-0'],
+    ];
+    for (const [kind, workflow, input, id, complete] of works) {
       it(`closes the ${kind} job as succeeded if the database has the result, and starts it again if not`, async () => {
-        await prepare?.();
-        const start = { workflow, input: { orgId, ...input }, summary: '' };
+        const start = { workflow, input: { orgId, runId: id, ...input }, summary: '' };
         const subjects = Object.entries(input).filter(([key]) => ['documentId', 'agentId'].includes(key));
         await started({ id, kind, start, ...Object.fromEntries(subjects) } as Partial<NewJob>);
         if (complete !== undefined) {
