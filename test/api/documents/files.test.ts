@@ -1,13 +1,14 @@
+import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { deriveKey } from '#src/derived-key.ts';
 import { createDownloadUrlTokens } from '#src/modules/documents/document-files.service.ts';
 import { downloadUrlSchema } from '#src/modules/documents/documents.schema.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { anUpload, freshEmail, replaceOriginal } from '#test/support/builders.ts';
-import type { ApiClient, Member } from '#test/support/client.ts';
-import { type FakeClamd, startFakeClamd } from '#test/support/fake-document-services.ts';
+import { anUpload, replaceOriginal } from '#test/support/builders.ts';
+import { type ApiClient, type Member } from '#test/support/client.ts';
+import { startFakeClamd, type FakeClamd } from '#test/support/fake-document-services.ts';
 import { adaOf } from '#test/support/indexed-documents.ts';
-import { type Stack, stack, startStack } from '#test/support/stack.ts';
+import { signUpAt, stack, startStack, type Stack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 const fields = { ingest: 'false' };
@@ -69,7 +70,7 @@ describe('the original of a document', () => {
   });
 
   it('is not served at a download URL that is expired, forged, altered or incomplete (403)', async () => {
-    const { contentSha256 } = await shared.container.db('documents').where({ id }).first();
+    const contentSha256 = createHash('sha256').update(content).digest('hex');
     const sign = (lifetimeMs: number, secret = shared.config.urlSigningKey) => {
       const tokens = createDownloadUrlTokens(deriveKey(secret, 'file-addresses'));
       const at = new Date(Date.now() + lifetimeMs);
@@ -92,10 +93,7 @@ describe('the original of a document', () => {
     const own = await startStack(settings, { workers: false });
     const named = await startStack({ PUBLIC_URL: 'https://api.example.com/agents/' }, { workers: false });
     try {
-      const client = own.anonymous.at(`${own.baseUrl}/api`);
-      const account = { email: freshEmail(), password: 'Correct-horse-1', display_name: 'Ada' };
-      const { access_token } = Object((await client.post('/auth/register', account, 201)).body);
-      const member = client.withToken(access_token);
+      const member = await signUpAt(own.anonymous.at(`${own.baseUrl}/api`));
       const headers = { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'files.example.com' };
       const { url, expires_in } = await addressOf(member, await upload(member), headers);
       expect(url).match(/^https:\/\/files\.example\.com\/api\/files\//);

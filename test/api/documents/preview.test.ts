@@ -1,14 +1,13 @@
 import { expect } from 'chai';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { createPreviewsService } from '#src/modules/previews/previews.service.ts';
 import { anUpload, readDocument, replaceOriginal } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
+import { type ApiClient, type Member } from '#test/support/client.ts';
 import { compoundFile, docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
-import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-document-services.ts';
-import { type Stack, stack, startStack } from '#test/support/stack.ts';
+import { startFakeGotenberg, type FakeGotenberg } from '#test/support/fake-document-services.ts';
+import { stack, startStack, type Stack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
-import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
+import { until } from '#test/support/until.ts';
 
 const pages = [
   'The lease of the office begins in March and ends after ten years.',
@@ -41,7 +40,7 @@ describe('the preview of an office file', () => {
     return id;
   }
   const show = (id: string) => readDocument(ada, id);
-  const whyNot = async (id: string, as = ada): Promise<string> => {
+  const whyNot = async (id: string, as: ApiClient = ada): Promise<string> => {
     const { code, detail } = Object((await as.get(`/documents/${id}/preview`, 404)).body);
     expect(code).equal('preview_not_found');
     return detail;
@@ -91,9 +90,9 @@ describe('the preview of an office file', () => {
     expect(last_error).include({ code: 'corrupt_document' });
     expect(await whyNot(failing)).match(/^It could not be made\. Gotenberg cannot open/);
     // A process that has no renderer knows the outcome, too.
-    const withoutProgram = createPreviewsService({ ...own.container, renderer: null });
-    const failure = withoutProgram.get(await own.container.db('documents').where({ id: failing }).first());
-    expect(String(await failure.catch((error: unknown) => error))).contain('It could not be made.');
+    const { GOTENBERG_URL: _, ...settings } = own.settings;
+    const other = await startStack(settings, { workers: false });
+    expect(await whyNot(failing, ada.at(other.baseUrl)).finally(other.close)).contain('It could not be made.');
     await replaceOriginal(ada, failing, { name: 'b.docx', content: word('What took its place.') }, { ingest: 'false' });
     expect(await whyNot(failing)).equal('It is made once the document is ingested.');
 
@@ -120,22 +119,27 @@ describe('the preview of an office file', () => {
   });
 
   it('stops rendering once its document is replaced or deleted, and leaves nothing behind', async () => {
+    gotenberg.answer({ pages });
+    const eve = await own.signUp('Eve');
+    const printed = await ingest('a.docx', word('What was printed.'), 'succeeded', eve);
+    await untilJob(eve, previewWorkflowId(printed, 1), 'succeeded');
     gotenberg.answer('hang');
-    const replaced = await ingest('a.docx', word('What is replaced while it is printed.'));
+    const replaced = await ingest('a.docx', word('What is replaced while it is printed.'), 'succeeded', eve);
     await until('it is printed', async () => gotenberg.files.length === 1);
-    await replaceOriginal(ada, replaced, { name: 'b.txt', content: 'A note.' });
-    await untilJob(ada, previewWorkflowId(replaced, 1), 'cancelled');
-    const deleted = await ingest('a.docx', word('What goes while it is printed.'));
+    await replaceOriginal(eve, replaced, { name: 'b.txt', content: 'A note.' });
+    await untilJob(eve, previewWorkflowId(replaced, 1), 'cancelled');
+    const deleted = await ingest('a.docx', word('What goes while it is printed.'), 'succeeded', eve);
     await until('it is printed', async () => gotenberg.files.length === 2);
-    for (const id of [shown, deleted]) {
-      await ada.delete(`/documents/${id}`, 204);
-      await untilJob(ada, `delete-${id}`, 'succeeded');
+    for (const id of [printed, deleted]) {
+      await eve.delete(`/documents/${id}`, 204);
+      await untilJob(eve, `delete-${id}`, 'succeeded');
     }
-    await untilJob(ada, `ingest-${replaced}-2`, 'succeeded');
-    const left = own.container
-      .db('previews')
-      .whereRaw('not exists (select from documents d where d.blob_key = original_key)');
-    expect(await left).deep.equal([]);
+    await untilJob(eve, `ingest-${replaced}-2`, 'succeeded');
+    const stored = await own.container.blobs.list({ after: null, limit: 1_000 });
+    expect(
+      stored.filter(({ key }) => key.startsWith(eve.orgId)),
+      'the note',
+    ).length(1);
     await expectStoresMatch(own);
   });
 });

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { findLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
+import { anUpload, readDocument } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { needsPdfium, realDocuments } from '#test/support/converter-environment.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
@@ -31,10 +32,8 @@ describe('real documents, from upload to chunks and preview:', () => {
     own = await startStack(program === null ? {} : { LIBREOFFICE_PATH: program });
     ada = await own.signUp();
     const start = sideBySide(2);
-    const upload = async (name: string) => {
-      const file = { name, content: new Uint8Array(await readFile(join(folder, name))) };
-      return fullDocumentSchema.parse((await ada.upload('/documents', file, 201)).body).id;
-    };
+    const upload = async (name: string) =>
+      (await anUpload(ada, { name, content: new Uint8Array(await readFile(join(folder, name))) })).id;
     uploads = new Map(files.map(([file]) => [file, start(() => upload(file))]));
   });
   after(async () => {
@@ -51,11 +50,11 @@ describe('real documents, from upload to chunks and preview:', () => {
       await untilJob(ada, `ingest-${id}-1`, 'succeeded');
       if (isOffice) await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
 
-      const document = fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
-      expect(document).include({ has_preview_pdf: isOffice });
-      const chunks = await own.container.db('chunks').where({ documentId: id }).select('content', 'pageNumber');
-      const found = chunks.filter(({ content }) => content.includes(text)).map(({ pageNumber }) => pageNumber);
-      expect(found).deep.equal([page]);
+      expect(await readDocument(ada, id)).include({ has_preview_pdf: isOffice });
+      const { items } = chunkListSchema.parse((await ada.get(`/documents/${id}/chunks`, 200)).body);
+      const [chunk, ...others] = items.filter(({ content }) => content.includes(text));
+      expect(others).deep.equal([]);
+      expect((await ada.get(`/documents/chunks/${chunk?.id}`, 200)).body).include({ page_number: page });
       if (isOffice) expect((await ada.get(`/documents/${id}/preview`, 200)).body).match(/^%PDF-/);
     });
   }

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import PDFDocument from 'pdfkit';
 import type { z } from 'zod';
 import { searchResultSchema } from '#src/modules/search/search.schema.ts';
 import { aColleague, anIngestedDocument, aTeam, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
+import { pdfFile } from '#test/support/document-fixtures.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
@@ -54,7 +54,11 @@ describe('GET /documents/search', () => {
   it('finds a phrase on page 37 of a PDF of 100 pages and shows it in the preview', async () => {
     await anIngestedDocument(ada, 'Heron.md', 'Herons are birds. They build in reeds, and a nest is not quiet.');
     const phrase = 'the heron builds a quiet nest in the reeds';
-    const content = await pdfWith(phrase, 37, 100);
+    const reeds = 'Reeds grow by the water, and herons wait where it is quiet.';
+    const textOf = (page: number) =>
+      page === 37 ? `On this page ${phrase}, as nobody knew.` : `Page ${page}. ${reeds}`;
+    const pages = Array.from({ length: 100 }, (_, index) => [{ text: textOf(index + 1), x: 50, y: 750 }]);
+    const content = new Uint8Array(pdfFile(pages));
     const { id, embedding_job_id } = Object((await ada.upload('/documents', { name: 'long.pdf', content }, 201)).body);
     await untilRun(ada, embedding_job_id, 'succeeded');
     for (const q of [phrase, `"${phrase}"`]) {
@@ -121,15 +125,3 @@ describe('GET /documents/search', () => {
     for (const q of ['quagga', 'okapi']) expect(await found(q)).deep.equal([]);
   });
 });
-
-/** A PDF whose pages have texts of their own. */
-async function pdfWith(phrase: string, page: number, pages: number): Promise<Uint8Array<ArrayBuffer>> {
-  const document = new PDFDocument();
-  for (let number = 1; number <= pages; number += 1) {
-    if (number > 1) document.addPage();
-    document.text(`Page ${number}. ${'Reeds grow by the water, and herons wait where it is quiet. '.repeat(12)}`);
-    if (number === page) document.text(`On this page ${phrase}, as nobody knew.`);
-  }
-  document.end();
-  return new Uint8Array(Buffer.concat(await document.toArray()));
-}
