@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { bm25TermScore } from '#src/domain/retrieval/bm25.ts';
+import { bm25TermScore, toPostingBlocks } from '#src/domain/retrieval/bm25.ts';
 import {
   type FoundDocument,
   matchDocumentName,
@@ -10,7 +10,6 @@ import {
   wordsOneEditAway,
 } from '#src/domain/retrieval/document-search.ts';
 import { highlightBestPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
-import { containsTermPhrase, quotedPhrases } from '#src/domain/text/words.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
 describe('the ranking of found documents', () => {
@@ -39,24 +38,23 @@ describe('the ranking of found documents', () => {
 
   it('puts matches of name and text first, name before text, and more matching words before fewer', () => {
     const best: FoundDocument = { ...none, documentId: 'best', text: { score: 10, coverage: 'phrase' } };
-    const ranks = (
-      [
-        ['exact', null],
-        ['beginning', 'all'],
-        ['words', 'all'],
-        ['beginning', null],
-        ['words', null],
-        [null, 'phrase'],
-        ['typo', 'all'],
-        [null, 'all'],
-        ['typo', null],
-        [null, 'some'],
-      ] as const
-    ).map(([name, coverage]) => {
+    for (const [name, coverage, rank] of [
+      ['exact', 'some', 5.0333],
+      ['exact', null, 5],
+      ['beginning', 'all', 3.6797],
+      ['words', 'phrase', 3.343],
+      ['words', 'all', 3.1797],
+      ['beginning', null, 2.5],
+      ['words', null, 2],
+      [null, 'phrase', 0.7],
+      ['typo', 'all', 0.6167],
+      [null, 'all', 0.3667],
+      ['typo', null, 0.25],
+      [null, 'some', 0.0333],
+    ] as const) {
       const ranked = rankDocuments([{ ...none, name, text: coverage && { score: 1, coverage } }, best]);
-      return ranked.find(({ documentId }) => documentId === 'it')?.rank ?? Number.NaN;
-    });
-    expect(ranks).deep.equal([...new Set(ranks)].toSorted((a, b) => b - a));
+      expect(ranked.find(({ documentId }) => documentId === 'it')?.rank, `${name} ${coverage}`).equal(rank);
+    }
   });
 
   it('puts recently changed documents first among equal matches, and has a maximum length', () => {
@@ -76,6 +74,18 @@ describe('the ranking of found documents', () => {
     expect(bm25TermScore(1, 5, 100, 20, 50)).to.be.greaterThan(bm25TermScore(1, 5, 100, 90, 50));
     expect(bm25TermScore(1, 100, 100, 50, 50)).to.be.greaterThan(0);
   });
+
+  it('finds a word in blocks of 128 chunks, each chunk with its frequency and length, which have limits', () => {
+    const chunk = (index: number, frequency: number, termCount: number) => {
+      return { index, terms: new Map([['fee', frequency]]), termCount };
+    };
+    const posting = (offset: number, frequency: number, length: number) =>
+      (offset * 1_024 + frequency) * 16_384 + length;
+    expect(toPostingBlocks([chunk(0, 1, 9), chunk(127, 2_000, 20_000), chunk(257, 3, 8)])).deep.equal([
+      { term: 'fee', block: 0, postings: [posting(0, 1, 9), posting(127, 1_023, 16_383)] },
+      { term: 'fee', block: 2, postings: [posting(1, 3, 8)] },
+    ]);
+  });
 });
 
 describe('matching the name of a document', () => {
@@ -83,10 +93,14 @@ describe('matching the name of a document', () => {
     for (const [query, name, extension, expected] of [
       ['report 2024', 'report 2024 pdf', 'pdf', 'exact'],
       ['report 2024 pdf', 'report 2024 pdf', 'pdf', 'exact'],
+      ['report', 'report 2024', '2024 ', 'beginning'],
+      ['report', 'report ', '', 'beginning'],
       ['report 2024', 'report 2024 plan', '', 'beginning'],
       ['ann', 'annual report', '', 'beginning'],
       ['rep ann', 'annual report', '', 'words'],
       ['reprot annual', 'annual report', '', 'typo'],
+      ['a b c d e f g reprot', 'a b c d e f g report', '', 'typo'],
+      ['a b c d e f g h reprot', 'a b c d e f g h report', '', null],
       ['report budget', 'annual report', '', null],
       ['', 'annual report', '', null],
     ] as const) {
@@ -116,9 +130,19 @@ describe('matching the name of a document', () => {
       }),
       { numRuns: propertyRuns(1_000) },
     );
-    expect(wordsOneEditAway('отчет')).include('очтет').and.include('отчеты');
-    expect(wordsOneEditAway('отчет').some((word) => /[a-z]/.test(word))).equal(false);
-    for (const word of ['rep', '2024', 'q3report', '测试报']) expect(wordsOneEditAway(word)).deep.equal([]);
+    for (const [word, ...near] of [
+      ['отчет', 'очтет', 'отчеты', 'отчџт'],
+      ['λόγος', 'λόγοω', 'αλόγος'],
+      ['שלום', 'שלות', 'אשלום'],
+      ['سلام', 'سلاي', 'ءسلام'],
+      ['cafés', 'cafés'.replace('s', 'z')],
+      ['x'.repeat(24), 'x'.repeat(25)],
+    ] as const) {
+      expect(wordsOneEditAway(word)).include.members(near);
+      expect(wordsOneEditAway(word).some((other) => /[a-z]/.test(other))).equal(/[a-z]/.test(word));
+    }
+    for (const word of ['rep', '2024', 'q3report', '测试报', 'x'.repeat(25)])
+      expect(wordsOneEditAway(word)).deep.equal([]);
   });
 });
 
@@ -149,23 +173,56 @@ describe('the preview of a text', () => {
 
   it('is the passage with the most query words close together, or the whole of a short text', () => {
     const filler = 'filler '.repeat(80);
-    const html = highlightBestPassage(
-      `apple ${filler} pear and apple ${filler} apple pear ${filler}`,
-      wanted('apple', 'pear'),
-    );
-    expect(html)
-      .contain('<mark>apple</mark> <mark>pear</mark>')
-      .and.match(/^…filler .* filler…$/);
+    const best = (...texts: string[]) => highlightBestPassage(texts.join(' '), wanted('apple', 'pear', 'plum'));
+    const marked = (...texts: string[]) =>
+      best(...texts)
+        ?.replaceAll(/…|filler ?|<.?mark>/g, '')
+        .trim();
+    for (const [texts, passage] of [
+      [[`apple ${filler} pear and apple ${filler} apple pear`, filler], 'apple pear'],
+      [[`apple ${'x'.repeat(20)} pear ${filler} pear apple`, filler], 'pear apple'],
+      [['apple pear apple', filler, 'pear, apple', filler], 'apple pear apple'],
+      // Of equal passages, the first; more words within 220 characters count more.
+      [['apple', filler, 'plum', filler], 'apple'],
+      [[`apple, pear ${'x'.repeat(203)} plum`, filler, 'pear apple', filler], `apple, pear ${'x'.repeat(203)} plum`],
+      [[`apple, pear ${'x'.repeat(204)} plum`, filler, 'pear apple', filler], 'pear apple'],
+    ] as const) {
+      expect(marked(...texts), texts[0].slice(0, 40)).equal(passage);
+    }
+    expect(best(filler, 'apple pear', filler)).match(/^…filler .*<mark>apple<\/mark> <mark>pear<\/mark> .*filler…$/);
     expect(highlightBestPassage(filler, wanted('plum'))).equal(null);
-    expect(highlightBestPassage('One\n\n apple.', wanted('apple'))).equal('One <mark>apple</mark>.');
-    expect([previewOfBeginning('One & two'), previewOfBeginning('')]).deep.equal(['One &amp; two', '']);
+    expect(best('One\n\n apple.')).equal('One <mark>apple</mark>.');
   });
 
-  it('finds a quoted phrase only where its words follow each other', () => {
-    const terms = (text: string) => text.split(' ').map((stem) => ({ stem, isStopWord: false }));
-    expect(quotedPhrases('a "b c" d “e” "f')).deep.equal(['b c', 'e']);
-    expect(quotedPhrases('"" " "')).deep.equal([]);
-    const found = ['a b c d', 'a b x c', 'a b'].map((text) => containsTermPhrase(terms(text), terms('b c')));
-    expect(found).deep.equal([true, false, false]);
+  it('begins and ends between words, or else between characters, and has 280 characters at most', () => {
+    const smileys = '😀'.repeat(150);
+    for (const [text, preview] of [
+      ['One & two', 'One &amp; two'],
+      ['', ''],
+      ['x'.repeat(280), 'x'.repeat(280)],
+      ['x'.repeat(281), `${'x'.repeat(280)}…`],
+      ['word '.repeat(100), `${'word '.repeat(56).trim()}…`],
+      [`${'a'.repeat(140)} ${'b'.repeat(200)}`, `${'a'.repeat(140)} ${'b'.repeat(139)}…`],
+      [`${'a'.repeat(141)} ${'b'.repeat(200)}`, `${'a'.repeat(141)}…`],
+      [smileys, `${'😀'.repeat(140)}…`],
+      [`x${smileys}`, `x${'😀'.repeat(139)}…`],
+    ] as const) {
+      expect(previewOfBeginning(text), text).equal(preview);
+    }
+    const end = 'b'.repeat(300);
+    for (const [before, begin] of [
+      ['a'.repeat(100), `…${'a'.repeat(59)} <mark>`],
+      [`${'a'.repeat(100)} ${'c'.repeat(30)}`, `…${'c'.repeat(30)} <mark>`],
+      [`${'a'.repeat(100)} ${'c'.repeat(29)}`, `…${'c'.repeat(29)} <mark>`],
+      [smileys, `…${'😀'.repeat(30)} <mark>`],
+      [`x${smileys}`, `…${'😀'.repeat(30)} <mark>`],
+      [`${'a '.repeat(100)}`, `…${'a '.repeat(30)}<mark>`],
+    ] as const) {
+      const html = highlightBestPassage(`${before} apple ${end}`, wanted('apple'));
+      expect(html?.slice(0, begin.length), before).equal(begin);
+    }
+    expect(highlightBestPassage(`${'word '.repeat(100)}apple`, wanted('apple'))).equal(
+      `…${'word '.repeat(55)}<mark>apple</mark>`,
+    );
   });
 });

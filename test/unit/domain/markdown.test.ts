@@ -1,8 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { parseMarkdownBlocks } from '#src/domain/documents/markdown.ts';
-import { isBlank } from '#src/domain/text/plain-text.ts';
-import { splitSentences } from '#src/domain/text/words.ts';
 
 describe('markdown blocks', () => {
   it('cover any text without gaps', () => {
@@ -46,21 +44,5 @@ describe('markdown blocks', () => {
     const half = 4_000_000;
     const blocks = parseMarkdownBlocks(`${'a'.repeat(half)}\nb\n${'=\n'.repeat(half / 2)}`);
     expect(blocks).deep.equal([{ kind: 'text', start: 0, end: 2 * half + 3, headingPath: [] }]);
-  });
-});
-
-describe('sentences of plain text', () => {
-  it('end at full stops of all scripts, but not at abbreviations, initials and decimals', () => {
-    const split = (text: string) => splitSentences(text).map(({ start, end }) => text.slice(start, end).trim());
-    const sentences = split('One. Two! (Three?) “Four.” 五。六！ Seven');
-    expect(sentences).to.deep.equal(['One.', 'Two!', '(Three?)', '“Four.”', '五。', '六！', 'Seven']);
-    const single = 'Mr. A. Smith (b. 1950) owns approx. 3.5 acres, e.g. a field vs. the U.S. park.';
-    expect(split(single)).to.deep.equal([single]);
-  });
-
-  it('are missing in a text of only spaces and invisible characters', () => {
-    const blank = ['', ' \t\u00a0\u3000', '\u200b\u200d\ufeff', '\u3164', '\u2800', '\u{e0041}'];
-    for (const text of blank) expect(isBlank(text), JSON.stringify(text)).equal(true);
-    for (const text of ['a', ' 0 ', '\u200bа', '李', '👩‍🚀', '.']) expect(isBlank(text), text).equal(false);
   });
 });
