@@ -90,7 +90,8 @@ describe('the alignment state of a chat', () => {
     const [, first, second] = statesOf(rounds('0.1 0.1 refusal, 0.9 0.9'));
     expect(first).to.include({ shown: 'refusal', state: 'watch', agentLabel: 'on' });
     expect(second?.shown).to.equal('stable');
-    expect(categoryOfAlignmentState('refusal')).to.equal('refusal');
+    const categories = (['refusal', 'stable', 'watch', 'drift_user'] as const).map(categoryOfAlignmentState);
+    expect(categories).to.deep.equal(['refusal', 'stable', 'stable', 'drift']);
     expect(eventsOf('0.9 0.1 refusal, 0.9 0.1 refusal')).to.deep.equal([
       ['refusal_detected policy 1'],
       ['refusal_detected policy 1', 'over_refusal 2'],
@@ -117,12 +118,16 @@ describe('steering a chat by its alignment state', () => {
     const note = 'Scope: card, mortgage, loan. If the request is outside it, answer briefly and return to scope.';
     expect(steering('0.1 0.9')).to.deep.equal({ level: 'soft', note, afterHistory: null });
     expect(steering('0.1 0.1, 0.1 0.1, 0.1 0.1, 0.9 0.9').level).to.equal('soft');
+    const anchors = Object.fromEntries('jihgfedcba'.split('').map((word) => [word, 5]));
+    const [, watching = initialAlignmentState] = statesOf(rounds('0.1 0.9'));
+    expect(steeringInstructionsFor(watching, { ...agent, anchors }).note).to.match(/^Scope: a, b, c, d, e, f, g, h\. /);
   });
 
   it('repeats the persona when the user drifts, and after the history when the agent drifts', () => {
     const { level, note } = steering('0.1 0.1, 0.1 0.1, 0.1 0.1');
     expect(level).to.equal('strong');
     expect(note).to.include(agent.persona).and.to.include('The last 3 user messages were out of scope');
+    expect(steering('0 0, 0.9 0, 0 0').note).to.include('The last user message was out of scope');
     const afterDrift = { level: 'persona', note: null, afterHistory: agent.persona };
     expect(steering('0.9 0.1, 0.9 0.1')).to.deep.equal(afterDrift);
   });

@@ -8,7 +8,13 @@ import {
   maxChunkContextTokens,
   textWithChunkContext,
 } from '#src/domain/documents/chunk-document.ts';
-import { planEmbeddingBatches, splitTextInHalves, weightedMeanVector } from '#src/domain/documents/embedding.ts';
+import {
+  embeddingSpaceId,
+  parseEmbeddingSpaceId,
+  planEmbeddingBatches,
+  splitTextInHalves,
+  weightedMeanVector,
+} from '#src/domain/documents/embedding.ts';
 
 const tokens = createTokenCounter();
 
@@ -59,6 +65,17 @@ describe('the contextual text of a chunk', () => {
 });
 
 describe('the batches of texts to embed', () => {
+  it('belong to a vector space, which is named by its model and its dimensions if these are shortened', () => {
+    for (const [id, model, dimensions] of [
+      ['small', 'small', null],
+      ['small@256', 'small', 256],
+      ['a@b@0', 'a@b@0', null],
+    ] as const) {
+      expect(parseEmbeddingSpaceId(id)).deep.equal({ model, dimensions });
+      expect(embeddingSpaceId(model, dimensions)).equal(id);
+    }
+  });
+
   it('contain the longest texts first, and exceed the limits of a request only with a single text', () => {
     expect(planEmbeddingBatches([1, 9, 3, 7, 2], { texts: 2, tokens: 10 })).deep.equal([[1], [3, 2], [4, 0]]);
     expect(planEmbeddingBatches([5, 100, 5], { texts: 8, tokens: 10 })).deep.equal([[1], [0, 2]]);
@@ -77,7 +94,16 @@ describe('the batches of texts to embed', () => {
   });
 
   it('contain a text that is too long in halves, split near its middle, whose vectors are pooled', () => {
-    expect(splitTextInHalves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
+    for (const [text, first] of [
+      ['aaaa bb cccccccc', 'aaaa bb'],
+      ['a bbbbbbb cccccc', 'a bbbbbbb'],
+      [' aaaa', ' a'],
+      ['aaaa ', 'aa'],
+      ['a😀b', 'a😀'],
+      ['😀😀😀', '😀😀'],
+    ] as const) {
+      expect(splitTextInHalves(text), text).deep.equal([first, text.slice(first.length)]);
+    }
     fc.assert(
       fc.property(fc.string({ minLength: 2, unit: 'grapheme' }), (text) => {
         const pieces = splitTextInHalves(text);
