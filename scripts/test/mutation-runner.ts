@@ -23,6 +23,9 @@ type TestResult = { id: string; name: string; status: 0 | 1; timeSpentMs: number
 /** The tests that run for changes of each file. */
 export type TestsOfFiles = Readonly<Record<string, readonly string[]>>;
 
+/** Tests of speed alone take seconds for each change, and would notice one only by their timeout. */
+const withoutTestsOfSpeed = /^(?!.*linear time)/;
+
 class MochaRunner {
   static readonly inject = ['options'] as const;
   readonly #testsOf: TestsOfFiles;
@@ -95,6 +98,7 @@ class MochaRunner {
     this.#loads += 1;
     const mocha = new Mocha({ timeout: 0, reporter: Mocha.reporters.Base });
     mocha.cleanReferencesAfterRun(false);
+    mocha.grep(withoutTestsOfSpeed);
     for (const file of new Set(['test/support/setup.ts', ...files])) {
       mocha.suite.emit(Mocha.Suite.constants.EVENT_FILE_PRE_REQUIRE, globalThis, resolve(file), mocha);
       await import(pathToFileURL(resolve(file)).href);

@@ -52,7 +52,7 @@ describe('instructions to the model inside texts', () => {
     }
   });
 
-  it('are not detected in ordinary texts, nor in long repetitions, which take linear time', () => {
+  it('are not detected in ordinary texts and long repetitions', () => {
     for (const text of [
       'Early repayment of the loan costs a fee of one percent.',
       'You must not ignore the fee; the bank decides on all terms.',

@@ -97,6 +97,13 @@ describe('a document fetched from the web', () => {
     ] as const) {
       expect(namesOfWebDocument({ ...page, ...facts })).to.deep.equal({ name, fileName });
     }
+    expect(namesOfWebDocument({ ...page, title: ' \u202e a ' })).include({ name: 'a' });
+    for (const [kept, mediaType] of Object.entries({
+      ...{ 'a.ipynb': 'application/json', 'a.htm': 'text/html', 'a.csv': 'text/csv', 'a.xsd': 'application/xml' },
+      ...{ 'a.xsl': 'text/xml', 'a.mdx': 'text/markdown', 'a.tab': 'text/tab-separated-values' },
+    })) {
+      expect(namesOfWebDocument({ ...page, fileName: kept, mediaType })).to.include({ fileName: kept });
+    }
     const { name, fileName } = namesOfWebDocument({ ...page, finalUrl: `https://example.com/${'x'.repeat(400)}` });
     expect([name.length, fileName.length]).to.deep.equal([255, 255]);
     expect(fileName).to.match(/x\.html$/);

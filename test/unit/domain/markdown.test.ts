@@ -23,6 +23,16 @@ describe('markdown blocks', () => {
     for (const [body, kinds] of [
       ['~~~\n# not a heading\n| a |\n```\n- b\n~~~\ntext', 'code text'],
       ['```\ncode\n\n# still code', 'code'],
+      ['```js\na\n``` b\n```\nend', 'code text'],
+      ['````\n```\n`````\nend', 'code text'],
+      ['- item\n---', 'list'],
+      ['a\nb\n===', 'text'],
+      ['text\n| a |\n| b |\n\n| c |', 'text table table'],
+      ['text\nFigure 1: no caption', 'text'],
+      ['Figure 1: a caption\nthat goes on', 'caption'],
+      ['- a\nlazy\n\nafter', 'list text'],
+      ['\n\n# a', 'heading'],
+      ['\n', 'text'],
       [
         'Intro:\n- one\n  more\n\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\nFigure 2: A chart\n\nOutro',
         'text list table caption text',
@@ -38,6 +48,9 @@ describe('markdown blocks', () => {
     const paths = parseMarkdownBlocks(body).map(({ headingPath }) => headingPath.join(' / '));
     const [one, deep] = ['One big link', 'One big link / Deep'];
     expect(paths).to.deep.equal(['', one, deep, deep, 'Two', 'Two / Three', 'Two / Three']);
+    expect(parseMarkdownBlocks(`#   ${'long '.repeat(100)}`)[0]?.headingPath).to.deep.equal([
+      'long '.repeat(40).trim(),
+    ]);
   });
 
   it('are parsed in linear time, even if each line could be a setext underline', () => {

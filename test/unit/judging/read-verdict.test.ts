@@ -53,7 +53,7 @@ describe('parsing the verdict of a judge', () => {
     expect(judgementOf(anchoredTask(), said)).include({ rationale: 'ab', weakness: '\ufffdc' });
   });
 
-  it('rejects any other answer, in linear time even if the answer is long', () => {
+  it('rejects any other answer, however long it is', () => {
     const json = JSON.stringify(verdict);
     for (const [index, said] of [
       ...['', 'I would give it a 3.', `Here is my verdict: ${json}`, `${json} I hope that helps.`, json.slice(0, -4)],
