@@ -36,6 +36,7 @@ describe('the contextual text of a chunk', () => {
     expect(excerpt).include('[0]').and.include('[…]').and.include('[500]').and.not.include('[900]');
     expect(chunkContextExcerpt(body, 5_040, 1_000), 'the neighbour has the same excerpt').equal(excerpt);
     expect(chunkContextExcerpt(body, 100, 1_000)).equal(body.slice(0, 1_000));
+    expect(chunkContextExcerpt(body, body.length, 1_000).endsWith(body.slice(-750))).equal(true);
     expect(chunkContextExcerpt(body, 9_999, 1_000)).include('[999]');
     fc.assert(
       fc.property(fc.nat(20_000), fc.integer({ min: 40, max: 30_000 }), (position, maxLength) => {
@@ -61,6 +62,8 @@ describe('the contextual text of a chunk', () => {
   it('is document name, headings and page if no model writes the text', () => {
     const text = textWithChunkContext({ documentName: 'Handbook', headingPath: ['Leave'], pageNumber: 4 });
     expect(text).to.equal('Handbook › Leave (page 4)');
+    const written = { documentName: ' ', headingPath: ['Leave', ' '], pageNumber: 4, context: 'Of the handbook.' };
+    expect(textWithChunkContext(written)).to.equal('Leave (page 4)\nOf the handbook.');
   });
 });
 

@@ -14,27 +14,6 @@ import { highlightBestPassage, previewOfBeginning } from '#src/domain/retrieval/
 describe('the ranking of found documents', () => {
   const none = { documentId: 'it', updatedAt: new Date(0), name: null, text: null };
 
-  it('has descending ranks, contains every document once and does not depend on the input order', () => {
-    const found = fc.record({
-      documentId: fc.uuid(),
-      updatedAt: fc.integer({ min: 0, max: 3 }).map((second) => new Date(second * 1_000)),
-      name: fc.constantFrom('exact', 'beginning', 'words', 'typo', null),
-      text: fc.option(
-        fc.record({ score: fc.integer({ min: 1, max: 9 }), coverage: fc.constantFrom('phrase', 'all', 'some') }),
-      ),
-    }) as fc.Arbitrary<FoundDocument>;
-    const many = fc.uniqueArray(found, { selector: ({ documentId }) => documentId, maxLength: 20 });
-    fc.assert(
-      fc.property(many, (documents) => {
-        const ranked = rankDocuments(documents);
-        const ranks = ranked.map(({ rank }) => rank);
-        expect(ranks).deep.equal(ranks.toSorted((a, b) => b - a));
-        expect(ranked.map(({ documentId }) => documentId)).to.have.members(documents.map((one) => one.documentId));
-        expect(rankDocuments(documents.toReversed())).deep.equal(ranked);
-      }),
-    );
-  });
-
   it('puts matches of name and text first, name before text, and more matching words before fewer', () => {
     const best: FoundDocument = { ...none, documentId: 'best', text: { score: 10, coverage: 'phrase' } };
     for (const [name, coverage, rank] of [
@@ -58,11 +37,14 @@ describe('the ranking of found documents', () => {
 
   it('puts recently changed documents first among equal matches, and has a maximum length', () => {
     const documents = Array.from({ length: maxRankedDocuments + 5 }, (_, index): FoundDocument => {
-      return { ...none, documentId: `d${index}`, updatedAt: new Date(index), name: 'words' };
+      return { ...none, documentId: `d${index}`, updatedAt: new Date(Math.min(index, 500)), name: 'words' };
     });
     const ranked = rankDocuments(documents);
     expect(ranked.length).equal(maxRankedDocuments);
-    expect(ranked[0]?.documentId).equal(`d${maxRankedDocuments + 4}`);
+    expect(ranked.slice(0, 6).map(({ documentId }) => documentId)).deep.equal(
+      [500, 501, 502, 503, 504, 499].map((n) => `d${n}`),
+    );
+    expect(rankDocuments(documents.toReversed())).deep.equal(ranked);
   });
 
   it('scores a word by BM25: rare words, repetitions and short texts higher, never below zero', () => {
