@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { existsSync, globSync } from 'node:fs';
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { installOnce } from './bootstrap/once.mjs';
@@ -13,6 +13,7 @@ import { readTestServiceSettings } from './settings.ts';
 import { dieWithParent } from './supervisor/parent-death.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 import { importsOf } from './test/imports.ts';
+import type { TestsOfFiles } from './test/mutation-runner.ts';
 
 const STRYKER = '@stryker-mutator/core@10.1.1';
 /** Percentage of the changes that a test has to notice. */
@@ -41,23 +42,14 @@ await exitAfter(async () => {
   const stryker = await installStryker();
   const asked = process.argv.slice(2);
   const files = asked.length > 0 ? asked : globSync('src/domain/**/*.ts').toSorted();
-  const tests = globSync('test/unit/**/*.test.ts').map((test) => ({
-    test,
-    direct: importsOf(test),
-    all: allImportsOf(test),
-  }));
+  const mutants = await mutate(stryker, testsOf(files));
   let [noticed, total] = [0, 0];
   for (const file of files) {
-    const ofFile = testsOf(file, tests);
-    if (ofFile.length === 0) {
-      console.log(`${file}: no unit test imports it`);
-      continue;
-    }
-    const mutants = await mutate(stryker, file, ofFile);
-    const survivors = mutants.filter(({ status }) => status === 'Survived' || status === 'NoCoverage');
-    noticed += mutants.length - survivors.length;
-    total += mutants.length;
-    console.log(`${file}: ${mutants.length - survivors.length} of ${mutants.length} changes noticed`);
+    const ofFile = mutants[file] ?? [];
+    const survivors = ofFile.filter(({ status }) => status === 'Survived' || status === 'NoCoverage');
+    noticed += ofFile.length - survivors.length;
+    total += ofFile.length;
+    console.log(`${file}: ${ofFile.length - survivors.length} of ${ofFile.length} changes noticed`);
     for (const { location, mutatorName, replacement = '' } of survivors) {
       console.log(
         `  ${file}:${location.start.line} ${mutatorName}: ${replacement.replaceAll(/\s+/g, ' ').slice(0, 100)}`,
@@ -90,34 +82,48 @@ async function installStryker(): Promise<string> {
   return program;
 }
 
-type UnitTest = { test: string; direct: readonly string[]; all: ReadonlySet<string> };
-
-/** The tests that import the file themselves, or, where none does, those that reach it through other files. */
-function testsOf(file: string, tests: readonly UnitTest[]): string[] {
-  const direct = tests.filter((each) => each.direct.includes(file));
-  return (direct.length > 0 ? direct : tests.filter(({ all }) => all.has(file))).map(({ test }) => test);
+/**
+ * The unit tests that run for changes of each file: those that import the file, or a file that imports it. Where there are
+ * none, all that reach it. Tests that import no rule are left out, because they are about other things.
+ */
+function testsOf(files: readonly string[]): TestsOfFiles {
+  const tests = globSync('test/unit/**/*.test.ts')
+    .filter((test) => importsOf(test).some((file) => file.startsWith('src/domain/')))
+    .map((test) => ({ test, steps: stepsFrom(test) }));
+  const within = (file: string, limit: number) =>
+    tests.filter(({ steps }) => (steps.get(file) ?? Number.POSITIVE_INFINITY) <= limit).map(({ test }) => test);
+  return Object.fromEntries(
+    files.map((file) => {
+      const near = within(file, 2);
+      return [file, near.length > 0 ? near : within(file, Number.MAX_SAFE_INTEGER)];
+    }),
+  );
 }
 
-function allImportsOf(file: string, seen = new Set<string>()): ReadonlySet<string> {
-  for (const other of importsOf(file)) {
-    if (seen.has(other) || !existsSync(other)) continue;
-    seen.add(other);
-    allImportsOf(other, seen);
+/** Returns the files that a test imports, directly or not, with the number of imports between. */
+function stepsFrom(test: string): ReadonlyMap<string, number> {
+  const steps = new Map([[test, 0]]);
+  for (const [file, step] of steps) {
+    for (const imported of importsOf(file)) {
+      if (!steps.has(imported) && existsSync(imported)) steps.set(imported, step + 1);
+    }
   }
-  return seen;
+  return steps;
 }
 
-async function mutate(stryker: string, file: string, tests: readonly string[]): Promise<readonly Mutant[]> {
+async function mutate(stryker: string, tests: TestsOfFiles): Promise<Readonly<Record<string, readonly Mutant[]>>> {
   const folder = await mkdtemp(join(tmpdir(), 'mutation-'));
   const config = join(folder, 'stryker.json');
   const reportPath = join(folder, 'report.json');
   await writeFile(
     config,
     JSON.stringify({
-      mutate: [file],
+      mutate: Object.keys(tests),
       mutator: { excludedMutations: EXCLUDED_MUTATIONS },
-      testRunner: 'command',
-      commandRunner: { command: ['node', 'node_modules/mocha/bin/mocha.js', '--bail', ...tests].join(' ') },
+      plugins: [resolve('scripts/test/mutation-runner.ts')],
+      testRunner: 'mocha',
+      testsOf: tests,
+      coverageAnalysis: 'perTest',
       concurrency: availableParallelism(),
       reporters: ['json'],
       jsonReporter: { fileName: reportPath },
@@ -131,8 +137,13 @@ async function mutate(stryker: string, file: string, tests: readonly string[]): 
   const [program, ...args] = dieWithParent([process.execPath, stryker, 'run', config], 'SIGTERM');
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   await once(child, 'exit');
-  if (!existsSync(reportPath)) throw new Error(`Stryker could not change ${file}: do its tests pass?`);
+  if (!existsSync(reportPath)) throw new Error('Stryker could not change the rules: do their unit tests pass?');
   const report = reportSchema.parse(JSON.parse(await readFile(reportPath, 'utf8')));
   await rm(folder, { recursive: true, force: true });
-  return Object.values(report.files).flatMap(({ mutants }) => mutants.filter(({ status }) => status !== 'Ignored'));
+  return Object.fromEntries(
+    Object.entries(report.files).map(([file, { mutants }]) => [
+      file,
+      mutants.filter(({ status }) => status !== 'Ignored'),
+    ]),
+  );
 }

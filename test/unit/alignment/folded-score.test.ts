@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { EarlierScoredRound, RoundMeasurement, StoredRoundScore } from '#src/modules/alignment/alignment.model.ts';
-import { computeRoundScore, recomputeRoundScores } from '#src/modules/alignment/score-series.ts';
+import { computeRoundScore } from '#src/modules/alignment/score-series.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 const at = new Date('2026-11-22T12:00:00Z');
@@ -24,7 +24,6 @@ function scoreAll(rounds: readonly RoundMeasurement[]): StoredRoundScore[] {
 }
 
 const drifting = [measured(0.9, 0.9), measured(0.1, 0.8), measured(0.1, 0.2), measured(0.08, 0.15), measured(0.1, 0.1)];
-const prunedIn = (rows: readonly StoredRoundScore[]) => rows.filter(({ pruned }) => pruned).map(({ round }) => round);
 
 describe('the alignment score of a round', () => {
   it('names each message that leaves the context of the chat once', () => {
@@ -43,29 +42,5 @@ describe('the alignment score of a round', () => {
     expect(on).to.deep.include({ refusalKind: 'capability', echoState: 'refusal', refusalReading });
     expect(off).to.deep.include({ refusalKind: 'scope', echoState: 'refusal', refusalReading });
     expect(off?.events[0]).to.deep.include({ type: 'refusal_detected', data: { kind: 'scope', score: 0.7 } });
-  });
-
-  it('reports as an event that only words were scored', () => {
-    const [row] = scoreAll([measured(0.9, 0.9, { scoreSource: 'words' })]);
-    expect(row?.events.map(({ type }) => type)).to.deep.equal(['scoring_degraded']);
-  });
-});
-
-describe('recomputing the alignment scores of a chat', () => {
-  it('gives the scores that the new measurements would have given from the start', () => {
-    const stored = scoreAll(drifting);
-    expect(prunedIn(stored)).to.deep.equal([2, 3, 4]);
-    expect(recomputeRoundScores(stored, new Map(), thresholds)).to.deep.equal(stored);
-    const anew = measured(0.9, 0.9, { scorerVersion: '2' });
-    const refolded = recomputeRoundScores(stored, new Map([[3, anew]]), thresholds);
-    expect(refolded).to.deep.equal(scoreAll(drifting.with(2, anew)));
-    expect(prunedIn(refolded)).to.deep.equal([]);
-  });
-
-  it('keeps scoring_failed events of a round', () => {
-    const reason = { reason: 'internal_error' } as const;
-    const failed = { type: 'scoring_failed', round: 1, at: at.toISOString(), data: reason } as const;
-    const stored = scoreAll(drifting.slice(0, 1)).map((row) => ({ ...row, events: [failed, ...row.events] }));
-    expect(recomputeRoundScores(stored, new Map(), thresholds)).to.deep.equal(stored);
   });
 });

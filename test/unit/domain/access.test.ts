@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { findPasswordProblems, maskSecret } from '#src/domain/access/credentials.ts';
+import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
+import { createConcurrencyCounter, defaultRateLimits, defaultTierLimits } from '#src/domain/access/limits.ts';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import { validateReturnUrl } from '#src/domain/access/return-address.ts';
 import {
@@ -55,6 +57,7 @@ describe('what a user may do', () => {
     ['change a job on a document of the team', 'job:write', job, bothAdmins],
     ['change a job on a chat', 'job:write', { ...job, kind: 'alignment', chatId: 'chat' }, nobody],
     ['change a re-embedding', 'job:write', { ...job, kind: 'reembed', createdBy: 'ada' }, onlyOrgAdmin],
+    ['change an org-wide job that names a team', 'job:write', { ...job, acl: ['team:red', 'org:acme'] }, onlyOrgAdmin],
     ['read a job of the admins', 'job:read', jobOfAdmins, onlyOrgAdmin],
     ['change a job of the admins', 'job:write', jobOfAdmins, onlyOrgAdmin],
   ] as const) {
@@ -148,10 +151,8 @@ describe('the return URL after a sign-in', () => {
       expect(validateReturnUrl(text, known)).equal(address);
     }
     for (const text of [
-      ...[
-        ...['', 'settings', '//evil.example', '/\\evil.example', '\\\\evil.example', '/\t/evil.example'],
-        '/\n/evil.example',
-      ],
+      ...['', 'settings', '//evil.example', '/\\evil.example', '\\\\evil.example', '/\t/evil.example'],
+      ...['/\n/evil.example', 'https://user@app.example.com/', 'https://:word@app.example.com/'],
       ...['https://evil.example', 'https://app.example.com.evil.example', 'https://app.example.com@evil.example'],
       ...['https://user:word@app.example.com/', 'http://app.example.com/', 'https://other.example.com/'],
       ...['javascript:alert(1)', 'data:text/html,x', 'https://', '/a\u202eb'],
@@ -165,10 +166,49 @@ describe('the return URL after a sign-in', () => {
     for (const text of ['/files?tab=1#list', '/@evil.example', 'https://other.example.com/x']) {
       expect(validateReturnUrl(text, unknown)).equal(text);
     }
-    for (const text of [
-      ...['/..//evil.example', '/.//evil.example', '//evil.example', 'https://evil.example/', 'http://path/'],
-    ]) {
-      expect(validateReturnUrl(text, unknown), text).equal(null);
+    const elsewhere = [
+      '/..//evil.example',
+      '/.//evil.example',
+      '//evil.example',
+      'https://evil.example/',
+      'http://path/',
+    ];
+    for (const text of elsewhere) expect(validateReturnUrl(text, unknown), text).equal(null);
+  });
+});
+
+describe('the limits of organizations and users', () => {
+  it('grow from tier to tier, and count requests in windows of ten seconds to fifteen minutes', () => {
+    const { free, pro, max } = defaultTierLimits;
+    for (const name of Object.keys(free) as (keyof typeof free)[]) {
+      expect([free[name], pro[name], max[name]]).deep.equal(
+        [free[name], pro[name], max[name]].toSorted((a, b) => a - b),
+      );
     }
+    for (const tier of [free, pro, max]) expect(tier.fileSizeBytes).within(1024 ** 2, tier.storageBytes);
+    for (const { count, seconds } of Object.values(defaultRateLimits)) {
+      expect(count).at.least(10);
+      expect(seconds).within(10, 900);
+    }
+  });
+
+  it('count the requests of each user and organization that are under way', () => {
+    const { of, take } = createConcurrencyCounter();
+    const ended = [take('ada', 'acme'), take('bob', 'acme')];
+    expect(['ada', 'bob', 'acme', 'other'].map(of)).deep.equal([1, 1, 2, 0]);
+    ended[0]?.();
+    expect(['ada', 'bob', 'acme'].map(of)).deep.equal([0, 1, 1]);
+    ended[1]?.();
+    expect(['bob', 'acme'].map(of)).deep.equal([0, 0]);
+  });
+});
+
+describe('creating a resource with a reserved id', () => {
+  it('returns what an earlier attempt has created, or else the error', async () => {
+    const taken = async () => Promise.reject(new Error('taken'));
+    expect(await createOrFindExisting(async () => 'new', taken)).equal('new');
+    expect(await createOrFindExisting(taken, async () => 'found')).equal('found');
+    const error = await createOrFindExisting(taken, async () => undefined).catch((problem: unknown) => problem);
+    expect(error).property('message', 'taken');
   });
 });

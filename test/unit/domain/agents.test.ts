@@ -13,11 +13,13 @@ import {
   publicationProblems,
   versionTitleOrDefault,
 } from '#src/domain/agents/drafts.ts';
-import { modelCostUsd, modelListPrices, zeroModelPrice } from '#src/domain/agents/prices.ts';
+import { modelCostUsd, modelKindByName, modelListPrices, zeroModelPrice } from '#src/domain/agents/prices.ts';
+import { allTools, toolProviders, unknownToolIds } from '#src/domain/agents/tools.ts';
 
 describe('the fields of a version', () => {
   it('are inherited if not sent, and overwritten if sent as empty', () => {
     const parent = { ...emptyDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };
+    expect(emptyDraftFields).deep.include({ tags: [], iconName: null, chatModel: null });
     expect(mergeDraftFields(parent, { agentName: 'Clerk' })).to.deep.equal({ ...parent, agentName: 'Clerk' });
     expect(mergeDraftFields(parent, { agentPrompt: '', color: null, tags: [] })).to.deep.equal(emptyDraftFields);
   });
@@ -30,12 +32,14 @@ describe('the fields of a version', () => {
 
   it('accept anchor words of up to three words with weights from 1 to 10, and normalize their spelling', () => {
     const problemsOf = (words: Record<string, number>) => anchorWordProblems(words).map(({ message }) => message);
-    expect(problemsOf({ invoice: 1, 'value added tax': 10 })).to.deep.equal([]);
+    expect(problemsOf({ invoice: 1, 'value added tax': 10, ['x'.repeat(100)]: 2 })).to.deep.equal([]);
     expect(problemsOf({ ' ': 1 })).to.deep.equal(['must not be blank']);
     expect(problemsOf({ 'a b c d': 1 })).to.deep.equal(['must have at most 3 words']);
     expect(problemsOf({ ['x'.repeat(101)]: 1 })).to.deep.equal(['must have at most 100 characters']);
     expect(problemsOf({ tax: 1, ' Tax': 2 })).to.deep.equal(['repeats another anchor word']);
-    for (const weight of [0, 11, 1.5, Number.NaN]) expect(problemsOf({ tax: weight })).to.have.length(1);
+    for (const weight of [-1, 0, 11, 1.5, Number.NaN]) {
+      expect(problemsOf({ tax: weight })).to.deep.equal(['must have an integer weight from 1 to 10']);
+    }
     expect(normalizeAnchorWords({ '  value\tadded  tax ': 3 })).to.deep.equal({ 'value added tax': 3 });
   });
 
@@ -94,6 +98,49 @@ describe('the chain of versions', () => {
         expect(numbers).to.deep.equal([...new Set(numbers)].sort((a, b) => a - b));
       }),
     );
+  });
+});
+
+describe('the tools of an agent', () => {
+  it('have closed parameters with types and limits, and actions with permissions that their provider grants', () => {
+    for (const { id, provider, actions, parameters } of allTools) {
+      expect(parameters, id).include({ type: 'object', additionalProperties: false });
+      const { properties, required = [] } = parameters as { properties: object; required?: string[] };
+      expect(Object.keys(properties)).include.members(required);
+      for (const property of Object.values(properties)) {
+        expect(property).property('type').a('string');
+        expect('maxLength' in property || 'maximum' in property || 'enum' in property, id).equal(true);
+      }
+      const auth = toolProviders.find((each) => each.id === provider)?.auth;
+      const granted = auth?.kind === 'oauth' ? auth.scopes.map((scope) => scope.id) : [];
+      expect(actions, id).length.above(0);
+      for (const action of actions) {
+        expect(action).property('crudl').a('string');
+        expect(action.scopes).length(granted.length > 0 ? 1 : 0);
+        expect(granted).include.members([...action.scopes]);
+      }
+    }
+    for (const { auth } of toolProviders) {
+      if (auth.kind === 'api_key') expect(auth.fields).deep.include({ ...auth.fields[0], id: 'api_key', secret: true });
+    }
+    expect(unknownToolIds(['web.fetch', 'web.forget', 'time.now'])).deep.equal(['web.forget']);
+  });
+});
+
+describe('the kind and the price of a model', () => {
+  it('are known by its name', () => {
+    for (const [kind, names] of [
+      ['chat', ['gpt-4o', 'claude-sonnet-4', 'qwen3:8b']],
+      ['embedding', ['text-embedding-3-small', 'bge-m3', 'all-MiniLM-L6-v2']],
+      ['reranker', ['bge-reranker-v2', 'ms-marco-cross-encoder']],
+      [null, ['whisper-1', 'dall-e-3', 'tts-1', 'gpt-4o-realtime']],
+    ] as const) {
+      for (const name of names) expect(modelKindByName(name), name).equal(kind);
+    }
+    for (const [name, { input, cachedInput, output }] of Object.entries(modelListPrices)) {
+      expect(cachedInput, name).within(0, input);
+      expect(output, name).within(modelKindByName(name) === 'embedding' ? 0 : input, 10);
+    }
   });
 });
 

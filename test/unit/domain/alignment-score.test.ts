@@ -85,6 +85,7 @@ describe('analysing a message', () => {
 
   it('finds the new topic if the user explicitly changes the topic', () => {
     for (const [text, topic] of [
+      ["Let's talk about jazz  ", 'jazz'],
       ["Forget the mortgage, let's talk about football", 'football'],
       ["forget about my loan. What's a good pizza recipe?", "What's a good pizza recipe?"],
       ['Never mind that, how do I grow tomatoes?', 'how do I grow tomatoes?'],
@@ -179,6 +180,7 @@ describe('scoring a round', () => {
     expect(reply('Two years.')).to.be.closeTo(0.8, 0.01);
     expect(reply('Penguins lay eggs.')).to.be.lessThan(0.1);
     expect(reply('Penguins lay eggs. '.repeat(7))).to.be.lessThan(0.1);
+    expect(reply('Two years, which may be extended once by another year.')).to.be.lessThan(0.1);
   });
 
   it('embeds only beginning, middle and end of long texts, and the end of a long previous reply', () => {
@@ -205,6 +207,10 @@ describe('scoring a round', () => {
     const { refusal } = score('Tell me a secret', { agent: "I'm sorry, but I can't help with that." });
     expect(refusal).to.include({ kind: 'policy', score: 1 });
     expect(score('Tell me of loans').refusal.score).to.be.lessThan(0.5);
-    expect(score('a loan', {}, () => null).isDegraded).to.equal(true);
+    const unread = (text: string) => score('a loan', {}, (each) => (each === text ? null : onTopic)).isDegraded;
+    expect(['a loan', alone.agent, 'another'].map(unread)).to.deep.equal([true, true, false]);
+    const courteous = [anchor('thanks', 5, [1, 0])];
+    const scoring = { vectorOf: byWord, analyze, calibration, readRefusal };
+    expect(scoreRound({ ...alone, user: 'Thanks!' }, courteous, scoring).neutral).to.equal(false);
   });
 });

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import fc from 'fast-check';
 import {
   type AlignmentState,
   alignmentStateAfterRound,
@@ -9,7 +8,6 @@ import {
 } from '#src/domain/alignment/chat-state.ts';
 import { alignmentEventsOfRound } from '#src/domain/alignment/events.ts';
 import { roundsToPruneFromContext, steeringInstructionsFor } from '#src/domain/alignment/steering.ts';
-import { propertyRuns } from '#test/support/seeded.ts';
 
 const thresholds = { offTopic: 3, onTopic: 2 };
 /** Rounds from a text such as `0.9 0.8, 0.9 0.1 refusal`: the scores of user and agent, and what else is true of it. */
@@ -42,31 +40,43 @@ function eventsOf(text: string): string[][] {
 const drift = '0.92 0.9, 0.12 0.8, 0.1 0.2, 0.08 0.15, 0.9 0.92, 0.95 0.9';
 
 describe('the alignment state of a chat', () => {
-  const score = fc.oneof(fc.double({ min: 0, max: 1, noNaN: true }), fc.constantFrom(0, 0.35, 0.5, 1));
-  const seldom = fc.integer({ min: 0, max: 3 }).map((n) => n === 0);
-  const anyRounds = fc.array(fc.record({ user: score, agent: score, neutral: seldom, refusal: seldom }), {
-    maxLength: 60,
-  });
-  const limit = fc.integer({ min: 1, max: 10 });
-
-  it('equals the state of the reference algorithm on random chats', () => {
-    fc.assert(
-      fc.property(anyRounds, fc.record({ offTopic: limit, onTopic: limit }), (all, limits) => {
-        let reference = initialReference;
-        for (const [index, state] of statesOf(all, limits).entries()) {
-          const round = all[index - 1];
-          if (round !== undefined) reference = referenceStep(reference, round, limits);
-          const { E, ...exact } = reference;
-          expect(state.ewma).closeTo(E, 1e-9).and.within(0, 100);
-          expect({
-            ...{ A: state.alignmentScore, ul: state.userLabel === 'on', al: state.agentLabel === 'on' },
-            ...{ off: state.offStreak, on: state.onStreak, aoff: state.agentOffStreak, rec: state.recovery },
-            ...{ armed: state.armed, fsm: state.state, shown: state.shown },
-          }).to.deep.equal(exact);
-        }
-      }),
-      { numRuns: propertyRuns(3000) },
-    );
+  it('changes with streaks, with the trend of all scores, and with recovery', () => {
+    const trend = Array<string>(7).fill('0.4 0.4').join(', ');
+    for (const [text, shown, ewma, offTopic] of [
+      // A score from 0.35 to below 0.5 keeps the label of the message before.
+      ['0.35 0.9', 'stable', 89],
+      ['0.34 0.9', 'watch', 89],
+      ['0.1 0.9, 0.4 0.9', 'watch watch', 79],
+      ['0.5 0.5, 0.5 0.5, 0.5 0.5, 0.5 0.5', 'stable stable stable watch', 62],
+      ['0.9 0.9, 0 0 neutral', 'stable watch', 95],
+      ['0 0.9, 0 0.9, 0 0.9 neutral, 0 0.9', 'watch watch watch drift_user', 58],
+      [trend, 'stable stable watch watch watch watch drift_agent', 45],
+      [`${trend}, 0.9 0.1`, 'stable stable watch watch watch watch drift_agent drift_agent', 46],
+      ['0 0.4, 0 0.4, 0 0.4, 0 0.4', 'watch watch watch drift_user', 39, 10],
+      ['0.9 0.1, 0.9 0.1, 0.9 0.9, 0.9 0.9', 'watch drift_agent drift_recovering stable', 82],
+      ['0.9 0.1, 0 0.1, 0.9 0.9', 'watch watch stable', 70],
+      ['0 0, 0 0, 0 0, 0.9 0.1', 'watch watch drift_user drift_agent', 39],
+      [
+        '0 0.9, 0 0.9, 0 0.9, 0.9 0.1, 0.9 0.1, 0 0.9',
+        'watch watch drift_user drift_recovering drift_agent drift_user',
+        53,
+      ],
+      // A drift by trend needs a trend of 65 since the last recovery.
+      [
+        '0 0, 0 0, 0 0, 0.9 0.9, 0.5 0.5, 0.4 0.4, 0.4 0.4, 0.4 0.4',
+        'watch watch drift_user drift_recovering watch watch watch watch',
+        44,
+      ],
+      [
+        `0 0, 0 0, 0 0, 0.9 0.9, 0.5 0.5, 1 1, ${trend}`,
+        'watch watch drift_user drift_recovering watch stable watch watch watch watch drift_agent drift_recovering drift_recovering',
+        42,
+      ],
+    ] as const) {
+      const states = statesOf(rounds(text), { ...thresholds, offTopic: offTopic ?? thresholds.offTopic });
+      expect(states.slice(1).map((state) => state.shown)).to.deep.equal(shown.split(' '), text);
+      expect(Math.round(states.at(-1)?.ewma ?? 0), text).to.equal(ewma);
+    }
   });
 
   it('follows the documented example of six rounds, with its events', () => {
@@ -90,7 +100,8 @@ describe('the alignment state of a chat', () => {
     const [, first, second] = statesOf(rounds('0.1 0.1 refusal, 0.9 0.9'));
     expect(first).to.include({ shown: 'refusal', state: 'watch', agentLabel: 'on' });
     expect(second?.shown).to.equal('stable');
-    expect(categoryOfAlignmentState('refusal')).to.equal('refusal');
+    const categories = (['refusal', 'stable', 'watch', 'drift_user'] as const).map(categoryOfAlignmentState);
+    expect(categories).to.deep.equal(['refusal', 'stable', 'stable', 'drift']);
     expect(eventsOf('0.9 0.1 refusal, 0.9 0.1 refusal')).to.deep.equal([
       ['refusal_detected policy 1'],
       ['refusal_detected policy 1', 'over_refusal 2'],
@@ -117,12 +128,16 @@ describe('steering a chat by its alignment state', () => {
     const note = 'Scope: card, mortgage, loan. If the request is outside it, answer briefly and return to scope.';
     expect(steering('0.1 0.9')).to.deep.equal({ level: 'soft', note, afterHistory: null });
     expect(steering('0.1 0.1, 0.1 0.1, 0.1 0.1, 0.9 0.9').level).to.equal('soft');
+    const anchors = Object.fromEntries('jihgfedcba'.split('').map((word) => [word, 5]));
+    const [, watching = initialAlignmentState] = statesOf(rounds('0.1 0.9'));
+    expect(steeringInstructionsFor(watching, { ...agent, anchors }).note).to.match(/^Scope: a, b, c, d, e, f, g, h\. /);
   });
 
   it('repeats the persona when the user drifts, and after the history when the agent drifts', () => {
     const { level, note } = steering('0.1 0.1, 0.1 0.1, 0.1 0.1');
     expect(level).to.equal('strong');
     expect(note).to.include(agent.persona).and.to.include('The last 3 user messages were out of scope');
+    expect(steering('0 0, 0.9 0, 0 0').note).to.include('The last user message was out of scope');
     const afterDrift = { level: 'persona', note: null, afterHistory: agent.persona };
     expect(steering('0.9 0.1, 0.9 0.1')).to.deep.equal(afterDrift);
   });
@@ -147,35 +162,3 @@ describe('steering a chat by its alignment state', () => {
     expect(roundsToPruneFromContext([])).to.deep.equal([]);
   });
 });
-
-const initialReference = {
-  ...{ A: 1, E: 100, ul: true, al: true, off: 0, on: 0, aoff: 0, rec: 0 },
-  ...{ armed: true, fsm: 'stable', shown: 'stable' },
-};
-
-/** One step of the state machine as its simulation ran it. */
-function referenceStep(S: typeof initialReference, r: RoundScores, K: typeof thresholds): typeof initialReference {
-  const label = (a: number, prev: boolean) => a >= 0.5 || (a >= 0.35 && prev);
-  const A = r.neutral ? S.A : r.refusal ? r.user : 0.5 * r.user + 0.5 * r.agent;
-  const E = 30 * A + 0.7 * S.E;
-  let { off, on, aoff, rec, armed, fsm } = S;
-  const ul = r.neutral ? S.ul : label(r.user, S.ul);
-  const al = r.refusal || label(r.agent, S.al);
-  if (!r.neutral) [off, on, rec] = ul ? [0, on + 1, rec + 1] : [off + 1, 0, 0];
-  aoff = al ? 0 : aoff + 1;
-  if (E >= 65) armed = true;
-  const U = off >= K.offTopic;
-  const G = aoff >= 2 && ul;
-  const X = armed && E < 45;
-  if (fsm === 'stable' || fsm === 'watch') {
-    fsm = U || (X && !ul) ? 'drift_user' : G || (X && ul) ? 'drift_agent' : off || aoff || E < 65 ? 'watch' : 'stable';
-    if (fsm.startsWith('drift_')) rec = 0;
-  } else if (ul && al) {
-    if (rec >= K.onTopic && E >= 45) {
-      fsm = E >= 65 ? 'stable' : 'watch';
-      armed = E >= 65;
-      off = aoff = 0;
-    } else fsm = 'drift_recovering';
-  } else fsm = !ul ? 'drift_user' : G || fsm === 'drift_agent' ? 'drift_agent' : 'drift_recovering';
-  return { A, E, ul, al, off, on, aoff, rec, armed, fsm, shown: r.refusal ? 'refusal' : fsm };
-}

@@ -8,7 +8,13 @@ import {
   maxChunkContextTokens,
   textWithChunkContext,
 } from '#src/domain/documents/chunk-document.ts';
-import { planEmbeddingBatches, splitTextInHalves, weightedMeanVector } from '#src/domain/documents/embedding.ts';
+import {
+  embeddingSpaceId,
+  parseEmbeddingSpaceId,
+  planEmbeddingBatches,
+  splitTextInHalves,
+  weightedMeanVector,
+} from '#src/domain/documents/embedding.ts';
 
 const tokens = createTokenCounter();
 
@@ -30,6 +36,7 @@ describe('the contextual text of a chunk', () => {
     expect(excerpt).include('[0]').and.include('[…]').and.include('[500]').and.not.include('[900]');
     expect(chunkContextExcerpt(body, 5_040, 1_000), 'the neighbour has the same excerpt').equal(excerpt);
     expect(chunkContextExcerpt(body, 100, 1_000)).equal(body.slice(0, 1_000));
+    expect(chunkContextExcerpt(body, body.length, 1_000).endsWith(body.slice(-750))).equal(true);
     expect(chunkContextExcerpt(body, 9_999, 1_000)).include('[999]');
     fc.assert(
       fc.property(fc.nat(20_000), fc.integer({ min: 40, max: 30_000 }), (position, maxLength) => {
@@ -55,10 +62,23 @@ describe('the contextual text of a chunk', () => {
   it('is document name, headings and page if no model writes the text', () => {
     const text = textWithChunkContext({ documentName: 'Handbook', headingPath: ['Leave'], pageNumber: 4 });
     expect(text).to.equal('Handbook › Leave (page 4)');
+    const written = { documentName: ' ', headingPath: ['Leave', ' '], pageNumber: 4, context: 'Of the handbook.' };
+    expect(textWithChunkContext(written)).to.equal('Leave (page 4)\nOf the handbook.');
   });
 });
 
 describe('the batches of texts to embed', () => {
+  it('belong to a vector space, which is named by its model and its dimensions if these are shortened', () => {
+    for (const [id, model, dimensions] of [
+      ['small', 'small', null],
+      ['small@256', 'small', 256],
+      ['a@b@0', 'a@b@0', null],
+    ] as const) {
+      expect(parseEmbeddingSpaceId(id)).deep.equal({ model, dimensions });
+      expect(embeddingSpaceId(model, dimensions)).equal(id);
+    }
+  });
+
   it('contain the longest texts first, and exceed the limits of a request only with a single text', () => {
     expect(planEmbeddingBatches([1, 9, 3, 7, 2], { texts: 2, tokens: 10 })).deep.equal([[1], [3, 2], [4, 0]]);
     expect(planEmbeddingBatches([5, 100, 5], { texts: 8, tokens: 10 })).deep.equal([[1], [0, 2]]);
@@ -77,7 +97,16 @@ describe('the batches of texts to embed', () => {
   });
 
   it('contain a text that is too long in halves, split near its middle, whose vectors are pooled', () => {
-    expect(splitTextInHalves('aaaa bb cccccccc')).deep.equal(['aaaa bb', ' cccccccc']);
+    for (const [text, first] of [
+      ['aaaa bb cccccccc', 'aaaa bb'],
+      ['a bbbbbbb cccccc', 'a bbbbbbb'],
+      [' aaaa', ' a'],
+      ['aaaa ', 'aa'],
+      ['a😀b', 'a😀'],
+      ['😀😀😀', '😀😀'],
+    ] as const) {
+      expect(splitTextInHalves(text), text).deep.equal([first, text.slice(first.length)]);
+    }
     fc.assert(
       fc.property(fc.string({ minLength: 2, unit: 'grapheme' }), (text) => {
         const pieces = splitTextInHalves(text);

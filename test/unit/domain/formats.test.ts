@@ -1,5 +1,12 @@
 import { expect } from 'chai';
-import { guessSourceFormat, mediaTypeOfFormat } from '#src/domain/documents/formats.ts';
+import {
+  charsetOfMediaType,
+  codeLanguageOfFile,
+  detectTextFormat,
+  guessSourceFormat,
+  isOfficeFormat,
+  mediaTypeOfFormat,
+} from '#src/domain/documents/formats.ts';
 import { namesOfWebDocument, publicSourceUrl } from '#src/domain/documents/web-document.ts';
 
 describe('the format of a file', () => {
@@ -9,14 +16,43 @@ describe('the format of a file', () => {
       expect(guessSourceFormat({ fileName, mediaType: 'application/octet-stream' }), fileName).to.equal(format);
     }
     const byType = { 'application/pdf': 'pdf', 'application/json; charset=utf-8': 'json', 'image/png': 'image' };
-    const others = { 'application/vnd.ms-excel': 'xls', 'video/mp4': null, 'text/plain': 'text' };
+    const others = {
+      'TEXT/CSV ;header=present': 'csv',
+      'application/rss+xml': 'html',
+      'application/vnd.ms-excel': 'xls',
+      'video/mp4': null,
+      'text/plain': 'text',
+    };
     for (const [mediaType, format] of Object.entries({ ...byType, ...others })) {
       expect(guessSourceFormat({ fileName: 'file', mediaType }), mediaType).to.equal(format);
     }
+    expect(guessSourceFormat({ fileName: 'notes.TXT', mediaType: null })).to.equal('text');
     const texts = { 'notes.md': 'markdown', 'notes.constructor': 'text', 'sheet.xls': 'xls' };
     for (const [fileName, format] of Object.entries(texts)) {
       expect(guessSourceFormat({ fileName, mediaType: 'text/plain' }), fileName).to.equal(format);
     }
+  });
+
+  it('is found by the beginning of a text, else by its name, else by the declared media type', () => {
+    for (const [head, fileName, declaredMediaType, format] of [
+      [' \n%!PS-Adobe-3.0', 'a.txt', undefined, null],
+      [' <?xml version="1.0"?>\n<!-- a --> <html>', 'a.txt', undefined, 'html'],
+      ['<!-- never closed', 'a.md', undefined, 'markdown'],
+      ['plain', 'a', 'text/markdown; charset=x', 'markdown'],
+      ['plain', 'a', ' text/markdown', 'markdown'],
+      ['plain', 'a.html', undefined, 'text'],
+      ['plain', 'a', undefined, 'text'],
+    ] as const) {
+      const declared = declaredMediaType && { declaredMediaType };
+      expect(detectTextFormat({ head, fileName, ...declared }), head).to.equal(format);
+    }
+  });
+
+  it('tells the language of code, whether an office program reads the file, and a declared charset', () => {
+    expect(['main.PY', 'any', 'notes.constructor'].map(codeLanguageOfFile)).to.deep.equal(['python', '', '']);
+    expect(['docx', 'ods', 'pdf', null].map(isOfficeFormat)).to.deep.equal([true, true, false, false]);
+    const charsets = ['text/plain; charset="UTF-8"', 'text/html;Charset = latin1', 'text/html'].map(charsetOfMediaType);
+    expect(charsets).to.deep.equal(['utf-8', 'latin1', undefined]);
   });
 
   it('determines the media type of a download', () => {
@@ -60,6 +96,13 @@ describe('a document fetched from the web', () => {
       [{ mediaType: 'application/octet-stream' }, 'report', 'report'],
     ] as const) {
       expect(namesOfWebDocument({ ...page, ...facts })).to.deep.equal({ name, fileName });
+    }
+    expect(namesOfWebDocument({ ...page, title: ' \u202e a ' })).include({ name: 'a' });
+    for (const [kept, mediaType] of Object.entries({
+      ...{ 'a.ipynb': 'application/json', 'a.htm': 'text/html', 'a.csv': 'text/csv', 'a.xsd': 'application/xml' },
+      ...{ 'a.xsl': 'text/xml', 'a.mdx': 'text/markdown', 'a.tab': 'text/tab-separated-values' },
+    })) {
+      expect(namesOfWebDocument({ ...page, fileName: kept, mediaType })).to.include({ fileName: kept });
     }
     const { name, fileName } = namesOfWebDocument({ ...page, finalUrl: `https://example.com/${'x'.repeat(400)}` });
     expect([name.length, fileName.length]).to.deep.equal([255, 255]);

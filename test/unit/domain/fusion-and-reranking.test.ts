@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 import {
   chooseRerankerType,
-  compareByScoreThenId,
   keepTopHitsOfGroups,
   mergeRetrievalGroups,
   orderByRankNumbers,
@@ -12,6 +11,8 @@ import {
   type RetrievalHitsOfGroup,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 
+type Hit = { id: string; score: number };
+const byScoreThenId = (a: Hit, b: Hit) => b.score - a.score || (a.id < b.id ? -1 : 1);
 const order = (hits: readonly { id: string }[]) => hits.map(({ id }) => id);
 
 describe('merging the hits of document groups with different settings', () => {
@@ -36,13 +37,13 @@ describe('merging the hits of document groups with different settings', () => {
   /** Reciprocal rank fusion by its definition: the rank of a hit is its rank among all hits of its leg. */
   function reciprocalRanks(group: RetrievalHitsOfGroup, rrfK: number, groups: readonly RetrievalHitsOfGroup[]) {
     const rankIn = (leg: string, id: string) =>
-      order(groups.flatMap(({ legs }) => legs.get(leg) ?? []).sort(compareByScoreThenId)).indexOf(id) + 1;
+      order(groups.flatMap(({ legs }) => legs.get(leg) ?? []).sort(byScoreThenId)).indexOf(id) + 1;
     const scoreOf = (id: string) =>
       [...group.legs]
         .filter(([, hits]) => order(hits).includes(id))
         .reduce((sum, [leg]) => sum + 1 / (rrfK + rankIn(leg, id)), 0);
     const found = new Set([...group.legs.values()].flatMap(order));
-    return Array.from(found, (id) => ({ id, score: scoreOf(id) })).sort(compareByScoreThenId);
+    return Array.from(found, (id) => ({ id, score: scoreOf(id) })).sort(byScoreThenId);
   }
 
   it('keeps the order within each group, reassigns its scores in descending order, and ranks the best first', () => {
@@ -120,7 +121,7 @@ describe('reranking', () => {
     expect(orderByScoreAndRank(abcd, [0.1, 0.5, 0.9]).join('')).equal('acbd');
     expect(orderByScoreAndRank(abc, [0.5, 0.9, 0.1]).join('')).equal('abc');
     expect(orderByRankNumbers(abc, [3, 1, 2])?.join('')).equal('cab');
-    for (const wrong of [[1, 2], [1, 2, 2], [1, 2, 4], [0, 1, 2], [1, 2, 3, 3], []]) {
+    for (const wrong of [[1, 2], [1, 2, 2], [1, 2, 4], [0, 1, 2], [1, 2, 3, 3], [1, 2, 3, 4], []]) {
       expect(orderByRankNumbers(abc, wrong)).equal(null);
     }
   });

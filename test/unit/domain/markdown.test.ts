@@ -1,8 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { parseMarkdownBlocks } from '#src/domain/documents/markdown.ts';
-import { isBlank } from '#src/domain/text/plain-text.ts';
-import { splitSentences } from '#src/domain/text/words.ts';
 
 describe('markdown blocks', () => {
   it('cover any text without gaps', () => {
@@ -25,6 +23,16 @@ describe('markdown blocks', () => {
     for (const [body, kinds] of [
       ['~~~\n# not a heading\n| a |\n```\n- b\n~~~\ntext', 'code text'],
       ['```\ncode\n\n# still code', 'code'],
+      ['```js\na\n``` b\n```\nend', 'code text'],
+      ['````\n```\n`````\nend', 'code text'],
+      ['- item\n---', 'list'],
+      ['a\nb\n===', 'text'],
+      ['text\n| a |\n| b |\n\n| c |', 'text table table'],
+      ['text\nFigure 1: no caption', 'text'],
+      ['Figure 1: a caption\nthat goes on', 'caption'],
+      ['- a\nlazy\n\nafter', 'list text'],
+      ['\n\n# a', 'heading'],
+      ['\n', 'text'],
       [
         'Intro:\n- one\n  more\n\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\nFigure 2: A chart\n\nOutro',
         'text list table caption text',
@@ -40,27 +48,14 @@ describe('markdown blocks', () => {
     const paths = parseMarkdownBlocks(body).map(({ headingPath }) => headingPath.join(' / '));
     const [one, deep] = ['One big link', 'One big link / Deep'];
     expect(paths).to.deep.equal(['', one, deep, deep, 'Two', 'Two / Three', 'Two / Three']);
+    expect(parseMarkdownBlocks(`#   ${'long '.repeat(100)}`)[0]?.headingPath).to.deep.equal([
+      'long '.repeat(40).trim(),
+    ]);
   });
 
   it('are parsed in linear time, even if each line could be a setext underline', () => {
     const half = 4_000_000;
     const blocks = parseMarkdownBlocks(`${'a'.repeat(half)}\nb\n${'=\n'.repeat(half / 2)}`);
     expect(blocks).deep.equal([{ kind: 'text', start: 0, end: 2 * half + 3, headingPath: [] }]);
-  });
-});
-
-describe('sentences of plain text', () => {
-  it('end at full stops of all scripts, but not at abbreviations, initials and decimals', () => {
-    const split = (text: string) => splitSentences(text).map(({ start, end }) => text.slice(start, end).trim());
-    const sentences = split('One. Two! (Three?) “Four.” 五。六！ Seven');
-    expect(sentences).to.deep.equal(['One.', 'Two!', '(Three?)', '“Four.”', '五。', '六！', 'Seven']);
-    const single = 'Mr. A. Smith (b. 1950) owns approx. 3.5 acres, e.g. a field vs. the U.S. park.';
-    expect(split(single)).to.deep.equal([single]);
-  });
-
-  it('are missing in a text of only spaces and invisible characters', () => {
-    const blank = ['', ' \t\u00a0\u3000', '\u200b\u200d\ufeff', '\u3164', '\u2800', '\u{e0041}'];
-    for (const text of blank) expect(isBlank(text), JSON.stringify(text)).equal(true);
-    for (const text of ['a', ' 0 ', '\u200bа', '李', '👩‍🚀', '.']) expect(isBlank(text), text).equal(false);
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { alignPages, pageNumberAt } from '#src/domain/documents/pages.ts';
+import { alignPages, estimatedPageCount, pageNumberAt } from '#src/domain/documents/pages.ts';
 import { seeded } from '#test/support/seeded.ts';
 
 const sentence = (of: string) => `The ${of} chapter tells how the ${of} came about and what became of the ${of}.`;
@@ -34,6 +34,12 @@ describe('the pages of a converted document', () => {
     const pages = ['港口的历史很\n长许多船只来过\n这里。', '果园在山的\n另一边苹果很有名。'];
     expect(alignPages(body, pages)).deep.equal([0, body.indexOf('果园')]);
     expect(alignPages('123456789', ['', '', ''])).deep.equal([0, 3, 6]);
+    // The third page has 2 of the 17 words of the second and third.
+    const plain = subjects.map(sentence).join('\n');
+    const [second, last] = [plain.indexOf(sentence('orchard')), plain.indexOf(sentence('railway'))];
+    const third = second + Math.round((15 / 17) * (last - second));
+    const printed = [sentence('harbour'), sentence('orchard'), 'Figure 1', sentence('railway')];
+    expect(alignPages(plain, printed)).deep.equal([0, second, third, last]);
     expect(alignPages('', [''])).deep.equal([0]);
     expect(alignPages('One page.', ['Another text altogether.'])).deep.equal([0]);
     expect(alignPages('Text.', [])).deep.equal([]);
@@ -70,5 +76,7 @@ describe('the pages of a converted document', () => {
   it('give a text offset its page number, or an estimate if the pages are unknown', () => {
     expect([0, 9, 10, 25, 99].map((offset) => pageNumberAt([0, 10, 20], offset))).to.deep.equal([1, 1, 2, 3, 3]);
     expect([0, 2999, 3000].map((offset) => pageNumberAt(null, offset))).to.deep.equal([1, 1, 2]);
+    expect(pageNumberAt([], 3_000)).equal(2);
+    expect([0, 1, 3_000, 3_001].map(estimatedPageCount)).to.deep.equal([0, 1, 1, 2]);
   });
 });

@@ -7,7 +7,11 @@ import {
   isSmallDocument,
   type RagConfig,
 } from '#src/domain/documents/rag-config.ts';
-import { cronMatchesSomeDate, smallestCronIntervalMinutes } from '#src/domain/documents/sync-schedule.ts';
+import {
+  cronMatchesSomeDate,
+  isSupportedCron,
+  smallestCronIntervalMinutes,
+} from '#src/domain/documents/sync-schedule.ts';
 
 const defaults = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });
 
@@ -65,17 +69,35 @@ describe('the RAG configuration of a document', () => {
 });
 
 describe('the schedule of a sync', () => {
+  it('is a cron expression of five fields of numbers, ranges, lists and steps', () => {
+    for (const text of [
+      '* * * * *',
+      ' 0 0 1 1 0 ',
+      '59 23 31 12 7',
+      '*/2 1-1 1,2-3 5/20 *',
+      '0-59 0-23 1-31 1-12 0-7',
+    ]) {
+      expect(isSupportedCron(text), text).equal(true);
+    }
+    for (const text of [
+      ...['* * * *', '* * * * * *', '60 * * * *', '* 24 * * *', '* * 0 * *', '* * * 13 *', '* * * * 8', ''],
+      ...['5-4 * * * *', '*/0 * * * *', '1, * * * *', '1,x * * * *', 'L * * * *', '* * * JAN *', '@daily * * * *'],
+    ]) {
+      expect(isSupportedCron(text), text).equal(false);
+    }
+  });
+
   it('has a known smallest interval between runs, in minutes', () => {
     for (const [text, minutes] of Object.entries({
       ...{ '* * * * *': 1, '*/2 * * * *': 2, '*/25 * * * *': 10, '0 4 * * *': 60 },
-      ...{ '3,58 * * * *': 5, '10-30/10 * * * *': 10, '5/20 * * * *': 20, '0-1 * * * *': 1 },
+      ...{ ' 0,30 * * * * ': 30, '3,58 * * * *': 5, '10-30/10 * * * *': 10, '5/20 * * * *': 20, '0-1 * * * *': 1 },
     })) {
       expect(smallestCronIntervalMinutes(text), text).equal(minutes);
     }
   });
 
   it('is accepted only if it matches some date', () => {
-    const some = ['0 0 * * *', '0 0 29 2 *', '0 0 31 4-5 *', '0 0 30-31 */2 1', '0 0 31 2/2 *'];
+    const some = ['0 0 * * *', '0 0 29 2 *', '0 0 31 4-5 *', '0 0 30-31 */2 1', '0 0 31 2/2 *', ' 0 0 31 1 *'];
     for (const text of some) expect(cronMatchesSomeDate(text), text).equal(true);
     for (const text of ['0 0 30 2 *', '0 0 31 4,6,9,11 *', '0 0 31 2/9 *'])
       expect(cronMatchesSomeDate(text), text).equal(false);

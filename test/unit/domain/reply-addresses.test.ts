@@ -103,9 +103,12 @@ describe('URLs in a reply', () => {
         ['https://a.example/x;https://www.b.example/y', 'https://www.b.example/y', 'www.b.example/y'],
       ],
       [tooLong, []],
+      [`See ${tooLong.slice(0, 2_048)}`, [tooLong.slice(0, 2_048)]],
+      [`See ${tooLong.slice(0, 2_049)}`, []],
     ] as const) {
       expect(extractUrls(text)).deep.equal(urls);
     }
+    expect(extractUrls('https://a.example/,'.repeat(20))).length(16);
     expect(removeLinks('Loans at [us](https://evil.example) https://evil.example/a now')).equal('Loans at [us]   now');
   });
 
@@ -116,7 +119,7 @@ describe('URLs in a reply', () => {
     ];
     for (const url of [
       ...[known, known.replace('https', 'http'), 'https://example.com/pricing', 'https://example.com/pricing/'],
-      ...['https://wiki.example/Loan_(finance)', 'https://www.bank.example/'],
+      ...['https://wiki.example/Loan_(finance)', 'https://www.bank.example/', ` ${known} `],
     ]) {
       expect(isUrlInTexts(url, texts), url).equal(true);
     }
@@ -127,7 +130,7 @@ describe('URLs in a reply', () => {
         'https://bank.example',
         'https://example.com/pricing/secret',
       ],
-      ...['https://evil.example/', 'https://bank.example@evil.example/rates?year=2026', '', 'https://'],
+      ...['https://evil.example/', `${known})`, 'https://bank.example@evil.example/rates?year=2026', '', 'https://'],
     ]) {
       expect(isUrlInTexts(url, texts), url).equal(false);
     }

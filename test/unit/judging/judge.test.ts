@@ -54,8 +54,15 @@ describe('the judging model call', () => {
     expect(requests[1] && promptOf(requests[1]))
       .include('A good reply.')
       .and.include('cannot be used');
+    expect(requests[1]?.messages[0]).deep.equal(requests[0]?.messages[0]);
     expect(requests[2]?.messages).deep.equal(requests[0]?.messages);
     expect(distinct(requests.map(({ seed }) => seed))).equal(3);
+    const rambling = judgeThat((request, call) => (call < 2 ? 'x'.repeat(9_000) : wellFormed(request, call)));
+    await rambling.ask(pairTask('a', 'b'));
+    expect(rambling.requests[0]).include({ temperature: 0 });
+    expect(rambling.requests[1] && promptOf(rambling.requests[1]))
+      .include('x'.repeat(1_000))
+      .not.include('x'.repeat(1_001));
   });
 
   it('fails with judge_response_invalid after three unusable answers', async () => {
@@ -87,10 +94,13 @@ describe('the judging model call', () => {
 
   it('is not needed for blank texts and equal replies', async () => {
     const { ask, requests } = judgeThat(wellFormed);
-    expect((await ask(promptTask(' \n'))).judgement).deep.include({ mode: 'plain' });
+    const blank = (await ask(promptTask(' \n'))).judgement;
+    expect(blank.mode === 'plain' && blank.scores.map(({ score }) => score)).deep.equal([0, 0, 0, 0, 0, 0]);
     expect((await ask(anchoredTask({ reply: '' }))).judgement).include({ score: 0, severity: 'fundamental' });
     expect((await ask(pairTask('same', 'same'))).judgement).include({ winner: 'tie' });
     expect(requests).length(0);
+    await ask(pairTask('same', 'same', { b: { persona: 'Another.', reply: 'same' } }));
+    expect(requests).length(1);
   });
 
   it('shortens texts to the context window and the token budget of the model, or fails', async () => {

@@ -4,6 +4,8 @@ import { type JudgeCallInput, verdictCacheKeyText } from '#src/domain/judging/ju
 import { fitTextsForJudge, removeMiddleOfText, textsForJudge } from '#src/domain/judging/material.ts';
 import { buildJudgeMessages, judgeVerdictSchema } from '#src/domain/judging/verdict.ts';
 import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/scripted-judge.ts';
+import { axesOfPromptScores, axesOfReplyScores } from '#src/domain/judging/rubric.ts';
+import { buildJudgeMessages, judgeVerdictSchema, maxJudgeAnswerTokens } from '#src/domain/judging/verdict.ts';
 
 const nonce = '0123456789abcdef';
 const counter = createTokenCounter();
@@ -33,36 +35,69 @@ describe('the prompt of a judge', () => {
     expect(promptOf(replyTask({ reply }))).not.match(/<\|im_start|\u200b|\u202e|\[INST\]/);
   });
 
-  it('has score descriptions only in anchored mode, and a reference or two personas only if given', () => {
+  it('says what to judge and how to answer, with a reference or two personas only if given', () => {
     const [a, b] = ['Be kind.', 'Be short.'].map((persona) => ({ persona, reply: 'x' }));
     for (const [task, parts, absent] of [
-      [anchoredTask(), [/^5: /m, /^0: /m], []],
-      [replyTask(), [], [/^5: /m]],
-      [replyTask({ expected: 'One percent.' }), [/The reference/, /"accuracy"/], []],
+      [anchoredTask(), [/grade one aspect/, /^5: /m, /^0: /m, /`severity`/], [/`winner`/]],
+      [replyTask(), [/on several aspects/, /"clarity": Clarity/, /each of the 4 aspects/], [/^5: /m]],
+      [replyTask({ expected: 'One percent.' }), [/The reference/, /"accuracy"/, /each of the 5/], []],
       [replyTask({ expected: ' ' }), [], [/The reference/, /"accuracy"/]],
-      [pairTask('a', 'b'), [/both agents/], [/baseline|version/i]],
+      [pairTask('a', 'b'), [/compare two replies/, /both agents/, /`winner`/], [/baseline|version/i]],
       [pairTask('a', 'b', a && b && { a, b }), [/behind reply A/, /behind reply B/], []],
+      [promptTask('Be kind.'), [/Name: Lena\nTags: loans\n/], []],
+      [
+        { ...promptTask(''), material: { kind: 'prompt', agentName: ' ', agentPrompt: 'x', tags: [] } },
+        [/Name: \(none\)\nTags: \(none\)\n\nx/],
+        [],
+      ],
     ] as const) {
       for (const part of parts) expect(promptOf(task)).match(part);
       for (const part of absent) expect(promptOf(task)).not.match(part);
     }
   });
 
-  it('asks for the rationale before the verdict', () => {
-    for (const task of [replyTask(), anchoredTask(), pairTask('a', 'b')]) {
-      const schema = JSON.stringify(judgeVerdictSchema(task));
-      expect(schema.indexOf('"rationale"')).within(1, schema.search(/"(?:score|winner)"/));
+  it('explains each axis by two checks and a description of each of the six scores', () => {
+    for (const axis of [...axesOfPromptScores, ...axesOfReplyScores]) {
+      const question = promptOf(anchoredTask({}, 1, axis));
+      expect(question.match(/^- \S|^[0-5]: \S/gm), axis).length(8);
+      expect(question, axis).not.include('undefined');
+    }
+  });
+
+  it('demands the rationale before the verdict, and no other properties', () => {
+    const text = (maxLength: number) => ({ type: 'string', maxLength });
+    const score = { type: 'integer', enum: [0, 1, 2, 3, 4, 5] };
+    const object = (properties: object) => {
+      return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+    };
+    const severity = { type: 'string', enum: ['none', 'cosmetic', 'structural', 'fundamental'] };
+    const axis = { type: 'string', enum: axesOfReplyScores.slice(0, 4) };
+    const items = object({ axis, rationale: text(300), score });
+    for (const [task, properties, tokens] of [
+      [anchoredTask(), { rationale: text(600), weakness: text(300), severity, score }, 500],
+      [pairTask('a', 'b'), { rationale: text(600), winner: { type: 'string', enum: ['A', 'B', 'tie'] } }, 500],
+      [replyTask(), { scores: { type: 'array', items, minItems: 4, maxItems: 4 } }, 1_000],
+    ] as const) {
+      // As text, because the order of the properties matters.
+      expect(JSON.stringify(judgeVerdictSchema(task).schema)).equal(JSON.stringify(object(properties)));
+      expect(maxJudgeAnswerTokens(task)).equal(tokens);
     }
   });
 
   it('shortens long texts to their beginning and end, with a note', () => {
-    const text = `${'a'.repeat(30_000)}😀${'z'.repeat(30_000)}`;
-    const [exhibit] = textsForJudge(promptTask(text));
-    expect(exhibit?.text).match(/a{1000}\n\[…\]\nz{1000}/);
-    expect(promptOf(promptTask(text))).match(/lacks \d+ characters of its middle/);
+    const [exhibit] = textsForJudge(promptTask('a'.repeat(30_000)));
+    expect(exhibit?.text.length).equal(24_005);
+    expect(promptOf(promptTask('a'.repeat(30_000)))).match(/lacks 6024 characters of its middle/);
     expect(promptOf(promptTask('Short. [… 120 characters left out …]'))).not.match(/lacks/);
-    expect(exhibit?.text.length).below(24_100);
-    expect(removeMiddleOfText('😀😀😀', 3).text.isWellFormed()).equal(true);
+    for (const [text, limit, shown, leftOut] of [
+      ['abcdef', 6, 'abcdef', 0],
+      ['abcdefghi', 3, 'ab\n[…]\ni', 6],
+      ['😀😀😀', 4, '😀\n[…]\n😀', 2],
+      ['😀😀😀', 3, '😀\n[…]\n', 4],
+      ['😀😀😀', 2, '\n[…]\n', 6],
+    ] as const) {
+      expect(removeMiddleOfText(text, limit), `${text} ${limit}`).deep.equal({ text: shown, leftOut });
+    }
   });
 
   it('shares the token budget between long texts, and keeps short texts whole', () => {
@@ -74,6 +109,19 @@ describe('the prompt of a judge', () => {
     expect(fitted[2]?.leftOut).above(5_000);
     expect(fitTextsForJudge(exhibits, 10_000, counter)).deep.equal(exhibits);
     for (const budget of [300, -5]) expect(fitTextsForJudge(exhibits, budget, counter)).equal(null);
+    const characters = { ...counter, count: (text: string) => text.length };
+    const texts = ['a'.repeat(100), 'b'.repeat(1_000), 'c'.repeat(200)].map((text) => ({
+      title: '',
+      text,
+      leftOut: 0,
+    }));
+    const lengths = (budget: number) => fitTextsForJudge(texts, budget, characters)?.map(({ text }) => text.length);
+    expect([600, 900, 500, 499].map(lengths)).deep.equal([
+      [100, 275, 200],
+      [100, 545, 200],
+      [100, 185, 200],
+      undefined,
+    ]);
   });
 });
 
@@ -85,6 +133,7 @@ describe('the cache key of a verdict', () => {
       ...[keyOf(base), keyOf(base, 'n'), keyOf({ ...base, sample: 2 }), keyOf({ ...base, axis: 'clarity' })],
       ...[keyOf(replyTask({ expected: 'x' })), keyOf(pairTask('a', 'b')), keyOf(pairTask('b', 'a'))],
       ...['persona', 'input', 'expected', 'reply'].map((name) => keyOf(anchoredTask({ expected: 'x', [name]: 'y' }))),
+      ...[keyOf(promptTask('x')), keyOf(promptTask('y'))],
     ];
     expect(new Set(keys).size).equal(keys.length);
     expect(keyOf(replyTask({ expected: ' ' }))).equal(keyOf(replyTask({ expected: null })));

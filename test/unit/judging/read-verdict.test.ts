@@ -20,7 +20,21 @@ describe('parsing the verdict of a judge', () => {
   it('accepts a verdict of each judging mode', () => {
     expect(judgementOf(anchoredTask(), verdict)).deep.equal({ mode: 'anchored', axis: 'relevance', ...verdict });
     expect(judgementOf(replyTask(), { scores: plain })).deep.equal({ mode: 'plain', scores: plain });
-    expect(judgementOf(pairTask('a', 'b'), { rationale, winner: 'tie' })).include({ winner: 'tie' });
+    for (const winner of ['A', 'B', 'tie']) {
+      expect(judgementOf(pairTask('a', 'b'), { rationale, winner })).deep.equal({
+        mode: 'pairwise',
+        rationale,
+        winner,
+      });
+    }
+    for (const [said, score] of [
+      [{ score: 0, axis: 'relevance' }, 0],
+      [{ score: 5, severity: 'none', weakness: 'Nothing.' }, 5],
+      [{ score: 5, severity: 'none', weakness: '' }, 4],
+    ] as const) {
+      expect(judgementOf(anchoredTask(), { ...verdict, ...said })).include({ score });
+    }
+    expect(judgementOf(anchoredTask({ reply: 'My rationale' }), { ...verdict, rationale: '…' })).include({ score: 3 });
   });
 
   it('accepts axes in any order, a bare array, additional properties, a code fence and a think block', () => {
@@ -39,7 +53,7 @@ describe('parsing the verdict of a judge', () => {
     expect(judgementOf(anchoredTask(), said)).include({ rationale: 'ab', weakness: '\ufffdc' });
   });
 
-  it('rejects any other answer, in linear time even if the answer is long', () => {
+  it('rejects any other answer, however long it is', () => {
     const json = JSON.stringify(verdict);
     for (const [index, said] of [
       ...['', 'I would give it a 3.', `Here is my verdict: ${json}`, `${json} I hope that helps.`, json.slice(0, -4)],
@@ -47,7 +61,10 @@ describe('parsing the verdict of a judge', () => {
       ...['5', 7, -1, 3.5, undefined].map((score) => ({ ...verdict, score })),
       ...[undefined, ' \n', '\0'].map((text) => ({ ...verdict, rationale: text })),
       ...['mild', undefined].map((severity) => ({ ...verdict, severity })),
-      ...[{ weakness: '' }, { axis: 'clarity' }, { passed: true }].map((other) => ({ ...verdict, ...other })),
+      ...[{ weakness: '' }, { weakness: 7 }, { axis: 'clarity' }, { passed: true }].map((other) => ({
+        ...verdict,
+        ...other,
+      })),
       `\`\`\`${'\n'.repeat(1_000_000)}x`,
       `${'['.repeat(1_000_000)}`,
       `<think>${' '.repeat(1_000_000)}`,
@@ -56,7 +73,15 @@ describe('parsing the verdict of a judge', () => {
     }
     const other = { rationale, score: 5 };
     for (const [index, said] of [
-      ...[{}, { rationale, score: 4 }, { scores: plain.slice(1) }, { scores: plain.map(() => 'good') }],
+      ...[
+        null,
+        7,
+        {},
+        { rationale, score: 4 },
+        { scores: plain, more: 1 },
+        { scores: plain.slice(1) },
+        { scores: plain.map(() => 'good') },
+      ],
       { scores: [...plain.slice(1), plain[1]] },
       { scores: [...plain, { ...other, axis: 'accuracy' }] },
       { scores: [...plain.slice(1), { ...other, axis: axesOfPromptScores[0] }] },

@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import {
   type ComparedTestCase,
   combineVerdictsOfBothOrders,
-  compareScoresByAxis,
   computeComparisonStatistics,
   isWinnerExplainedByLength,
   summarizeComparisons,
@@ -14,6 +13,7 @@ import {
   formatJudgeTokenUsage,
   type JudgeCall,
   type JudgeCallOutcome,
+  type Judgement,
   judgeCallName,
   judgeCallsOfBothPrompts,
   judgeCallsOfPrompt,
@@ -21,18 +21,22 @@ import {
   judgeCallsOfReplyPair,
   maxModelCallsOfComparison,
   maxModelCallsOfEvaluation,
+  toReplyPairToJudge,
   type WinningReply,
 } from '#src/domain/judging/judgement.ts';
 import {
   buildEvaluationResult,
   buildTestCaseResult,
+  evaluationOutcomeOf,
   finalEvaluationStatus,
-  listFailedJudgeCalls,
+  namesOfFailedJudgeCalls,
 } from '#src/domain/judging/outcome.ts';
 import {
+  axesOfPromptScores,
   axesOfReplyScores,
   gradedAxesOfReply,
   hasReferenceAnswer,
+  type JudgeRubricAxis,
   selectJudgeRubric,
 } from '#src/domain/judging/rubric.ts';
 import { meanConfidenceInterval, meanScore, signTestPValue, studentTQuantile } from '#src/domain/judging/statistics.ts';
@@ -93,6 +97,91 @@ describe('the judge calls of an evaluation', () => {
   });
 });
 
+describe('the outcome of an evaluation', () => {
+  const cases = [
+    { input: 'q1', expected: 'One.' },
+    { input: 'q2', expected: null },
+  ];
+  const known = { evaluatorModel: 'm', generationModel: 'm', rubricVersion: 'r1', cases, draw: null };
+  const subject = { kind: 'version' as const, draftId: 'd', versionId: 'v' };
+  const evaluation = { ...known, kind: 'evaluate' as const, subject, rubric: 'plain' as const, judgesPrompt: true };
+  const comparison = { ...known, kind: 'compare' as const, subject };
+  const specifications = {
+    evaluation,
+    repliesAlone: { ...evaluation, judgesPrompt: false },
+    comparison: { ...comparison, baselineVersionId: 'b', baselineGenerationModel: 'm' },
+  };
+  const calls = [false, true].flatMap((hasReference, index) => {
+    const facts = { caseIndex: 1 - index, hasReference };
+    return [...judgeCallsOfReply('plain', facts), ...judgeCallsOfReplyPair(facts)];
+  });
+
+  /** Prompts score 3 and replies 4, the version's replies win; what is named here was not found. */
+  function outcomeOf(name: keyof typeof specifications, missing: readonly string[] = []) {
+    const scored = (axes: readonly JudgeRubricAxis[], score: number): Judgement => {
+      return { mode: 'plain', scores: axes.map((axis) => ({ axis, rationale, score })) };
+    };
+    const verdicts = new Map(
+      [...judgeCallsOfBothPrompts(), ...calls].map((unit): [string, Judgement] => {
+        const isPrompt = unit.mode !== 'pairwise' && unit.text.kind === 'prompt';
+        const plain = isPrompt ? scored(axesOfPromptScores, 3) : scored(axesOfReplyScores, 4);
+        const pair: Judgement = { mode: 'pairwise', rationale, winner: Object(unit).order === 'AB' ? 'A' : 'B' };
+        return [judgeCallName(unit), unit.mode === 'pairwise' ? pair : plain];
+      }),
+    );
+    const answers = new Map(
+      [1, 2].flatMap((n) => [
+        [`case ${n} answer`, 'New.'],
+        [`case ${n} baseline answer`, 'Old.'],
+      ]),
+    );
+    for (const unit of missing) expect(verdicts.delete(unit) || answers.delete(unit)).equal(true);
+    const failed = missing.slice(1).map((unit) => ({ unit, code: 'model_rejected' }));
+    return evaluationOutcomeOf(specifications[name], { verdicts, answers, failed });
+  }
+
+  it('is built from the verdicts on the prompt and on the answer to each golden case', () => {
+    const { results, ...rest } = outcomeOf('evaluation');
+    expect(rest).deep.equal({ failedUnits: [], status: 'completed' });
+    expect(results).deep.include({ kind: 'evaluate', promptAverage: 3, responseAverage: 4, overallAverage: 3.5 });
+    expect(results.cases).length(2);
+    expect(results.cases[0]).deep.include({ input: 'q1', generatedResponse: 'New.', hasReference: true });
+    const [first] = results.kind === 'evaluate' ? results.promptScores : [];
+    expect(first).deep.equal({ axis: 'role_clarity', label: 'Role & purpose', score: 3, rationale, weakness: '' });
+    expect(outcomeOf('repliesAlone').results).deep.include({ promptScores: [], overallAverage: 4 });
+  });
+
+  it('is built from both prompts and the answers of both versions in a comparison', () => {
+    const { results, ...rest } = outcomeOf('comparison');
+    expect(rest).deep.equal({ failedUnits: [], status: 'completed' });
+    const summary = { versionWins: 9, baselineWins: 0, ties: 0 };
+    expect(results).deep.include({ kind: 'compare', versionPromptAverage: 3, baselinePromptAverage: 3, summary });
+    expect(results.cases).length(2);
+    expect(results.cases[0]).deep.include({ input: 'q1', versionResponse: 'New.', baselineResponse: 'Old.' });
+  });
+
+  it('omits a case with a missing answer or verdict, and names the failure of each or that it is incomplete', () => {
+    for (const [name, missing, status, judged] of [
+      ['evaluation', ['case 2 answer'], 'partial', ['q1']],
+      ['evaluation', ['prompt', 'case 1'], 'failed', ['q2']],
+      ['repliesAlone', ['case 1', 'case 2'], 'failed', []],
+      ['comparison', ['case 1 baseline answer'], 'partial', ['q2']],
+      ['comparison', ['case 1/clarity BA', 'case 2 answer', 'case 2 baseline answer'], 'failed', []],
+      ['comparison', ['case 2/clarity AB'], 'partial', ['q1']],
+      ['comparison', ['baseline prompt'], 'failed', ['q1', 'q2']],
+    ] as const) {
+      const outcome = outcomeOf(name, missing);
+      const codes = ['eval_incomplete', 'model_rejected', 'model_rejected'];
+      expect(outcome.failedUnits).deep.equal(missing.map((unit, index) => ({ unit, code: codes[index] })));
+      expect(outcome.status, `${missing}`).equal(status);
+      expect(outcome.results.cases.map(({ input }) => input)).deep.equal(judged);
+    }
+    const failed = Array.from({ length: 12 }, (_, n) => ({ unit: `case ${n}`, code: 'x' }));
+    expect(namesOfFailedJudgeCalls(failed.slice(0, 2))).equal('case 0 (x), case 1 (x)');
+    expect(namesOfFailedJudgeCalls(failed)).match(/^case 0 \(x\), .*case 9 \(x\), … \(12 in all\)$/);
+  });
+});
+
 function anchored(scores: readonly number[], caseIndex = 0): JudgeCallOutcome[] {
   return judgeCallsOfReply('anchored', { caseIndex, hasReference: false }).map((unit) => {
     if (unit.mode !== 'anchored') throw new Error(unit.mode);
@@ -114,15 +203,9 @@ describe('the results of an evaluation', () => {
   });
 
   it('use the available samples, and omit a golden case with a missing axis', () => {
-    const without = (count: number) =>
-      anchored([4, 2, 2]).map((outcome, index): JudgeCallOutcome => {
-        return index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome;
-      });
-    expect(buildTestCaseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
-    expect(buildTestCaseResult(answered, without(3))).equal(null);
-    expect(listFailedJudgeCalls(without(1))).deep.equal([
-      { unit: 'case 1/adherence#1', code: 'judge_response_invalid' },
-    ]);
+    const all = anchored([4, 2, 2]);
+    expect(buildTestCaseResult(answered, all.slice(1))?.responseScores[0]?.score).equal(2);
+    expect(buildTestCaseResult(answered, all.slice(3))).equal(null);
   });
 
   it('weight prompt and replies equally, and consist of the prompt alone without golden cases', () => {
@@ -182,9 +265,11 @@ describe('the results of an evaluation', () => {
     const parent = toEvalScores({ ...evaluation, result: resultOf(1, 1, 1) });
     const scores = toEvalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
     expect(scores.length_confounded).equal(true);
-    const pairs = pairTestCases(scores.cases, parent.cases);
-    expect(pairs.map(({ version }) => version.input)).deep.equal(['q0', 'q1', 'q2']);
-    expect(pairTestCases(scores.cases, parent.cases.slice(1))).length(2);
+    expect(toEvalScores({ ...evaluation, parent: scores, result: resultOf(1, 1, 1) }).length_confounded).equal(true);
+    const namesOf = (parents: typeof parent.cases) =>
+      pairTestCases(scores.cases, parents).map((pair) => `${pair.version.input} ${pair.parent.input}`);
+    expect(namesOf(parent.cases)).deep.equal(['q0 q0', 'q1 q1', 'q2 q2']);
+    expect(namesOf(parent.cases.slice(1))).deep.equal(['q1 q1', 'q2 q2']);
   });
 });
 
@@ -201,13 +286,13 @@ describe('a comparison of two replies in both orders', () => {
     }
   });
 
-  it('has no result while the verdict on one order is missing', () => {
-    const outcomes = judgeCallsOfReplyPair({ caseIndex: 0, hasReference: false }).map(
-      (unit, index): JudgeCallOutcome =>
-        index === 1 ? { unit, code: 'x' } : { unit, judgement: { mode: 'pairwise', rationale, winner: 'tie' } },
-    );
-    const axes = compareScoresByAxis(outcomes, axesOfReplyScores).map(({ axis }) => axis);
-    expect(axes).deep.equal(['relevance', 'completeness', 'clarity']);
+  it('shows the judge both replies in either order', () => {
+    const [version, baseline] = ['New.', 'Old.'].map((reply) => ({ persona: 'p', reply }));
+    for (const order of ['AB', 'BA'] as const) {
+      const pair = version && baseline && toReplyPairToJudge(order, { input: 'q', expected: null, version, baseline });
+      const [a, b] = order === 'AB' ? [version, baseline] : [baseline, version];
+      expect(pair).deep.equal({ kind: 'pair', input: 'q', expected: null, a, b });
+    }
   });
 });
 
@@ -222,11 +307,16 @@ describe('a comparison of versions', () => {
   });
 
   it('counts wins over cases and axes, and reports the flip rate and the length ratio', () => {
-    const cases = [compared(['version', 'version', 'tie', 'baseline']), compared(['tie', 'tie', 'tie', 'baseline'])];
-    expect(summarizeComparisons(cases)).deep.equal({ versionWins: 2, baselineWins: 2, ties: 4 });
-    expect(computeComparisonStatistics(cases)).deep.include({ caseWins: { versionWins: 1, baselineWins: 1, ties: 0 } });
+    const cases = [
+      ['version', 'version', 'tie', 'baseline'],
+      ['tie', 'tie', 'tie', 'baseline'],
+      ['version', 'baseline'],
+    ];
+    const all = cases.map((winners) => compared(winners as WinningSide[]));
+    expect(summarizeComparisons(all)).deep.equal({ versionWins: 3, baselineWins: 3, ties: 4 });
+    expect(computeComparisonStatistics(all)).deep.include({ caseWins: { versionWins: 1, baselineWins: 1, ties: 1 } });
     const flipped = [compared(['tie', 'tie'], [30, 20], true), compared(['version', 'tie'], [30, 20])];
-    expect(computeComparisonStatistics(flipped)).include({ flipRate: 0.5, lengthRatio: 1.5 });
+    expect(computeComparisonStatistics(flipped)).include({ flipRate: 0.5, lengthRatio: 1.5, lengthConfounded: true });
     const none = { flipRate: 0, lengthRatio: null, pValue: 1, lengthConfounded: false };
     expect(computeComparisonStatistics([])).include(none);
   });
@@ -247,11 +337,25 @@ describe('a comparison of versions', () => {
   it('warns if the version with the longer replies wins', () => {
     const longer = { version: 130, baseline: 100, winner: 'version' as const };
     const shorter = { version: 100, baseline: 130, winner: 'version' as const };
-    expect(isWinnerExplainedByLength([longer, longer, longer, longer, shorter])).equal(true);
-    expect(isWinnerExplainedByLength([longer, longer, longer, shorter])).equal(false);
-    expect(isWinnerExplainedByLength([{ ...longer, version: 120 }])).equal(false);
-    expect(isWinnerExplainedByLength([{ ...longer, winner: 'tie' }])).equal(false);
-    expect(isWinnerExplainedByLength([{ ...shorter, winner: 'baseline' }])).equal(true);
+    const tie = { ...longer, winner: 'tie' as const };
+    for (const [verdicts, isExplained] of [
+      [[longer, longer, longer, longer, shorter], true],
+      [[longer, longer, longer, shorter], false],
+      [[{ ...longer, version: 125 }], false],
+      [
+        [
+          { ...longer, version: 120 },
+          { ...longer, version: 120 },
+        ],
+        false,
+      ],
+      [[tie], false],
+      [[longer, tie, tie], true],
+      [[longer, { ...longer, version: 100 }], true],
+      [[{ ...shorter, winner: 'baseline' }], true],
+    ] as const) {
+      expect(isWinnerExplainedByLength(verdicts), JSON.stringify(verdicts)).equal(isExplained);
+    }
   });
 });
 
