@@ -28,17 +28,10 @@ describe('the prompt for a local chat model', () => {
   });
 
   it('keeps messages that contain its own placeholder characters', () => {
-    const parts = toPrompt(
-      [
-        { role: 'user', content: 'first \ue0001\ue001' },
-        { role: 'user', content: 'second' },
-      ],
-      [],
-    );
-    expect(parts.filter(({ withMarks }) => !withMarks).map(({ text }) => text)).to.deep.equal([
-      'first \ue0001\ue001',
-      'second',
-    ]);
+    const contents = ['first \ue0001\ue001', 'second'];
+    const messages = contents.map((content) => ({ role: 'user' as const, content }));
+    const parts = toPrompt(messages, []).filter(({ withMarks }) => !withMarks);
+    expect(parts.map(({ text }) => text)).to.deep.equal(contents);
   });
 
   it('replaces the marks between words of quoted data by spaces', () => {

@@ -15,7 +15,7 @@ const documents = [
 
 type Ranking = { results: { index: number; relevance_score: number; document?: { text: string } }[] };
 
-describe('POST /v1/rerank', () => {
+describe('the model server', () => {
   let server: TestServer;
   before(async () => {
     server = await startTestServer();
@@ -25,7 +25,7 @@ describe('POST /v1/rerank', () => {
   const post = (body: object) => fetch(`${server.url}/v1/rerank`, { method: 'POST', body: JSON.stringify(body) });
   const rank = async (body: object) => (await (await post({ model, query, documents, ...body })).json()) as Ranking;
 
-  it('ranks the passage that answers the query first, with scores from 0 to 1', async () => {
+  it('ranks at POST /v1/rerank the passage that answers the query first, with scores from 0 to 1', async () => {
     const { results } = await rank({});
     expect(results.map(({ index }) => index)).to.deep.equal([1, 2, 0]);
     for (const { relevance_score } of results) expect(relevance_score).to.be.within(0, 1.000_001);
@@ -33,11 +33,8 @@ describe('POST /v1/rerank', () => {
   });
 
   it('returns the first top_n passages, with their texts on request', async () => {
-    const { results } = await rank({
-      top_n: 1,
-      return_documents: true,
-      documents: documents.map((text) => ({ text })),
-    });
+    const objects = documents.map((text) => ({ text }));
+    const { results } = await rank({ top_n: 1, return_documents: true, documents: objects });
     expect(results).to.have.length(1);
     expect(results[0]?.document).to.deep.equal({ text: documents[1] });
   });
@@ -48,7 +45,16 @@ describe('POST /v1/rerank', () => {
     expect(results[0]?.index).to.equal(1);
   });
 
-  it('answers 404 for an unknown model, and 400 without documents, text or query', async () => {
+  it('lists its models at GET /v1/models as local and free of charge', async () => {
+    const { data } = await server.client.models.list();
+    expect(data.map(({ id }) => id)).to.deep.equal(['all-minilm-l6-v2-int8-r2', 'extractive-1', model]);
+    for (const entry of data) {
+      expect(entry).to.deep.include({ local: true, prices: { input: 0, cached_input: 0, output: 0 } });
+    }
+    expect(data[1]).to.deep.include({ structured_output: false });
+  });
+
+  it('answers 404 to POST /v1/rerank for an unknown model, and 400 without documents, text or query', async () => {
     const answers = await Promise.all([
       post({ model: 'rerank-v3.5', query, documents }),
       post({ model, query, documents: [] }),
@@ -57,10 +63,8 @@ describe('POST /v1/rerank', () => {
     ]);
     expect(answers.map(({ status }) => status)).to.deep.equal([404, 400, 400, 400]);
   });
-});
 
-describe('GET /v1/models', () => {
-  it('returns the query prefix of an embedding model that needs a prefix', async () => {
+  it('lists an embedding model that needs a query prefix with its prefix', async () => {
     const modelDir = mkdtempSync(join(tmpdir(), 'models-'));
     // A model is listed if its files exist; their content is not read before its first use.
     for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), '');
@@ -72,20 +76,6 @@ describe('GET /v1/models', () => {
     } finally {
       await server.close();
       rmSync(modelDir, { recursive: true });
-    }
-  });
-
-  it('lists the models on this machine as local and free of charge', async () => {
-    const server = await startTestServer();
-    try {
-      const { data } = await server.client.models.list();
-      expect(data.map(({ id }) => id)).to.deep.equal(['all-minilm-l6-v2-int8-r2', 'extractive-1', model]);
-      for (const entry of data) {
-        expect(entry).to.deep.include({ local: true, prices: { input: 0, cached_input: 0, output: 0 } });
-      }
-      expect(data[1]).to.deep.include({ structured_output: false });
-    } finally {
-      await server.close();
     }
   });
 });
