@@ -1,11 +1,10 @@
 import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { ConfigError, loadConfig, settingNames } from '#src/config.ts';
 import { priceListVersion, priceVersionWithSettings } from '#src/domain/agents/prices.ts';
 import { requiredSettings as required } from '#test/support/required-settings.ts';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 
 const rsaKey = (modulusLength: number) =>
   generateKeyPairSync('rsa', {
@@ -114,6 +113,7 @@ const wrong: Record<string, string[]> = {
 const wrongValuesOf = (name: string) => wrong[name] ?? wrongByKind.find(([names]) => names.test(name))?.[1] ?? [];
 
 describe('the configuration', () => {
+  const pathOf = useTemporaryFolder();
   const load = (settings: Record<string, string | undefined>) => loadConfig({ ...required, ...settings });
   const canBeWrong = settingNames.filter((name) => wrongValuesOf(name).length > 0);
 
@@ -203,14 +203,12 @@ describe('the configuration', () => {
 
   it('accepts a signing key as text, also with line breaks written as \\n, or as a file, but not both', () => {
     expect(load({ JWT_PRIVATE_KEY: key.replaceAll('\n', '\\n') }).auth.privateKeyPem).to.equal(key);
-    const folder = mkdtempSync(join(tmpdir(), 'config-'));
-    const file = join(folder, 'key.pem');
+    const file = pathOf('key.pem');
     const fromFile = { JWT_PRIVATE_KEY: undefined, JWT_PRIVATE_KEY_FILE: file };
     writeFileSync(file, 'garbage');
     expect(() => load(fromFile)).to.throw(ConfigError, /^wrong setting JWT_PRIVATE_KEY_FILE: must be/);
     writeFileSync(file, key);
     expect(load(fromFile).auth.privateKeyPem).to.equal(key);
-    rmSync(folder, { recursive: true });
     for (const name of ['JWT_PRIVATE_KEY', 'JWT_VERIFY_KEYS']) {
       const both = { [name]: key, [`${name}_FILE`]: '/nowhere/at/all' };
       expect(() => load(both)).to.throw(ConfigError, `wrong setting ${name}: set either it or ${name}_FILE, not both`);

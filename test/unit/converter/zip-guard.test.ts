@@ -1,23 +1,15 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { checkZipArchiveLimits } from '#src/adapters/converter/zip-guard.ts';
 import { zipFile } from '#test/support/document-fixtures.ts';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 
 describe('checkZipArchiveLimits', () => {
-  let folder: string;
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'zip-guard-'));
-  });
-  after(() => rm(folder, { recursive: true }));
-
+  const pathOf = useTemporaryFolder();
   const limits = { zipEntries: 2, zipInflatedBytes: 1_000_000, zipRatio: 10, zipRatioFromBytes: 100_000 };
-  async function refusal(content: string | Buffer | Record<string, string | Buffer>): Promise<unknown> {
-    const path = join(folder, 'a.zip');
-    const isWritten = typeof content === 'string' || Buffer.isBuffer(content);
-    await writeFile(path, isWritten ? content : zipFile(content));
-    return checkZipArchiveLimits(path, limits).then(
+  async function refusal(content: string | Record<string, string>): Promise<unknown> {
+    await writeFile(pathOf('a.zip'), typeof content === 'string' ? content : zipFile(content));
+    return checkZipArchiveLimits(pathOf('a.zip'), limits).then(
       () => null,
       (error: unknown) => Object(error).code,
     );

@@ -1,7 +1,6 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 import { filesOf, shardFiles } from '../../../scripts/test/levels.ts';
 import { Report, type ReportOptions, repeatByFile } from '../../../scripts/test/report.ts';
 import type { FailedTest, TestMessage } from '../../../scripts/test/reporter.ts';
@@ -18,21 +17,19 @@ const skipped = (reason: string | null): TestMessage => ({
 });
 
 describe('the report of a test run', () => {
-  let folder: string;
+  const pathOf = useTemporaryFolder();
   let printed: string[];
   const { log } = console;
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'report-'));
+  beforeEach(() => {
     printed = [];
   });
-  afterEach(() => rm(folder, { recursive: true }));
 
   type Options = Partial<ReportOptions> & { extra?: string; level?: 'everyday' | 'system' };
   function codeOf(messages: readonly TestMessage[], { extra, level, ...options }: Options = {}): number {
     console.log = (line: string) => printed.push(...line.split('\n'));
     try {
       const report = new Report({
-        resultsPath: join(folder, 'results.jsonl'),
+        resultsPath: pathOf('results.jsonl'),
         failOnSkip: 'unlisted',
         repeatCommand: (test) => repeatByFile(test, undefined),
         ...options,
@@ -50,7 +47,7 @@ describe('the report of a test run', () => {
   it('ends with the counts of tests and checks, and writes a line for each test', async () => {
     expect(codeOf([passed])).equal(0);
     expect(printed.at(-1)).equal('2 passed, 0 failed, 0 skipped');
-    expect(await readFile(join(folder, 'results.jsonl'), 'utf8')).equal(`${JSON.stringify(passed)}\n`);
+    expect(await readFile(pathOf('results.jsonl'), 'utf8')).equal(`${JSON.stringify(passed)}\n`);
   });
 
   it('fails if no test ran, or if a test process failed though all tests passed', () => {

@@ -1,9 +1,9 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '#src/config.ts';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 import { rotateEncryptionKey, rotateSigningKey } from '../../../scripts/admin/rotate-keys.ts';
 
 const newKey = () =>
@@ -12,12 +12,12 @@ const publicHalf = (pem: string) => String(createPublicKey(pem).export({ type: '
 
 describe('npm run admin -- rotate-keys', () => {
   const [inForce, other] = [newKey(), newKey()];
+  const pathOf = useTemporaryFolder();
   let folder: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "Ada's keys-"));
-    mkdirSync(join(folder, 'secrets'));
+    folder = pathOf("Ada's keys");
+    mkdirSync(join(folder, 'secrets'), { recursive: true });
   });
-  afterEach(() => rmSync(folder, { recursive: true }));
 
   const config = (settings: Record<string, string> = {}) =>
     loadConfig({
