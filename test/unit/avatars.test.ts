@@ -2,6 +2,7 @@ import { PassThrough } from 'node:stream';
 import { expect } from 'chai';
 import { createAvatarsService } from '#src/modules/profile/profile.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { anActor } from '#test/support/served-routes.ts';
 
 describe('the limit of concurrent avatar uploads', () => {
   it('keeps the last six slots for organizations without another upload', async () => {
@@ -10,14 +11,7 @@ describe('the limit of concurrent avatar uploads', () => {
     let users = 0;
     const receive = (orgId: string) => {
       users += 1;
-      const actor = {
-        userId: `user ${users}`,
-        orgId,
-        isOrgAdmin: false,
-        teamIds: [],
-        teamAdminOf: [],
-        openTeamIds: [],
-      };
+      const actor = anActor({ userId: `user ${users}`, orgId });
       return avatars.receive(actor, { fileName: 'me.png', content: content.pipe(new PassThrough()) });
     };
     const receiving = Array.from({ length: 15 }, (_, n) => receive(`organization ${n % 5}`));
@@ -26,8 +20,7 @@ describe('the limit of concurrent avatar uploads', () => {
     for (let n = 0; n < 6; n += 1) receiving.push(receive(`small organization ${n}`));
     expect(await appErrorCode(receive('another small organization'))).equal('service_unavailable');
     content.end('an image');
-    expect((await Promise.all(receiving)).map(({ content: image }) => String(image))).deep.equal(
-      Array.from({ length: 22 }, () => 'an image'),
-    );
+    const received = await Promise.all(receiving);
+    expect(received.map(({ content: image }) => String(image))).deep.equal(Array(22).fill('an image'));
   });
 });

@@ -35,12 +35,11 @@ describe('injected faults in activities', () => {
     );
 
   it('occur before or after the activity does its work', async () => {
-    const before = start([step({ position: 'before' })])();
-    expect(await outcome(before.run(work))).equal('service_unavailable');
-    expect(effects).equal(0);
-    const after = start([step({ position: 'after_effect' })])();
-    expect(await outcome(after.run(work))).equal('service_unavailable');
-    expect(effects).equal(1);
+    for (const [position, done] of Object.entries({ before: 0, after_effect: 1 })) {
+      const environment = start([step({ position: position as InjectedFault['position'] })])();
+      expect(await outcome(environment.run(work))).equal('service_unavailable');
+      expect(effects).equal(done);
+    }
   });
 
   it('occur in the given execution of the given activity, or in every execution', async () => {
@@ -50,11 +49,8 @@ describe('injected faults in activities', () => {
       [{}, 'parseDocument', ['done', 'done', 'done']],
     ] as const) {
       const next = start([step(fault)], activityType);
-      const outcomes = [
-        await outcome(next().run(work)),
-        await outcome(next().run(work)),
-        await outcome(next().run(work)),
-      ];
+      const outcomes: unknown[] = [];
+      for (const _ of expected) outcomes.push(await outcome(next().run(work)));
       expect(outcomes).deep.equal(expected);
     }
   });

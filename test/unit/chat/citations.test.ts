@@ -4,14 +4,11 @@ import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createCitationTracker } from '#src/modules/chat/citations.ts';
 import type { Embedder } from '#src/ports/models.ts';
 import { collect } from '#test/support/collect.ts';
+import { anActor } from '#test/support/served-routes.ts';
 
 describe('the citation tracker of a reply', () => {
-  const rights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-  const actor = { userId: 'ada', orgId: 'org', ...rights };
-  const chunk = {
-    ...{ chunkId: 'chunk', documentId: 'document', documentName: 'Loans', pageNumber: 1 },
-    ...{ content: 'A loan is repaid month by month.', tokenCount: 8, embeddingModel: 'model' },
-  };
+  const place = { chunkId: 'chunk', documentId: 'document', documentName: 'Loans', pageNumber: 1 };
+  const chunk = { ...place, content: 'A loan is repaid month by month.', tokenCount: 8, embeddingModel: 'model' };
   const noEmbedding: Embedder['embed'] = async () => [];
 
   function start(embed = noEmbedding, stopped = new AbortController().signal) {
@@ -28,7 +25,7 @@ describe('the citation tracker of a reply', () => {
       analyze: createTextAnalyzer(),
       logger: pino({ enabled: false }),
     });
-    const citations = track(actor, [chunk], stopped);
+    const citations = track(anActor(), [chunk], stopped);
     async function* stream(text: string) {
       yield text;
     }

@@ -11,6 +11,7 @@ import {
   watchUserRights,
 } from '#src/modules/chat/stream.ts';
 import { collect } from '#test/support/collect.ts';
+import { anActor } from '#test/support/served-routes.ts';
 
 describe('the event log of a chat round', () => {
   const error = { event: 'error', code: 'interrupted', detail: 'It was not finished.' } as const;
@@ -128,8 +129,7 @@ describe('watchUserRights', () => {
     mock.timers.enable({ apis: ['setInterval'] });
     const warned: unknown[] = [];
     const answers = [new Error('The database is away.'), appError('invalid_token'), null];
-    const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-    const rights = watchUserRights(actor, {
+    const rights = watchUserRights(anActor(), {
       findActor: async () => {
         const answer = answers.shift();
         if (answer instanceof Error) throw answer;

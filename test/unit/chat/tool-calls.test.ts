@@ -6,10 +6,10 @@ import { appError } from '#src/errors.ts';
 import { createToolCaller, type ToolCallLoopRound } from '#src/modules/chat/tool-loop.ts';
 import { createToolResultFormatter, type FoundPassages, type ToolOutput } from '#src/modules/chat/tools.ts';
 import type { ToolCallContext } from '#src/ports/tools.ts';
+import { aToolRound, toolContext } from '#test/support/tool-context.ts';
 
 const tokenCounter = createTokenCounter();
 const noLimit = Number.POSITIVE_INFINITY;
-const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
 const call = (name: string, args: object) => ({ id: 'call00001', name, arguments: JSON.stringify(args) });
 const event = (title: string) => call('calendar_create_event', { title, start: '2026-03-01', end: '2026-03-02' });
 const request = (url: string) => call('http_request', { url });
@@ -34,16 +34,13 @@ function roundWith(outputs: Record<string, ToolOutput | (() => Promise<ToolOutpu
       },
     }));
   const caller = createToolCaller(
-    {
-      ...{ id: 'chat/1', tools: offered, untrustedTexts: [], earlierReplies: [], signal: new AbortController().signal },
-      context: { actor: { userId: 'ada', orgId: 'org', requestId: 'request', ...member }, trustedTexts: people },
-      citations: { add: (chunks) => chunks.map((_, index) => index + 1) },
+    aToolRound({
+      tools: offered,
+      context: { actor: toolContext.actor, trustedTexts: people },
       allowAddresses: (addresses) => allowed.push(...addresses),
-      recordAction: async ({ id }, callKey) => {
-        actions.push([id, callKey]);
-      },
+      recordAction: async ({ id }, callKey) => void actions.push([id, callKey]),
       ...round,
-    },
+    }),
     { tokenCounter, logger: pino({ enabled: false }) },
   );
   const codes = () => caller.records().map(({ errorCode }) => errorCode);

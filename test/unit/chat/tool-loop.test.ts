@@ -3,14 +3,13 @@ import pino from 'pino';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { allTools } from '#src/domain/agents/tools.ts';
 import { appError } from '#src/errors.ts';
-import { createToolCallLoop, type ToolCallLoopRound } from '#src/modules/chat/tool-loop.ts';
+import { createToolCallLoop } from '#src/modules/chat/tool-loop.ts';
 import type { RunnableTool } from '#src/modules/chat/tools.ts';
 import type { ModelReply, ModelRequest, ModelToolCall } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { aToolRound } from '#test/support/tool-context.ts';
 
 const counter = createTokenCounter();
-const signal = new AbortController().signal;
-const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
 const usage = { inputTokens: 10, cachedInputTokens: 2, completionTokens: 3 };
 
 function toolOf(id: string, run: RunnableTool['run']): RunnableTool {
@@ -30,12 +29,11 @@ type Turn = { text?: string | string[]; calls?: ModelToolCall[]; insists?: boole
 async function run(
   turns: readonly Turn[],
   offered: RunnableTool[] = [math()],
-  changes: Partial<ToolCallLoopRound> & { toolTokens?: number; timeoutMs?: number } = {},
+  { toolTokens = Number.POSITIVE_INFINITY, timeoutMs = 2_000 } = {},
 ) {
   const asked: ModelRequest[] = [];
   const pieces: string[] = [];
   const allowed: string[] = [];
-  const { toolTokens = Number.POSITIVE_INFINITY, timeoutMs = 2_000, ...round } = changes;
   const askModel = createToolCallLoop({
     chatModel: {
       async stream(request, onToken): Promise<ModelReply> {
@@ -51,20 +49,10 @@ async function run(
     timeoutMs,
   });
   const question = { role: 'user' as const, content: 'Well?' };
+  const round = aToolRound({ tools: offered, allowAddresses: (addresses) => allowed.push(...addresses) });
   const reply = await askModel(
-    { model: 'm', messages: [question], temperature: 0, maxTokens: 100, signal },
-    {
-      round: {
-        ...{ id: 'chat/1', tools: offered, untrustedTexts: [], earlierReplies: [], signal },
-        context: { actor: { userId: 'ada', orgId: 'org', requestId: 'request', ...member }, trustedTexts: ['Well?'] },
-        citations: { add: (chunks) => chunks.map((_, index) => index + 1) },
-        allowAddresses: (addresses) => allowed.push(...addresses),
-        recordAction: async () => undefined,
-        ...round,
-      },
-      toolTokens,
-      logger: pino({ enabled: false }),
-    },
+    { model: 'm', messages: [question], temperature: 0, maxTokens: 100, signal: round.signal },
+    { round, toolTokens, logger: pino({ enabled: false }) },
     (piece) => pieces.push(piece),
   );
   const results = asked.map(({ messages }) =>
@@ -85,10 +73,9 @@ describe('the tool call loop of a chat round', () => {
     const { toolCalls, asked, said, results, usage: sum } = await run([{ calls: [calculate('1 + 1')] }, {}]);
     expect(said).equal('The answer.');
     expect(sum).deep.equal({ inputTokens: 20, cachedInputTokens: 4, completionTokens: 6 });
-    expect(toolCalls[0]).deep.include({
-      ...{ id: 'call00101', tool: 'math.evaluate', arguments: { expression: '1 + 1' } },
-      ...{ status: 'ok', errorCode: null, resultPreview: '= 1 + 1', resultCharacters: 7 },
-    });
+    const made = { id: 'call00101', tool: 'math.evaluate', arguments: { expression: '1 + 1' } };
+    const outcome = { status: 'ok', errorCode: null, resultPreview: '= 1 + 1', resultCharacters: 7 };
+    expect(toolCalls[0]).deep.include({ ...made, ...outcome });
     const [result = ''] = results[1] ?? [];
     expect(asked[1]?.messages.slice(1)).deep.equal([
       { role: 'assistant', content: '', toolCalls: [{ id: 'call00101', ...calculate('1 + 1') }] },
@@ -196,7 +183,7 @@ describe('the tool call loop of a chat round', () => {
     expect(asked.length).below(7);
   });
 
-  it('shortens the arguments of calls to the token budget in the prompt, but records them in full', async () => {
+  it('shortens arguments to the token budget in the prompt, but records them in full, as Postgres accepts', async () => {
     const calls = Array.from({ length: 8 }, (_, index) => calculate(`${index} + ${'1 + 2 * 3 '.repeat(180)}1`));
     const long = math(async () => 'word '.repeat(500));
     const { asked, toolCalls } = await run([{ calls }, {}], [long], { toolTokens: 1_033 });
@@ -204,11 +191,8 @@ describe('the tool call loop of a chat round', () => {
     expect(added.reduce((sum, tokens) => sum + tokens)).most(1_300);
     expect(toolCalls[0]).include({ status: 'ok' });
     expect(JSON.stringify(toolCalls[0]?.arguments)).include('1 + 2 * 3');
-  });
-
-  it('stores arguments without characters that Postgres rejects', async () => {
-    const { toolCalls } = await run([{ calls: [mathOf('{"expression":"1\\u0000\\ud800"}')] }, {}]);
-    expect(toolCalls[0]?.arguments).deep.equal({ expression: '1\ufffd' });
+    const odd = await run([{ calls: [mathOf('{"expression":"1\\u0000\\ud800"}')] }, {}]);
+    expect(odd.toolCalls[0]?.arguments).deep.equal({ expression: '1\ufffd' });
   });
 
   it('drops a short text before a tool call, but keeps a long, already sent text as a paragraph', async () => {
