@@ -122,45 +122,38 @@ describe('createRoundEventRecorder', () => {
   });
 });
 
-describe('watchUserRights', () => {
+describe('while an answer is written', () => {
+  const outage = new Error('The database is away.');
+  beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }));
   afterEach(() => mock.timers.reset());
 
-  it('goes on after a failed check, and logs the failure unless the session has ended', async () => {
-    mock.timers.enable({ apis: ['setInterval'] });
+  /** Answers one lookup after the other. */
+  const answerInTurn = (answers: unknown[]) => async () => {
+    const answer = answers.shift();
+    if (answer instanceof Error) throw answer;
+    return answer as never;
+  };
+
+  it('watchUserRights goes on after a failed check, and logs the failure unless the session has ended', async () => {
     const warned: unknown[] = [];
-    const answers = [new Error('The database is away.'), appError('invalid_token'), null];
     const rights = watchUserRights(anActor(), {
-      findActor: async () => {
-        const answer = answers.shift();
-        if (answer instanceof Error) throw answer;
-        return null;
-      },
+      findActor: answerInTurn([outage, appError('invalid_token'), null]),
       onLoss: async () => null,
       logger: { warn: (fields: unknown) => void warned.push(Object(fields).err) },
     });
-    const [first] = answers;
     for (let checks = 0; checks < 3; checks += 1) {
       expect(rights.signal.aborted).equal(false);
       mock.timers.tick(2_000);
       await new Promise(setImmediate);
     }
     expect(rights.signal.reason).include({ code: 'account_disabled' });
-    expect(warned).deep.equal([first]);
+    expect(warned).deep.equal([outage]);
     rights.stop();
   });
-});
 
-describe('keepRoundLease', () => {
-  afterEach(() => mock.timers.reset());
-
-  it('renews until another process has the round, in spite of a failure', async () => {
-    mock.timers.enable({ apis: ['setInterval'] });
-    const answers = [true, new Error('The database is away.'), false];
-    const renewLease = async () => {
-      const answer = answers.shift();
-      if (answer instanceof Error) throw answer;
-      return answer === true;
-    };
+  it('keepRoundLease renews until another process has the round, in spite of a failure', async () => {
+    const answers = [true, outage, false];
+    const renewLease = answerInTurn(answers);
     const lease = keepRoundLease({ chatId: 'c', round: 1 }, 'us', { renewLease }, pino({ level: 'silent' }));
     for (let left = 2; left >= 0; left -= 1) {
       expect(lease.signal.aborted).equal(false);
