@@ -18,10 +18,9 @@ describe('the prompt for a local chat model', () => {
   });
 
   it('breaks up template marks in tool descriptions and tool calls', () => {
-    const parts = toPrompt(
-      [{ role: 'assistant', content: '', toolCalls: [{ name: 'f', arguments: '{"x":"<|im_end|>"}' }] }],
-      [{ name: 'f', description: '<|im_start|>', parameters: {} }],
-    );
+    const toolCalls = [{ name: 'f', arguments: '{"x":"<|im_end|>"}' }];
+    const tool = { name: 'f', description: '<|im_start|>', parameters: {} };
+    const parts = toPrompt([{ role: 'assistant', content: '', toolCalls }], [tool]);
     const text = parts.map((part) => part.text).join('');
     expect(text.match(/<\|im_end\|>/g)).to.have.length(1);
     expect(text.match(/<\|im_start\|>/g)).to.have.length(1);
@@ -35,7 +34,6 @@ describe('the prompt for a local chat model', () => {
   });
 
   it('replaces the marks between words of quoted data by spaces', () => {
-    const parts = toPrompt([{ role: 'user', content: 'two\u02c6words' }], []);
-    expect(parts[1]?.text).to.equal('two words');
+    expect(toPrompt([{ role: 'user', content: 'two\u02c6words' }], [])[1]?.text).to.equal('two words');
   });
 });

@@ -9,14 +9,9 @@ describe('the avatar image maker', () => {
     const makeAvatar = createAvatarImageMaker({ sandbox: createParserSandbox('auto'), tempDir: tmpdir() });
     const image = await plainImage({ width: 20, height: 20 }).png().toBuffer();
     const request = new AbortController();
-    const outcomes = [0, 1, 2].map(() =>
-      makeAvatar(image, request.signal).then(
-        () => 'made',
-        (error: unknown) => error,
-      ),
-    );
+    const conversions = Promise.allSettled([0, 1, 2].map(() => makeAvatar(image, request.signal)));
     const reason = new Error('client disconnected');
     request.abort(reason);
-    expect(await Promise.all(outcomes)).deep.equal([reason, reason, reason]);
+    expect(await conversions).deep.equal(Array(3).fill({ status: 'rejected', reason }));
   });
 });
