@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
+import { createServer, type Http2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
@@ -9,16 +9,12 @@ const callTimeoutMs = 30_000;
 
 describe('the RPC timeout of Temporal calls', () => {
   let server: Http2Server;
-  let session: ServerHttp2Session | undefined;
   let connection: TemporalConnection;
   /** The `grpc-timeout` header of the last call, in milliseconds. */
   let sentTimeoutMs: number;
 
   before(async () => {
     server = createServer();
-    server.on('session', (opened) => {
-      session = opened;
-    });
     server.on('stream', (stream, headers) => {
       sentTimeoutMs = Number(/^(\d+)m$/.exec(String(headers['grpc-timeout']))?.[1]);
       const refusal = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': UNIMPLEMENTED };
@@ -31,7 +27,6 @@ describe('the RPC timeout of Temporal calls', () => {
   });
   after(async () => {
     await connection.close();
-    session?.destroy();
     server.close();
   });
 
