@@ -161,15 +161,15 @@ describe('the configuration', () => {
     expect(load({ DATA_DIR: 'd' }).blobs).to.deep.equal({ store: 'filesystem', directory: 'd/blobs' });
     const s3 = { S3_BUCKET: 'files', S3_ACCESS_KEY_ID: 'id', S3_SECRET_ACCESS_KEY: 'secret' };
     const credentials = { accessKeyId: 'id', secretAccessKey: 'secret' };
-    const place = { store: 's3', endpoint: null, region: 'us-east-1', bucket: 'files', prefix: '' };
-    expect(load(s3).blobs).to.deep.equal({ ...place, ...credentials });
-    expect(load({ ...s3, S3_PREFIX: 'team/a' }).blobs).to.include({ prefix: 'team/a/' });
-    expect(() => load({ ...s3, S3_ACCESS_KEY_ID: undefined })).to.throw(
-      'wrong setting S3_ACCESS_KEY_ID: required together with S3_BUCKET, S3_SECRET_ACCESS_KEY',
-    );
-    expect(() => load({ S3_ENDPOINT: 'http://localhost:9000' })).to.throw(
-      'wrong setting S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: required together with S3_ENDPOINT',
-    );
+    const place = { store: 's3', endpoint: null, region: 'us-east-1', bucket: 'files', prefix: 'team/a/' };
+    expect(load({ ...s3, S3_PREFIX: 'team/a' }).blobs).to.deep.equal({ ...place, ...credentials });
+    expect(load(s3).blobs).to.include({ prefix: '' });
+    for (const [settings, missing, given] of [
+      [{ ...s3, S3_ACCESS_KEY_ID: '' }, 'S3_ACCESS_KEY_ID', 'S3_BUCKET, S3_SECRET_ACCESS_KEY'],
+      [{ S3_ENDPOINT: 'http://minio:9000' }, 'S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY', 'S3_ENDPOINT'],
+    ] as const) {
+      expect(() => load(settings)).to.throw(`wrong setting ${missing}: required together with ${given}`);
+    }
   });
 
   it('must have all settings of the identity provider or none', () => {

@@ -16,11 +16,17 @@ const documents = [
 type Ranking = { results: { index: number; relevance_score: number; document?: { text: string } }[] };
 
 describe('the model server', () => {
+  const modelDir = mkdtempSync(join(tmpdir(), 'models-'));
   let server: TestServer;
   before(async () => {
-    server = await startTestServer();
+    // A model is listed if its files exist; their content is not read before its first use.
+    for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), '');
+    server = await startTestServer(modelDir);
   });
-  after(() => server.close());
+  after(async () => {
+    await server.close();
+    rmSync(modelDir, { recursive: true });
+  });
 
   const post = (body: object) => fetch(`${server.url}/v1/rerank`, { method: 'POST', body: JSON.stringify(body) });
   const rank = async (body: object) => (await (await post({ model, query, documents, ...body })).json()) as Ranking;
@@ -45,13 +51,16 @@ describe('the model server', () => {
     expect(results[0]?.index).to.equal(1);
   });
 
-  it('lists its models at GET /v1/models as local and free of charge', async () => {
+  it('lists at GET /v1/models local models free of charge, with the query prefix of one that needs it', async () => {
     const { data } = await server.client.models.list();
-    expect(data.map(({ id }) => id)).to.deep.equal(['all-minilm-l6-v2-int8-r2', 'extractive-1', model]);
+    const ids = ['all-minilm-l6-v2-int8-r2', bgeSmall.id, 'extractive-1', model];
+    expect(data.map(({ id }) => id)).to.deep.equal(ids);
     for (const entry of data) {
       expect(entry).to.deep.include({ local: true, prices: { input: 0, cached_input: 0, output: 0 } });
     }
-    expect(data[1]).to.deep.include({ structured_output: false });
+    const prefixes = data.map((entry) => Object(entry).query_prefix);
+    expect(prefixes).to.deep.equal([undefined, bgeSmall.queryPrefix, undefined, undefined]);
+    expect(data[2]).to.deep.include({ structured_output: false });
   });
 
   it('answers 404 to POST /v1/rerank for an unknown model, and 400 without documents, text or query', async () => {
@@ -62,20 +71,5 @@ describe('the model server', () => {
       post({ model, documents }),
     ]);
     expect(answers.map(({ status }) => status)).to.deep.equal([404, 400, 400, 400]);
-  });
-
-  it('lists an embedding model that needs a query prefix with its prefix', async () => {
-    const modelDir = mkdtempSync(join(tmpdir(), 'models-'));
-    // A model is listed if its files exist; their content is not read before its first use.
-    for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), '');
-    const server = await startTestServer(modelDir);
-    try {
-      const { data } = await server.client.models.list();
-      const prefixes = data.flatMap((entry) => ('query_prefix' in entry ? [[entry.id, entry.query_prefix]] : []));
-      expect(prefixes).to.deep.equal([[bgeSmall.id, bgeSmall.queryPrefix]]);
-    } finally {
-      await server.close();
-      rmSync(modelDir, { recursive: true });
-    }
   });
 });
