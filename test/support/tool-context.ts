@@ -1,32 +1,15 @@
 import { expect } from 'chai';
 import { AppError } from '#src/errors.ts';
-import type { ToolCallLoopRound } from '#src/modules/chat/tool-loop.ts';
 import type { ToolCallContext, ToolExecutor } from '#src/ports/tools.ts';
 import { anActor } from './served-routes.ts';
-
-const { signal } = new AbortController();
 
 /** Of a call in the chat of a member. */
 export const toolContext: ToolCallContext = {
   actor: { ...anActor(), requestId: 'request' },
   callKey: 'a'.repeat(40),
   trustedTexts: [],
-  signal,
+  signal: new AbortController().signal,
 };
-
-/** A round in the chat of a member, who has asked `Well?`. */
-export const aToolRound = (changes: Partial<ToolCallLoopRound> = {}): ToolCallLoopRound => ({
-  id: 'chat/1',
-  tools: [],
-  untrustedTexts: [],
-  earlierReplies: [],
-  signal,
-  context: { actor: toolContext.actor, trustedTexts: ['Well?'] },
-  citations: { add: (chunks) => chunks.map((_, index) => index + 1) },
-  allowAddresses: () => undefined,
-  recordAction: async () => undefined,
-  ...changes,
-});
 
 /** Why a tool does not take its arguments. */
 export async function refusal(execute: ToolExecutor, args: Record<string, unknown>): Promise<string> {

@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import { createSignInStrategy } from '#src/adapters/oauth/sign-in-strategy.ts';
 import { createIdentityProviderHttpClient } from '#src/adapters/web/provider-caller.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { appError } from '#src/errors.ts';
 import { type BearerAuthenticator, createPassport } from '#src/http/request/authentication.ts';
 import type { SignInAttempt } from '#src/ports/identity.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -115,9 +114,7 @@ describe('the client of an identity provider', () => {
   function clientOf({ issuer, client }: IdentityProvider) {
     const call = createIdentityProviderHttpClient({ issuer, allow: [], deadlineMs: 5_000 });
     const { identityProvider } = createPassport({
-      verifyToken: () => {
-        throw appError('invalid_token');
-      },
+      verifyToken: () => ({ userId: 'u', sessionId: 's' }),
       findCaller: async () => null,
       onAccessChange: () => {},
       findSignInStrategy: createSignInStrategy({ call, issuer, client }),

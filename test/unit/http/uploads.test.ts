@@ -11,11 +11,11 @@ import { appError, fieldError } from '#src/errors.ts';
 import { readJsonBody } from '#src/http/request/body.ts';
 import { integerField } from '#src/http/request/fields.ts';
 import { receiveForm } from '#src/http/request/upload.ts';
-import { createdAnswer } from '#src/http/response/answers.ts';
+import { createdAnswer, noContentAnswer } from '#src/http/response/answers.ts';
 import { defineRoute, type IncomingUploadFile, multipartBody } from '#src/http/routing/route.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { serveLocally } from '#test/support/local-server.ts';
-import { routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
+import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { until } from '#test/support/until.ts';
 
 const formType = 'multipart/form-data; boundary=b';
@@ -26,8 +26,10 @@ describe('uploads', () => {
   let served: ServedRoutes;
   const stored = new Map<string, Buffer>();
   let storeFailed: PromiseWithResolvers<void>;
+  let begun: number;
 
   async function store({ fileName, content }: IncomingUploadFile) {
+    begun += 1;
     if (fileName === 'refused.txt') throw appError('payload_too_large');
     const bytes = await buffer(content).catch((error: unknown) => {
       storeFailed.resolve();
@@ -59,6 +61,7 @@ describe('uploads', () => {
   });
   after(() => served.close());
   beforeEach(() => {
+    begun = 0;
     stored.clear();
     storeFailed = Promise.withResolvers();
   });
@@ -158,6 +161,57 @@ describe('uploads', () => {
     socket.write('more', () => socket.destroy());
     await storeFailed.promise;
     expect(stored.size).equal(0);
+  });
+
+  describe('of one user at the same time', () => {
+    const fetching = Promise.withResolvers<void>();
+    const ofJson = { access: 'user', body: z.looseObject({}), responses: done } as const;
+    const others = [
+      defineRoute({
+        ...routeAt('post', '/large-json'),
+        ...ofJson,
+        bodyLimitBytes: 8_000_000,
+        handle: () => noContentAnswer(),
+      }),
+      defineRoute({
+        ...routeAt('post', '/fetched'),
+        ...ofJson,
+        fetchesFile: true,
+        handle: async () => {
+          begun += 1;
+          await fetching.promise;
+          return noContentAnswer();
+        },
+      }),
+    ];
+    before(async () => {
+      await served.close();
+      served = await serveRoutes([upload, ...others], { uploadLimit: { perUser: 2, perOrganization: 9 } });
+    });
+
+    it('get 429 above a limit that includes large JSON bodies and files that the service downloads', async () => {
+      const json = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
+      const ask = (path: string) =>
+        path === '/uploads' ? post(formOf(name, file)) : fetch(served.baseUrl + path, json);
+      const paths = ['/uploads', '/large-json', '/fetched'];
+      const sockets = [sendEndless(file), sendEndless(file)];
+      await until('both uploads have begun', async () => begun === 2);
+      for (const path of paths) {
+        const { status, headers } = await ask(path);
+        expect([status, headers.get('retry-after')], path).deep.equal([429, '5']);
+      }
+      for (const socket of sockets) socket.destroy();
+      await until('the disconnected clients have released their slots', async () =>
+        (await Promise.all([ask('/uploads'), ask('/uploads')])).every(({ ok }) => ok),
+      );
+      begun = 0;
+      const fetches = [ask('/fetched'), ask('/fetched')];
+      await until('both fetches have begun', async () => begun === 2);
+      expect((await ask('/uploads')).status).equal(429);
+      fetching.resolve();
+      for (const answer of fetches) expect((await answer).ok).equal(true);
+      for (const path of paths) expect((await ask(path)).ok, path).equal(true);
+    });
   });
 });
 
