@@ -14,11 +14,11 @@ describe('a tool result for the model', () => {
     const formatter = createToolResultFormatter({ tokenCounter, citations: { add } });
     return { ...formatter('knowledge.search', output, tokens), added };
   }
+  const ofEach = { documentId: 'd', pageNumber: 1, tokenCount: 5, embeddingModel: 'e' };
   const passages = (count: number, content = 'The fee of the loan is one percent. '.repeat(45)): FoundPassages => ({
-    chunks: Array.from({ length: count }, (_, index) => ({
-      ...{ chunkId: `c${index + 1}`, documentId: 'd', documentName: `Terms ${index + 1}`, pageNumber: 1 },
-      ...{ content, tokenCount: 5, embeddingModel: 'e' },
-    })),
+    chunks: Array.from({ length: count }, (_, index) => {
+      return { ...ofEach, chunkId: `c${index + 1}`, documentName: `Terms ${index + 1}`, content };
+    }),
     note: (numbers) => numbers.map((number) => `Passage ${number} is of document d.`).join('\n'),
   });
 

@@ -6,9 +6,14 @@ import { createModelsService } from '#src/modules/models/models.service.ts';
 import type { ListedModel } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
+const unstated = { contextWindow: null, contextBudget: null, dimensions: null, queryPrefix: null, rerankingType: null };
 const provided = (id: string, kind: ListedModel['kind'], more: Partial<ListedModel> = {}): ListedModel => ({
-  ...{ id, kind, contextWindow: null, contextBudget: null, dimensions: null, queryPrefix: null, rerankingType: null },
-  ...{ writesJson: true, isLocal: false, ...more },
+  id,
+  kind,
+  ...unstated,
+  writesJson: true,
+  isLocal: false,
+  ...more,
 });
 const chat1 = provided('chat-1', 'chat');
 const chat2 = provided('chat-2', 'chat');
@@ -28,7 +33,10 @@ function serve(listed: ListedModel[] | null, { hasReranker = false } = {}) {
       },
     },
     settings: {
-      ...{ chatModel: 'chat-1', evaluatorModel: 'chat-1', embeddingModel: 'embedding-1', embeddingDimensions: null },
+      chatModel: 'chat-1',
+      evaluatorModel: 'chat-1',
+      embeddingModel: 'embedding-1',
+      embeddingDimensions: null,
       reranker: { model: null, isConfigured: hasReranker },
       prices: { 'chat-2': { input: 1, cachedInput: 1, output: 2, version: 'of the settings' } },
     },

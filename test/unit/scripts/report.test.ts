@@ -6,15 +6,10 @@ import { Report, type ReportOptions, repeatByFile } from '../../../scripts/test/
 import type { FailedTest, TestMessage } from '../../../scripts/test/reporter.ts';
 
 const file = 'test/unit/x.test.ts';
-const passed: TestMessage = { kind: 'test', file, title: 'x works', state: 'passed', ms: 1 };
-const failed: FailedTest = {
-  ...{ kind: 'test', file, title: 'x (all) works', state: 'failed', ms: 1 },
-  ...{ error: 'Error: no', grep: 'x (all) works' },
-};
-const skipped = (reason: string | null): TestMessage => ({
-  ...{ kind: 'test', file, title: 'x needs Go', state: 'skipped', ms: 0 },
-  reason,
-});
+const test = { kind: 'test', file, title: 'x (all) works', ms: 1 } as const;
+const passed: TestMessage = { ...test, state: 'passed' };
+const failed: FailedTest = { ...test, state: 'failed', error: 'Error: no', grep: test.title };
+const skipped = (reason: string | null): TestMessage => ({ ...test, state: 'skipped', reason });
 
 describe('the report of a test run', () => {
   const pathOf = useTemporaryFolder();

@@ -1,6 +1,8 @@
+import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
+import { recordRetriedErrors } from '#activities/interceptors/errors.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import type { InjectedFault } from '#src/config.ts';
 
@@ -68,5 +70,38 @@ describe('injected faults in activities', () => {
     setTimeout(() => (effectsBefore = effects), 50);
     expect(await outcome(start([step({ kind: 'delay', delayMs: 50 })])().run(work))).equal('done');
     expect({ effectsBefore, effects }).deep.equal({ effectsBefore: 0, effects: 1 });
+  });
+});
+
+describe('errors of activities', () => {
+  async function noted(failure: unknown, attempt: number, maximumAttempts?: number): Promise<unknown[]> {
+    const notes: unknown[] = [];
+    const recordRetriedError = async (jobId: string, fault: unknown) => void notes.push([jobId, fault]);
+    const workflowExecution = { workflowId: 'ingest-1-1', runId: 'run' };
+    const retryPolicy = maximumAttempts && { retryPolicy: { maximumAttempts } };
+    const environment = new MockActivityEnvironment(
+      { workflowExecution, attempt, ...retryPolicy },
+      { interceptors: [recordRetriedErrors({ recordRetriedError })], logger },
+    );
+    const thrown = await environment.run(() => Promise.reject(failure)).catch((error: unknown) => error);
+    expect(thrown).equal(failure);
+    return notes;
+  }
+
+  const passing = ApplicationFailure.create({ type: 'model_unavailable', message: 'It is away.' });
+  const note = ['ingest-1-1', { code: 'model_unavailable', message: 'It is away.' }];
+
+  it('are recorded in the job if the activity is retried; otherwise the workflow records the failure', async () => {
+    const damaged = ApplicationFailure.nonRetryable('Damaged.', 'corrupt_document');
+    for (const [failure, attempt, maximumAttempts, expected] of [
+      [passing, 1, 3, [note]],
+      [passing, 7, undefined, [note]],
+      [passing, 1, 1, []],
+      [passing, 3, 3, []],
+      [damaged, 1, 3, []],
+      [new Error('cancelled'), 1, 3, []],
+    ] as const) {
+      expect(await noted(failure, attempt, maximumAttempts)).deep.equal(expected);
+    }
   });
 });
