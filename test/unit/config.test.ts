@@ -224,7 +224,7 @@ describe('the configuration', () => {
     expect(read(`${second}`.replaceAll('\n', '\\n'))).to.have.length(1);
   });
 
-  it('contains the faults to inject: activity, position, kind with its delay or error code, and execution', () => {
+  it('accepts faults to inject only in tests: activity, position, kind with delay or error code, and execution', () => {
     const read = (text: string) => load({ NODE_ENV: 'test', FAULTS: text }).faults;
     const fault = { activity: 'a', position: 'before', code: 'service_unavailable', delayMs: 0, nth: undefined };
     for (const [text, expected] of [

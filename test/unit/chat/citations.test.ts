@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import pino from 'pino';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
@@ -26,10 +27,7 @@ describe('the citation tracker of a reply', () => {
       logger: pino({ enabled: false }),
     });
     const citations = track(anActor(), [chunk], stopped);
-    async function* stream(text: string) {
-      yield text;
-    }
-    const rewrite = async (text: string) => (await collect(citations.rewrite(stream(text)))).join('');
+    const rewrite = async (text: string) => (await collect(citations.rewrite(Readable.from([text])))).join('');
     return { lookedUp, citations, rewrite };
   }
 

@@ -79,11 +79,9 @@ async function run(
 
 /** Turns of a model that makes these calls one after the other and then answers. */
 const inTurn = (...calls: ModelToolCall[]): Turn[] => [...calls.map((each) => ({ calls: [each] })), {}];
-const mayCall = (asked: ModelRequest[]) => asked.map((request) => request.mayCall);
 const calculations = (count: number) => Array.from({ length: count }, (_, index) => calculate(`${index + 1}`));
 /** Turns of a model that calls a tool each time. */
 const everCalling = inTurn(...calculations(20)).slice(0, -1);
-const sixTimes = [...Array(6).fill(true), false];
 
 describe('the tool call loop of a chat round', () => {
   it('calls a tool, gives its result to the model as data, and records the call', async () => {
@@ -128,7 +126,7 @@ describe('the tool call loop of a chat round', () => {
     expect(said).equal('The answer.');
     expect(toolCalls).length(6);
     expect(sum).property('inputTokens', 80);
-    expect(mayCall(asked)).deep.equal([...sixTimes, false]);
+    expect(asked.map(({ mayCall }) => mayCall)).deep.equal([...Array(6).fill(true), false, false]);
     expect(asked.at(-1)?.messages.slice(asked.at(-2)?.messages.length)).deep.equal([
       { role: 'system', content: 'No function can be called any more. Answer now, in words, with what there is.' },
     ]);

@@ -18,7 +18,11 @@ const ofTests = ['NODE_ENV', 'FAULTS'];
 /** Of the model server, which reads its own. */
 const ofTheModelServer = ['TRUST_NETWORK', 'LLM_THREADS'];
 
-type Service = { image: string; command?: string[]; stop_grace_period?: string; ports?: string[] } & {
+type Service = {
+  image: string;
+  command?: string[];
+  stop_grace_period?: string;
+  ports?: string[];
   environment?: Record<string, string | number | boolean | null>;
   healthcheck?: { test?: string[] };
   networks?: string[] | Record<string, unknown>;
