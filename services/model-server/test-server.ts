@@ -30,3 +30,14 @@ export async function startTestServer(modelDir: string | null = null): Promise<T
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
+
+/** The error response to a request. */
+export async function errorOf(request: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
+  try {
+    await request;
+  } catch (error) {
+    if (error instanceof OpenAI.APIError) return error;
+    throw error;
+  }
+  throw new Error('The request was answered.');
+}

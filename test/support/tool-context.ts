@@ -1,12 +1,11 @@
 import { expect } from 'chai';
 import { AppError } from '#src/errors.ts';
 import type { ToolCallContext, ToolExecutor } from '#src/ports/tools.ts';
-
-const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+import { anActor } from './served-routes.ts';
 
 /** Of a call in the chat of a member. */
 export const toolContext: ToolCallContext = {
-  actor: { userId: 'ada', orgId: 'org', requestId: 'request', ...member },
+  actor: { ...anActor(), requestId: 'request' },
   callKey: 'a'.repeat(40),
   trustedTexts: [],
   signal: new AbortController().signal,

@@ -1,7 +1,12 @@
+import { tmpdir } from 'node:os';
 import { PassThrough } from 'node:stream';
 import { expect } from 'chai';
+import { createAvatarImageMaker } from '#src/adapters/converter/avatar/avatar-maker.ts';
+import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { createAvatarsService } from '#src/modules/profile/profile.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { plainImage } from '#test/support/images.ts';
+import { anActor } from '#test/support/served-routes.ts';
 
 describe('the limit of concurrent avatar uploads', () => {
   it('keeps the last six slots for organizations without another upload', async () => {
@@ -10,14 +15,7 @@ describe('the limit of concurrent avatar uploads', () => {
     let users = 0;
     const receive = (orgId: string) => {
       users += 1;
-      const actor = {
-        userId: `user ${users}`,
-        orgId,
-        isOrgAdmin: false,
-        teamIds: [],
-        teamAdminOf: [],
-        openTeamIds: [],
-      };
+      const actor = anActor({ userId: `user ${users}`, orgId });
       return avatars.receive(actor, { fileName: 'me.png', content: content.pipe(new PassThrough()) });
     };
     const receiving = Array.from({ length: 15 }, (_, n) => receive(`organization ${n % 5}`));
@@ -26,8 +24,19 @@ describe('the limit of concurrent avatar uploads', () => {
     for (let n = 0; n < 6; n += 1) receiving.push(receive(`small organization ${n}`));
     expect(await appErrorCode(receive('another small organization'))).equal('service_unavailable');
     content.end('an image');
-    expect((await Promise.all(receiving)).map(({ content: image }) => String(image))).deep.equal(
-      Array.from({ length: 22 }, () => 'an image'),
-    );
+    const received = await Promise.all(receiving);
+    expect(received.map(({ content: image }) => String(image))).deep.equal(Array(22).fill('an image'));
+  });
+});
+
+describe('the avatar image maker', () => {
+  it('stops running and queued conversions when their request is aborted', async () => {
+    const makeAvatar = createAvatarImageMaker({ sandbox: createParserSandbox('auto'), tempDir: tmpdir() });
+    const image = await plainImage({ width: 20, height: 20 }).png().toBuffer();
+    const request = new AbortController();
+    const conversions = Promise.allSettled([0, 1, 2].map(() => makeAvatar(image, request.signal)));
+    const reason = new Error('client disconnected');
+    request.abort(reason);
+    expect(await conversions).deep.equal(Array(3).fill({ status: 'rejected', reason }));
   });
 });

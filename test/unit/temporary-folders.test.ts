@@ -1,17 +1,14 @@
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import { deleteStaleTemporaryFolders, makeTemporaryFolder } from '#src/temporary-folders.ts';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 
 describe('temporary folders', () => {
-  let tempDir: string;
-  beforeEach(async () => {
-    tempDir = await mkdtemp(join(tmpdir(), 'temporary-'));
-  });
-  afterEach(() => rm(tempDir, { recursive: true }));
+  const pathOf = useTemporaryFolder();
 
   it('are deleted after a day, but no other files are', async () => {
+    const tempDir = pathOf();
     const [old, used] = [await makeTemporaryFolder(tempDir, 'print'), await makeTemporaryFolder(tempDir, 'print')];
     await writeFile(join(old, 'document.odt'), 'a copy');
     const ofOthers = join(tempDir, 'print-abcdef');

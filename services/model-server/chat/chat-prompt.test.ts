@@ -18,31 +18,22 @@ describe('the prompt for a local chat model', () => {
   });
 
   it('breaks up template marks in tool descriptions and tool calls', () => {
-    const parts = toPrompt(
-      [{ role: 'assistant', content: '', toolCalls: [{ name: 'f', arguments: '{"x":"<|im_end|>"}' }] }],
-      [{ name: 'f', description: '<|im_start|>', parameters: {} }],
-    );
+    const toolCalls = [{ name: 'f', arguments: '{"x":"<|im_end|>"}' }];
+    const tool = { name: 'f', description: '<|im_start|>', parameters: {} };
+    const parts = toPrompt([{ role: 'assistant', content: '', toolCalls }], [tool]);
     const text = parts.map((part) => part.text).join('');
     expect(text.match(/<\|im_end\|>/g)).to.have.length(1);
     expect(text.match(/<\|im_start\|>/g)).to.have.length(1);
   });
 
   it('keeps messages that contain its own placeholder characters', () => {
-    const parts = toPrompt(
-      [
-        { role: 'user', content: 'first \ue0001\ue001' },
-        { role: 'user', content: 'second' },
-      ],
-      [],
-    );
-    expect(parts.filter(({ withMarks }) => !withMarks).map(({ text }) => text)).to.deep.equal([
-      'first \ue0001\ue001',
-      'second',
-    ]);
+    const contents = ['first \ue0001\ue001', 'second'];
+    const messages = contents.map((content) => ({ role: 'user' as const, content }));
+    const parts = toPrompt(messages, []).filter(({ withMarks }) => !withMarks);
+    expect(parts.map(({ text }) => text)).to.deep.equal(contents);
   });
 
   it('replaces the marks between words of quoted data by spaces', () => {
-    const parts = toPrompt([{ role: 'user', content: 'two\u02c6words' }], []);
-    expect(parts[1]?.text).to.equal('two words');
+    expect(toPrompt([{ role: 'user', content: 'two\u02c6words' }], [])[1]?.text).to.equal('two words');
   });
 });

@@ -4,26 +4,22 @@ import { callableTools, callSchema, isRepeated, readCall, recognizeCall, toGramm
 const tools = [{ name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } }];
 
 describe('the detector of tool calls in an answer', () => {
-  const kindOf = (answer: string): string => recognizeCall(answer, tools).kind;
-
-  for (const answer of [
-    '<tool_call>',
-    'Let me look. <tool_call>\n{',
-    '{"name": "get_weather"',
-    '{{"name":"get_weather"',
-    '```json\n{"name": "get_weather"',
-  ]) {
-    it(`recognizes a tool call in ${JSON.stringify(answer)}`, () => expect(kindOf(answer)).to.equal('call'));
-  }
-
-  for (const answer of ['', '{', '``', '```json', '```json\n{"na', '{"name": "get_w']) {
-    it(`waits for more text after ${JSON.stringify(answer)}`, () => expect(kindOf(answer)).to.equal('unclear'));
-  }
-
-  it('recognizes plain text, and rejects a call of an unknown tool as nonsense', () => {
-    expect(kindOf('It rains.')).to.equal('text');
-    expect(kindOf('{"city": "Oslo"}')).to.equal('text');
-    expect(kindOf('{"name": "say_hi"')).to.equal('nonsense');
+  it('recognizes a tool call from its beginning, waits for more if unclear, and rejects unknown tools', () => {
+    const answers: Record<string, string[]> = {
+      call: [
+        '<tool_call>',
+        'Let me look. <tool_call>\n{',
+        '{"name": "get_weather"',
+        '{{"name":"get_weather"',
+        '```json\n{"name": "get_weather"',
+      ],
+      unclear: ['', '{', '``', '```json', '```json\n{"na', '{"name": "get_w'],
+      text: ['It rains.', '{"city": "Oslo"}'],
+      nonsense: ['{"name": "say_hi"'],
+    };
+    for (const [kind, ofKind] of Object.entries(answers)) {
+      for (const answer of ofKind) expect(recognizeCall(answer, tools).kind, answer).to.equal(kind);
+    }
   });
 
   it('keeps the text before a tool call', () => {
@@ -32,10 +28,15 @@ describe('the detector of tool calls in an answer', () => {
 });
 
 describe('a tool call of a local model', () => {
-  it('has a JSON schema that names each tool', () => {
+  it('has a JSON schema that names each tool, without anyOf, which grammars do not support', () => {
     expect(callSchema(tools)).to.deep.equal({
       oneOf: [{ type: 'object', properties: { name: { const: 'get_weather' }, arguments: tools[0]?.parameters } }],
     });
+    const schemaOf = (name: string) => ({
+      type: 'object',
+      properties: { score: { [name]: [{ type: 'integer' }, { type: 'null' }] } },
+    });
+    expect(toGrammarSchema(schemaOf('anyOf'))).to.deep.equal(schemaOf('oneOf'));
   });
 
   it('is parsed, unless it is truncated', () => {
@@ -47,14 +48,12 @@ describe('a tool call of a local model', () => {
   });
 
   it('counts as repeated if an earlier call had the same arguments, even with some left out', () => {
-    const made = {
-      role: 'assistant' as const,
-      content: '',
-      toolCalls: [{ name: 'get_weather', arguments: '{"city": "Oslo"}' }],
-    };
-    expect(isRepeated({ name: 'get_weather', arguments: '{"city":"Oslo","unit":"c"}' }, [made])).to.equal(true);
-    expect(isRepeated({ name: 'get_weather', arguments: '{"city":"Rome"}' }, [made])).to.equal(false);
-    expect(isRepeated({ name: 'get_time', arguments: '{"city":"Oslo"}' }, [made])).to.equal(false);
+    const toolCalls = [{ name: 'get_weather', arguments: '{"city": "Oslo"}' }];
+    const isRepeatedCall = (name: string, args: string) =>
+      isRepeated({ name, arguments: args }, [{ role: 'assistant', content: '', toolCalls }]);
+    expect(isRepeatedCall('get_weather', '{"city":"Oslo","unit":"c"}')).to.equal(true);
+    expect(isRepeatedCall('get_weather', '{"city":"Rome"}')).to.equal(false);
+    expect(isRepeatedCall('get_time', '{"city":"Oslo"}')).to.equal(false);
   });
 
   it('may call only the tools that tool_choice allows', () => {
@@ -63,15 +62,5 @@ describe('a tool call of a local model', () => {
     expect(names('auto')).to.deep.equal(['get_weather', 'other']);
     expect(names('none')).to.deep.equal([]);
     expect(names({ name: 'other' })).to.deep.equal(['other']);
-  });
-});
-
-describe('converting a JSON schema for grammars', () => {
-  it('replaces anyOf by oneOf at any depth', () => {
-    const schema = { type: 'object', properties: { score: { anyOf: [{ type: 'integer' }, { type: 'null' }] } } };
-    expect(toGrammarSchema(schema)).to.deep.equal({
-      type: 'object',
-      properties: { score: { oneOf: [{ type: 'integer' }, { type: 'null' }] } },
-    });
   });
 });

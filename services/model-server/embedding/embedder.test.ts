@@ -23,7 +23,9 @@ describe('an embedder with a damaged model file', () => {
     process.on('worker', onWorker);
     try {
       const embedder = createEmbedder({
-        ...{ model: bgeSmall, folders: { modelDir, toolsDir: modelDir }, threads: 3 },
+        model: bgeSmall,
+        folders: { modelDir, toolsDir: modelDir },
+        threads: 3,
         log: pino({ level: 'silent' }),
         onFailure: (error) => failures.push(error.message),
       });

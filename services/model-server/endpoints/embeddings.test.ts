@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import OpenAI from 'openai';
 import { miniLm } from '../model-manifest.ts';
-import { startTestServer, type TestServer, until } from '../test-server.ts';
+import { errorOf, startTestServer, type TestServer, until } from '../test-server.ts';
 
 const model = miniLm.id;
 
@@ -13,25 +13,16 @@ describe('POST /v1/embeddings', () => {
   after(() => server.close());
 
   const embed = async (input: string | string[], encoding?: 'float' | 'base64'): Promise<number[][]> => {
-    const answer = await server.client.embeddings.create({
-      model,
-      input,
-      ...(encoding && { encoding_format: encoding }),
-    });
+    const format = encoding && { encoding_format: encoding };
+    const answer = await server.client.embeddings.create({ model, input, ...format });
     return answer.data.map(({ embedding }) => embedding);
   };
 
-  it('returns unit vectors of 384 numbers to the OpenAI SDK, which requests base64', async () => {
-    const [vector = []] = await embed('The invoice is due in thirty days.');
-    expect(vector).to.have.length(384);
-    expect(cosine(vector, vector)).to.be.closeTo(1, 1e-5);
-  });
-
-  it('returns equal vectors in base64 and as floats', async () => {
-    const [[asBase64 = []], [asFloat = []]] = await Promise.all([
-      embed('Refund policy'),
-      embed('Refund policy', 'float'),
-    ]);
+  it('returns unit vectors of 384 numbers, the same in base64, which the OpenAI SDK requests, and as floats', async () => {
+    const text = 'The invoice is due in thirty days.';
+    const [[asBase64 = []], [asFloat = []]] = await Promise.all([embed(text), embed(text, 'float')]);
+    expect(asBase64).to.have.length(384);
+    expect(cosine(asBase64, asBase64)).to.be.closeTo(1, 1e-5);
     expect(asFloat).to.deep.equal([...asBase64]);
   });
 
@@ -72,22 +63,17 @@ describe('POST /v1/embeddings', () => {
     expect(usage).to.deep.equal({ prompt_tokens: 7, total_tokens: 7 });
   });
 
-  it('answers 404 model_not_found for an unknown model', async () => {
-    const error = await errorOf(server.client.embeddings.create({ model: 'text-embedding-3-small', input: 'x' }));
-    expect(error).to.include({ status: 404, code: 'model_not_found', param: 'model', type: 'invalid_request_error' });
-  });
-
-  for (const input of ['', [], ['x', '']]) {
-    it(`answers 400 for the input ${JSON.stringify(input)}`, async () => {
-      const error = await errorOf(server.client.embeddings.create({ model, input }));
-      expect(error).to.include({ status: 400, type: 'invalid_request_error' });
+  it('answers 404 for an unknown model, and 400 for empty input or dimensions that the model lacks', async () => {
+    const refusalOf = (changes: object) => errorOf(server.client.embeddings.create({ model, input: 'x', ...changes }));
+    const type = 'invalid_request_error';
+    const unknown = { status: 404, code: 'model_not_found', param: 'model', type };
+    expect(await refusalOf({ model: 'text-embedding-3-small' })).to.include(unknown);
+    expect(await refusalOf({ dimensions: 128 })).to.include({ status: 400, param: 'dimensions' });
+    for (const input of ['', [], ['x', '']]) {
+      const error = await refusalOf({ input });
+      expect(error, JSON.stringify(input)).to.include({ status: 400, type });
       expect(error.param).to.match(/^input/);
-    });
-  }
-
-  it('answers 400 for dimensions that the model does not have', async () => {
-    const error = await errorOf(server.client.embeddings.create({ model, input: 'x', dimensions: 128 }));
-    expect(error).to.include({ status: 400, param: 'dimensions' });
+    }
   });
 
   it('answers 400 to a body that is not JSON, and 413 to a body above 20 MB', async () => {
@@ -100,21 +86,16 @@ describe('POST /v1/embeddings', () => {
 
   it('drops the request of a client that disconnects, and serves the next client', async () => {
     const leaving = new AbortController();
-    const request = server.client.embeddings.create(
-      {
-        model,
-        input: Array.from({ length: 1_000 }, (_, index) => `A sentence to be embedded, number ${index}. `.repeat(20)),
-      },
-      { signal: leaving.signal },
+    const input = Array.from({ length: 1_000 }, (_, index) =>
+      `A sentence to be embedded, number ${index}. `.repeat(20),
     );
-    const firstText = embed('served before the batch');
-    await firstText;
+    const request = server.client.embeddings.create({ model, input }, { signal: leaving.signal });
+    await embed('served before the batch');
     leaving.abort();
     expect(await errorOf(request)).to.be.instanceOf(OpenAI.APIUserAbortError);
     await until(() => server.logLines.some((line) => line.includes('"complete":false')));
-    expect(await embed(Array.from({ length: 10 }, () => 'Served, although it is bulk. '.repeat(60)))).to.have.length(
-      10,
-    );
+    const bulk = Array<string>(10).fill('Served, although it is bulk. '.repeat(60));
+    expect(await embed(bulk)).to.have.length(10);
   });
 
   it('embeds a short question before longer texts that arrived earlier', async () => {
@@ -135,16 +116,6 @@ describe('POST /v1/embeddings', () => {
     expect(server.logLines.join('')).to.include('POST /v1/embeddings').and.not.include('secret');
   });
 });
-
-async function errorOf(request: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
-  try {
-    await request;
-  } catch (error) {
-    if (error instanceof OpenAI.APIError) return error;
-    throw error;
-  }
-  throw new Error('The request was answered.');
-}
 
 function cosine(a: number[], b: number[]): number {
   return a.reduce((sum, value, index) => sum + value * (b[index] ?? 0), 0);

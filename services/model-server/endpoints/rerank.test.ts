@@ -15,17 +15,23 @@ const documents = [
 
 type Ranking = { results: { index: number; relevance_score: number; document?: { text: string } }[] };
 
-describe('POST /v1/rerank', () => {
+describe('the model server', () => {
+  const modelDir = mkdtempSync(join(tmpdir(), 'models-'));
   let server: TestServer;
   before(async () => {
-    server = await startTestServer();
+    // A model is listed if its files exist; their content is not read before its first use.
+    for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), '');
+    server = await startTestServer(modelDir);
   });
-  after(() => server.close());
+  after(async () => {
+    await server.close();
+    rmSync(modelDir, { recursive: true });
+  });
 
   const post = (body: object) => fetch(`${server.url}/v1/rerank`, { method: 'POST', body: JSON.stringify(body) });
   const rank = async (body: object) => (await (await post({ model, query, documents, ...body })).json()) as Ranking;
 
-  it('ranks the passage that answers the query first, with scores from 0 to 1', async () => {
+  it('ranks at POST /v1/rerank the passage that answers the query first, with scores from 0 to 1', async () => {
     const { results } = await rank({});
     expect(results.map(({ index }) => index)).to.deep.equal([1, 2, 0]);
     for (const { relevance_score } of results) expect(relevance_score).to.be.within(0, 1.000_001);
@@ -33,11 +39,8 @@ describe('POST /v1/rerank', () => {
   });
 
   it('returns the first top_n passages, with their texts on request', async () => {
-    const { results } = await rank({
-      top_n: 1,
-      return_documents: true,
-      documents: documents.map((text) => ({ text })),
-    });
+    const objects = documents.map((text) => ({ text }));
+    const { results } = await rank({ top_n: 1, return_documents: true, documents: objects });
     expect(results).to.have.length(1);
     expect(results[0]?.document).to.deep.equal({ text: documents[1] });
   });
@@ -48,7 +51,19 @@ describe('POST /v1/rerank', () => {
     expect(results[0]?.index).to.equal(1);
   });
 
-  it('answers 404 for an unknown model, and 400 without documents, text or query', async () => {
+  it('lists at GET /v1/models local models free of charge, with the query prefix of one that needs it', async () => {
+    const { data } = await server.client.models.list();
+    const ids = ['all-minilm-l6-v2-int8-r2', bgeSmall.id, 'extractive-1', model];
+    expect(data.map(({ id }) => id)).to.deep.equal(ids);
+    for (const entry of data) {
+      expect(entry).to.deep.include({ local: true, prices: { input: 0, cached_input: 0, output: 0 } });
+    }
+    const prefixes = data.map((entry) => Object(entry).query_prefix);
+    expect(prefixes).to.deep.equal([undefined, bgeSmall.queryPrefix, undefined, undefined]);
+    expect(data[2]).to.deep.include({ structured_output: false });
+  });
+
+  it('answers 404 to POST /v1/rerank for an unknown model, and 400 without documents, text or query', async () => {
     const answers = await Promise.all([
       post({ model: 'rerank-v3.5', query, documents }),
       post({ model, query, documents: [] }),
@@ -56,36 +71,5 @@ describe('POST /v1/rerank', () => {
       post({ model, documents }),
     ]);
     expect(answers.map(({ status }) => status)).to.deep.equal([404, 400, 400, 400]);
-  });
-});
-
-describe('GET /v1/models', () => {
-  it('returns the query prefix of an embedding model that needs a prefix', async () => {
-    const modelDir = mkdtempSync(join(tmpdir(), 'models-'));
-    // A model is listed if its files exist; their content is not read before its first use.
-    for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), '');
-    const server = await startTestServer(modelDir);
-    try {
-      const { data } = await server.client.models.list();
-      const prefixes = data.flatMap((entry) => ('query_prefix' in entry ? [[entry.id, entry.query_prefix]] : []));
-      expect(prefixes).to.deep.equal([[bgeSmall.id, bgeSmall.queryPrefix]]);
-    } finally {
-      await server.close();
-      rmSync(modelDir, { recursive: true });
-    }
-  });
-
-  it('lists the models on this machine as local and free of charge', async () => {
-    const server = await startTestServer();
-    try {
-      const { data } = await server.client.models.list();
-      expect(data.map(({ id }) => id)).to.deep.equal(['all-minilm-l6-v2-int8-r2', 'extractive-1', model]);
-      for (const entry of data) {
-        expect(entry).to.deep.include({ local: true, prices: { input: 0, cached_input: 0, output: 0 } });
-      }
-      expect(data[1]).to.deep.include({ structured_output: false });
-    } finally {
-      await server.close();
-    }
   });
 });

@@ -41,20 +41,14 @@ describe('reranking by late interaction', () => {
 });
 
 describe('the score of words that a question shares with passages', () => {
-  it('is higher for words that fewer passages contain', () => {
+  it('is higher for words in fewer passages, counts all forms of a word, and is lower for a long passage', () => {
     const [rare = 0, common = 0, none = 0] = wordScores('salt tax', ['salt mine', 'tax office', 'the sea', 'tax year']);
     expect(rare).above(common);
     expect(common).above(none);
     expect(none).equal(0);
-  });
-
-  it('counts all forms of a word, and is lower for a long passage', () => {
     const [short = 0, long = 0] = wordScores('taxing', ['Taxes rise.', 'Taxes rise and ships sail to far harbours.']);
     expect(short).above(long);
     expect(long).above(0);
-  });
-
-  it('is 0 for a question of stop words', () => {
-    expect(wordScores('what is it', ['it is', ''])).deep.equal([0, 0]);
+    expect(wordScores('what is it', ['it is', '']), 'stop words').deep.equal([0, 0]);
   });
 });

@@ -43,8 +43,8 @@ describe('the metrics of benchmarks', () => {
     const b = a.map((value) => value - 0.1 + 0.05 * (random() - 0.5));
     const interval = pairedBootstrap(a, b);
     expect(interval.mean).closeTo(0.1, 0.005);
-    expect(interval.low).below(interval.mean).above(0.09);
-    expect(interval.high).above(interval.mean).below(0.11);
+    expect(interval.low).within(0.09, interval.mean);
+    expect(interval.high).within(interval.mean, 0.11);
     expect(pairedBootstrap(a, b)).deep.equal(interval);
     expect(pairedBootstrap([1, 2, 3], [0, 1, 2])).deep.equal({ mean: 1, low: 1, high: 1 });
   });

@@ -1,17 +1,15 @@
+import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import pino from 'pino';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createCitationTracker } from '#src/modules/chat/citations.ts';
 import type { Embedder } from '#src/ports/models.ts';
 import { collect } from '#test/support/collect.ts';
+import { anActor } from '#test/support/served-routes.ts';
 
 describe('the citation tracker of a reply', () => {
-  const rights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-  const actor = { userId: 'ada', orgId: 'org', ...rights };
-  const chunk = {
-    ...{ chunkId: 'chunk', documentId: 'document', documentName: 'Loans', pageNumber: 1 },
-    ...{ content: 'A loan is repaid month by month.', tokenCount: 8, embeddingModel: 'model' },
-  };
+  const place = { chunkId: 'chunk', documentId: 'document', documentName: 'Loans', pageNumber: 1 };
+  const chunk = { ...place, content: 'A loan is repaid month by month.', tokenCount: 8, embeddingModel: 'model' };
   const noEmbedding: Embedder['embed'] = async () => [];
 
   function start(embed = noEmbedding, stopped = new AbortController().signal) {
@@ -28,11 +26,8 @@ describe('the citation tracker of a reply', () => {
       analyze: createTextAnalyzer(),
       logger: pino({ enabled: false }),
     });
-    const citations = track(actor, [chunk], stopped);
-    async function* stream(text: string) {
-      yield text;
-    }
-    const rewrite = async (text: string) => (await collect(citations.rewrite(stream(text)))).join('');
+    const citations = track(anActor(), [chunk], stopped);
+    const rewrite = async (text: string) => (await collect(citations.rewrite(Readable.from([text])))).join('');
     return { lookedUp, citations, rewrite };
   }
 

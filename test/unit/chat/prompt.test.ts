@@ -7,8 +7,15 @@ import { buildPrompt, type PromptInput, requireFitsContextWindow } from '#src/mo
 const counter = createTokenCounter();
 const persona = 'You talk about loans.';
 const plain: PromptInput = {
-  ...{ persona, steering: { note: null, afterHistory: null }, passages: null, history: [], tools: [] },
-  ...{ question: 'What is a loan?', nonce: 'abcdef0123456789', window: null, maxTokens: 500 },
+  persona,
+  steering: { note: null, afterHistory: null },
+  passages: null,
+  history: [],
+  tools: [],
+  question: 'What is a loan?',
+  nonce: 'abcdef0123456789',
+  window: null,
+  maxTokens: 500,
 };
 const prompt = (changes: Partial<PromptInput>) => buildPrompt({ ...plain, ...changes }, counter);
 const build = (changes: Partial<PromptInput>) => prompt(changes).messages;
@@ -61,22 +68,16 @@ describe('the prompt of a chat round', () => {
 
   describe('with a context window', () => {
     const words = (max: number, start = '') => fc.nat({ max }).map((n) => `${start}${'word '.repeat(n).trim()}`);
+    const rounds = words(900).map((text) => said('asked', text));
+    const passages = words(900, 'Passage ').map((text) => passage(text));
     const inputs = fc.record({
       window: fc.constantFrom(1_000, 2_048, 4_096, 8_192, 32_768),
       maxTokens: fc.integer({ min: 1, max: 8_000 }),
       persona: words(600, 'Persona '),
       question: words(600, 'Question '),
       steering: fc.record({ note: fc.option(words(300)), afterHistory: fc.option(words(600)) }),
-      history: fc.array(
-        words(900).map((text) => said('asked', text)),
-        { maxLength: 12 },
-      ),
-      passages: fc.option(
-        fc.array(
-          words(900, 'Passage ').map((text) => passage(text)),
-          { maxLength: 8 },
-        ),
-      ),
+      history: fc.array(rounds, { maxLength: 12 }),
+      passages: fc.option(fc.array(passages, { maxLength: 8 })),
     });
 
     it('never exceeds the window, and keeps the persona, the question and the newest rounds', () => {

@@ -11,6 +11,16 @@ import {
   watchUserRights,
 } from '#src/modules/chat/stream.ts';
 import { collect } from '#test/support/collect.ts';
+import { anActor } from '#test/support/served-routes.ts';
+import { until } from '#test/support/until.ts';
+
+const outage = new Error('The database is away.');
+/** Gives one answer or error after the other. */
+const answerInTurn = (answers: unknown[]) => async () => {
+  const answer = answers.shift();
+  if (answer instanceof Error) throw answer;
+  return answer as never;
+};
 
 describe('the event log of a chat round', () => {
   const error = { event: 'error', code: 'interrupted', detail: 'It was not finished.' } as const;
@@ -44,11 +54,10 @@ describe('the watch for readers of an answer', () => {
   /** Watches with these answers to one lookup after the other. */
   function watch(...answers: (boolean | Error)[]) {
     const asked: number[] = [];
-    const isFollowed = async (_stream: unknown, seconds: number): Promise<boolean> => {
-      const answer = answers[asked.length];
+    const answer = answerInTurn(answers);
+    const isFollowed = (_stream: unknown, seconds: number) => {
       asked.push(seconds);
-      if (answer instanceof Error || answer === undefined) throw answer ?? new Error('looked up too often');
-      return answer;
+      return answer();
     };
     const stream = { chatId: 'chat', round: 1, streamId: 'stream' };
     const readers = watchAnswerReaders(stream, { isFollowed }, { warn: () => undefined }, timing);
@@ -57,7 +66,7 @@ describe('the watch for readers of an answer', () => {
   }
 
   it('aborts the answer at the first lookup that finds no reader, and makes no further lookup', async () => {
-    const { readers, asked, aborted } = watch(true, new Error('The database is away.'), true, false);
+    const { readers, asked, aborted } = watch(true, outage, true, false);
     readers.readBy(AbortSignal.abort());
     await aborted;
     expect(readers.signal.reason).include({ code: 'interrupted' });
@@ -79,13 +88,11 @@ describe('the watch for readers of an answer', () => {
 });
 
 describe('createRoundEventRecorder', () => {
-  const outage = new Error('The database is away.');
   const [good, bad] = ['good', 'bad'].map((streamId) => ({ orgId: 'org', chatId: 'chat', round: 1, streamId }));
 
   it('stores events again after an outage, and loses only those that the database rejects', async () => {
     const stored: [streamId: string, seqs: number[]][] = [];
-    const isRejected = Promise.withResolvers<void>();
-    const warned: string[] = [];
+    const warned: unknown[] = [];
     let attempts = 0;
     const recorder = createRoundEventRecorder({
       events: {
@@ -97,17 +104,13 @@ describe('createRoundEventRecorder', () => {
         },
       },
       isOutage: (error) => error === outage,
-      logger: {
-        warn: (_: unknown, message?: string) => {
-          if (warned.push(String(message)) === 2) isRejected.resolve();
-        },
-      },
+      logger: { warn: (_: unknown, message?: string) => void warned.push(message) },
     });
     const record = (stream = good, seq = 1) => stream && recorder.record(stream, { event: 'token', text: 'a', seq });
     record();
     record(bad);
     record(good, 2);
-    await isRejected.promise;
+    await until('the database has rejected the bad events', async () => warned.length === 2);
     record(good, 3);
     await recorder.close();
     expect(stored).deep.equal([
@@ -121,46 +124,30 @@ describe('createRoundEventRecorder', () => {
   });
 });
 
-describe('watchUserRights', () => {
+describe('while an answer is written', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }));
   afterEach(() => mock.timers.reset());
 
-  it('goes on after a failed check, and logs the failure unless the session has ended', async () => {
-    mock.timers.enable({ apis: ['setInterval'] });
+  it('watchUserRights goes on after a failed check, and logs the failure unless the session has ended', async () => {
     const warned: unknown[] = [];
-    const answers = [new Error('The database is away.'), appError('invalid_token'), null];
-    const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-    const rights = watchUserRights(actor, {
-      findActor: async () => {
-        const answer = answers.shift();
-        if (answer instanceof Error) throw answer;
-        return null;
-      },
+    const rights = watchUserRights(anActor(), {
+      findActor: answerInTurn([outage, appError('invalid_token'), null]),
       onLoss: async () => null,
       logger: { warn: (fields: unknown) => void warned.push(Object(fields).err) },
     });
-    const [first] = answers;
     for (let checks = 0; checks < 3; checks += 1) {
       expect(rights.signal.aborted).equal(false);
       mock.timers.tick(2_000);
       await new Promise(setImmediate);
     }
     expect(rights.signal.reason).include({ code: 'account_disabled' });
-    expect(warned).deep.equal([first]);
+    expect(warned).deep.equal([outage]);
     rights.stop();
   });
-});
 
-describe('keepRoundLease', () => {
-  afterEach(() => mock.timers.reset());
-
-  it('renews until another process has the round, in spite of a failure', async () => {
-    mock.timers.enable({ apis: ['setInterval'] });
-    const answers = [true, new Error('The database is away.'), false];
-    const renewLease = async () => {
-      const answer = answers.shift();
-      if (answer instanceof Error) throw answer;
-      return answer === true;
-    };
+  it('keepRoundLease renews until another process has the round, in spite of a failure', async () => {
+    const answers = [true, outage, false];
+    const renewLease = answerInTurn(answers);
     const lease = keepRoundLease({ chatId: 'c', round: 1 }, 'us', { renewLease }, pino({ level: 'silent' }));
     for (let left = 2; left >= 0; left -= 1) {
       expect(lease.signal.aborted).equal(false);

@@ -62,9 +62,8 @@ describe('cleaning a text', () => {
       [['', 'Two', ' \n', 'Four', ''], 'Two\n\nFour', [0, 0, 3, 5, 9]],
       [' words \n', ' words', null],
     ] as const) {
-      expect(cleanParsedDocument({ body: typeof pages === 'string' ? pages : [...pages], title: 'T' })).eql({
-        ...{ body, pageMap, title: 'T' },
-      });
+      const cleaned = cleanParsedDocument({ body: typeof pages === 'string' ? pages : [...pages], title: 'T' });
+      expect(cleaned).eql({ body, pageMap, title: 'T' });
     }
   });
 });

@@ -1,7 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { open, writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import {
   detectArchiveFormat,
@@ -11,6 +9,7 @@ import {
 import { detectTextFormat } from '#src/domain/documents/formats.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { compoundFile } from '#test/support/document-fixtures.ts';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 
 describe('the format of a text file', () => {
   const lines = readFileSync(new URL('cases/text-formats.txt', import.meta.url), 'utf8').split('\n');
@@ -37,16 +36,11 @@ describe('the format of an archive', () => {
 });
 
 describe('the format of an Office compound file', () => {
-  let folder: string;
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'compound-test-'));
-  });
-  after(() => rm(folder, { recursive: true, force: true }));
+  const pathOf = useTemporaryFolder();
 
   async function rootOf(content: Buffer): Promise<string[]> {
-    const path = join(folder, 'file');
-    await writeFile(path, content);
-    const file = await open(path);
+    await writeFile(pathOf('file'), content);
+    const file = await open(pathOf('file'));
     return listCompoundFileEntries(file).finally(() => file.close());
   }
 

@@ -40,7 +40,8 @@ const readers: Record<string, (sections: Sections) => Parsed | Promise<Parsed>> 
           ...Object.fromEntries(parts.map(([name, xml]) => [name.includes('/') ? name : `word/${name}`, named(xml)])),
           'word/document.xml': named(`<w:document><w:body>${body}</w:body></w:document>`),
           'word/_rels/document.xml.rels': relationshipsPart({
-            ...{ styles: ['styles', 'styles.xml'], site: ['hyperlink', 'https://example.org/fees'] },
+            styles: ['styles', 'styles.xml'],
+            site: ['hyperlink', 'https://example.org/fees'],
             ...Object.fromEntries(parts.map(([name]) => [name, [name.replace(/\d*\.xml$/, ''), name]])),
           }),
         }),

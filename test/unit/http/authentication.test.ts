@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import { createSignInStrategy } from '#src/adapters/oauth/sign-in-strategy.ts';
 import { createIdentityProviderHttpClient } from '#src/adapters/web/provider-caller.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
-import { appError } from '#src/errors.ts';
 import { type BearerAuthenticator, createPassport } from '#src/http/request/authentication.ts';
 import type { SignInAttempt } from '#src/ports/identity.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -69,24 +68,19 @@ describe('authenticating a request', () => {
     expect(lookedUp).deep.equal(['s', 't', 's']);
   });
 
-  it('reads rights again immediately after this process has changed rights of the organization', async () => {
+  it('reads rights again once this process has changed rights of the organization, also during a lookup', async () => {
     await ask();
     changed('another organization');
     await ask();
     expect(lookedUp).length(1);
     changed('o');
-    await ask();
-    expect(lookedUp).length(2);
-  });
-
-  it('does not reuse a lookup that began before a change of rights', async () => {
     const before = ask();
     found = { ...ada, teamIds: ['t'] };
-    changed('another organization');
+    changed('o');
     expect((await ask()).actor.teamIds).deep.equal(['t']);
     await before;
     await ask();
-    expect(lookedUp).length(2);
+    expect(lookedUp).length(3);
   });
 
   it('returns the current rights of the user, even after the token has expired', async () => {
@@ -120,9 +114,7 @@ describe('the client of an identity provider', () => {
   function clientOf({ issuer, client }: IdentityProvider) {
     const call = createIdentityProviderHttpClient({ issuer, allow: [], deadlineMs: 5_000 });
     const { identityProvider } = createPassport({
-      verifyToken: () => {
-        throw appError('invalid_token');
-      },
+      verifyToken: () => ({ userId: 'u', sessionId: 's' }),
       findCaller: async () => null,
       onAccessChange: () => {},
       findSignInStrategy: createSignInStrategy({ call, issuer, client }),
@@ -153,7 +145,6 @@ describe('the client of an identity provider', () => {
   /** What a false or broken provider does after the user has signed in, by the code of the error. */
   const failures: Record<string, Record<string, Tampering>> = {
     identity_not_verified: {
-      'an ID token with another nonce': withClaims({ nonce: 'other' }),
       'an ID token of another issuer': withClaims({ iss: 'https://elsewhere.example' }),
       'an ID token for another service': withClaims({ aud: 'another-service' }),
       'an ID token for another authorized party': withClaims({ azp: 'another-service' }),

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingMessage, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { expect } from 'chai';
 import pino from 'pino';
 import { loadCodecServerConfig } from '#src/config/temporal-config.ts';
 import { createCodecApp } from '#src/http/server/codec-app.ts';
 import { createPayloadCodec } from '#src/temporal/data-converter.ts';
+import { serveLocally } from '#test/support/local-server.ts';
 
 const aKey = (id: number) => `${id}:${randomBytes(32).toString('base64')}`;
 const key = aKey(1);
@@ -16,24 +16,19 @@ const plain = { metadata: { encoding: base64('json/plain') }, data: base64('"a s
 const payloads = [plain];
 
 describe('the codec server', () => {
-  const servers: Server[] = [];
-  after(() => {
-    for (const server of servers) server.close().closeAllConnections();
-  });
+  const servers: { close(): Promise<void> }[] = [];
+  after(() => Promise.all(servers.map((server) => server.close())));
 
   /** @returns sends a request with any host, origin and token */
   async function serve(settings: Record<string, string> = {}) {
     const { payloadKeys, ...access } = loadCodecServerConfig({ TEMPORAL_CODEC_KEY: key, ...settings });
     const codec = createPayloadCodec(payloadKeys);
-    const server = createServer(createCodecApp({ codec, ...access, logger: pino({ level: 'silent' }) }));
+    const server = await serveLocally(createCodecApp({ codec, ...access, logger: pino({ level: 'silent' }) }));
     servers.push(server);
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo;
-
     return async (path: string, body?: unknown, fields: Record<string, string> = {}) => {
       const { method = 'POST', ...others } = fields;
       const headers = { ...(body !== undefined && { 'content-type': 'application/json' }), ...others };
-      const call = request({ port, host: '127.0.0.1', path, method, agent: false, headers });
+      const call = request(server.baseUrl + path, { method, agent: false, headers });
       call.end(body === undefined ? undefined : JSON.stringify(body));
       const [answer] = (await once(call, 'response')) as [IncomingMessage];
       // The server may reset the connection after its answer, when it has refused the rest of the body.

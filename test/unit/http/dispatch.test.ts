@@ -8,7 +8,7 @@ import { problemSchema } from '#src/http/response/problem.ts';
 import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
-const empty = { responses: done, handle: () => noContentAnswer() };
+const empty = { access: 'public', responses: done, handle: () => noContentAnswer() } as const;
 const routes: HttpRoute[] = [
   defineRoute({
     ...routeAt('get', '/things/:thing_id'),
@@ -16,22 +16,17 @@ const routes: HttpRoute[] = [
     responses: { 200: { description: 'It', schema: z.strictObject({}) } },
     handle: () => okAnswer({}),
   }),
-  defineRoute({ ...routeAt('get', '/things/newest'), access: 'public', ...empty }),
+  defineRoute({ ...routeAt('get', '/things/newest'), ...empty }),
   defineRoute({
     ...routeAt('patch', '/things/:thing_id'),
-    ...{ access: 'user', body: z.strictObject({ name: z.string() }), ...empty },
+    ...empty,
+    access: 'user',
+    body: z.strictObject({ name: z.string() }),
   }),
-  defineRoute({
-    ...routeAt('get', '/sign-in'),
-    access: 'public',
-    isSafe: false,
-    responses: done,
-    handle: () => noContentAnswer(),
-  }),
+  defineRoute({ ...routeAt('get', '/sign-in'), ...empty, isSafe: false }),
   defineRoute({
     ...routeAt('get', '/broken'),
-    access: 'public',
-    responses: done,
+    ...empty,
     handle: () => {
       throw new Error('a secret of ours');
     },
@@ -42,9 +37,11 @@ const routes: HttpRoute[] = [
     responses: { 200: { description: 'Bytes', contentType: 'application/octet-stream' } },
     handle: () =>
       fileAnswer({
-        ...{ fileName: 'Übersicht "1".txt', mediaType: 'text/html', sizeBytes: 10, etag: 'abc' },
-        open: async (range) =>
-          Readable.from([Buffer.from('0123456789').subarray(range?.start, range && range.end + 1)]),
+        fileName: 'Übersicht "1".txt',
+        mediaType: 'text/plain',
+        sizeBytes: 10,
+        etag: 'abc',
+        open: async ({ start, end } = { start: 0, end: 9 }) => Readable.from(['0123456789'.slice(start, end + 1)]),
       }),
   }),
 ];
@@ -56,8 +53,7 @@ describe('the dispatcher', () => {
   });
   after(() => served.close());
 
-  type Request = { method?: string; headers?: Record<string, string>; body?: string };
-  const ask = (path: string, init: Request = {}) => fetch(`${served.baseUrl}${path}`, init);
+  const ask = (path: string, init: RequestInit = {}) => fetch(`${served.baseUrl}${path}`, init);
   const json = { 'content-type': 'application/json' };
   const rename = (body: string, headers: Record<string, string> = json) =>
     ask('/things/1', { method: 'PATCH', headers, body });
@@ -77,7 +73,7 @@ describe('the dispatcher', () => {
     expect(await idOf('a b{}')).match(/^[0-9a-f-]{36}$/);
   });
 
-  it('prefers a fixed path to a path with parameters, and answers 405 with the allowed methods, also to HEAD of an unsafe GET', async () => {
+  it('prefers a fixed path to a parameter, and answers 405 with the allowed methods, also to HEAD of an unsafe GET', async () => {
     expect((await ask('/things/newest')).status).equal(204);
     const response = await ask('/things/newest', { method: 'DELETE' });
     await expectProblem(response, 'method_not_allowed');
@@ -89,15 +85,15 @@ describe('the dispatcher', () => {
   });
 
   it('rejects bodies and URLs that are malformed, too large or of another type', async () => {
-    const refused: Record<string, [code: string, body: string, headers?: Record<string, string>]> = {
-      'deep nesting': ['malformed_request', '['.repeat(9_000) + ']'.repeat(9_000)],
-      'more than 1 MiB': ['payload_too_large', JSON.stringify({ name: 'x'.repeat(1024 * 1024) })],
-      'another encoding': ['unsupported_media_type', '{"name":"x"}', { ...json, 'content-encoding': 'gzip' }],
-      'a NUL': ['validation_failed', '{"name":"a\\u0000b"}'],
-      'a prototype': ['validation_failed', '{"name":"x","__proto__":{}}'],
-      nothing: ['validation_failed', ''],
-    };
-    for (const [code, ...sent] of Object.values(refused)) await expectProblem(await rename(...sent), code);
+    const refused: [code: string, body: string, headers?: Record<string, string>][] = [
+      ['malformed_request', '['.repeat(9_000) + ']'.repeat(9_000)],
+      ['payload_too_large', JSON.stringify({ name: 'x'.repeat(1024 * 1024) })],
+      ['unsupported_media_type', '{"name":"x"}', { ...json, 'content-encoding': 'gzip' }],
+      ['validation_failed', '{"name":"a\\u0000b"}'],
+      ['validation_failed', '{"name":"x","__proto__":{}}'],
+      ['validation_failed', ''],
+    ];
+    for (const [code, ...sent] of refused) await expectProblem(await rename(...sent), code);
     await expectProblem(await ask('/things/%ff'), 'malformed_request');
   });
 
@@ -107,17 +103,15 @@ describe('the dispatcher', () => {
   });
 
   it('sends a byte range unless the file has changed, and escapes the file name in the header', async () => {
-    const rangeOf = (etag: string) => ask('/file', { headers: { range: 'bytes=2-4', 'if-range': etag } });
-    const [whole, part] = [await rangeOf('"old"'), await rangeOf('"abc"')];
-    expect([whole.status, await whole.text(), part.status, await part.text()]).deep.equal([
-      200,
-      '0123456789',
-      206,
-      '234',
-    ]);
-    expect(whole.headers.get('content-disposition')).equal(
-      `attachment; filename="_bersicht _1_.txt"; filename*=UTF-8''%C3%9Cbersicht%20%221%22.txt`,
-    );
+    for (const [etag, status, content] of [
+      ['"old"', 200, '0123456789'],
+      ['"abc"', 206, '234'],
+    ] as const) {
+      const response = await ask('/file', { headers: { range: 'bytes=2-4', 'if-range': etag } });
+      expect([response.status, await response.text()]).deep.equal([status, content]);
+      const disposition = `attachment; filename="_bersicht _1_.txt"; filename*=UTF-8''%C3%9Cbersicht%20%221%22.txt`;
+      expect(response.headers.get('content-disposition')).equal(disposition);
+    }
   });
 });
 
@@ -128,11 +122,8 @@ describe('an open event stream', () => {
   let activeSessions: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
 
   const aborted = (signal: AbortSignal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
-  const aStream = (
-    path: string,
-    run: (events: ServerSentEventSink, signal: AbortSignal) => Promise<void>,
-    isWatch = false,
-  ) =>
+  type Run = (events: ServerSentEventSink, signal: AbortSignal) => Promise<void>;
+  const aStream = (path: string, run: Run, isWatch = false) =>
     defineRoute({
       ...routeAt('get', path),
       access: 'user',
@@ -161,20 +152,18 @@ describe('an open event stream', () => {
   beforeEach(async () => {
     activeSessions = async (ids) => new Set(ids);
     [left, sentAfterwards] = [Promise.withResolvers(), Promise.withResolvers()];
-    served = await serveRoutes(routes, {
-      activeSessions: (ids) => activeSessions(ids),
-    });
+    served = await serveRoutes(routes, { activeSessions: (ids) => activeSessions(ids) });
   });
   afterEach(() => served.close());
 
-  const open = (path: string, signal?: AbortSignal) => fetch(`${served.baseUrl}${path}`, { ...(signal && { signal }) });
+  const open = (path: string, init: RequestInit = {}) => fetch(`${served.baseUrl}${path}`, init);
   const eventsOf = async (response: Response) =>
     [...(await response.text()).matchAll(/^event: (\w+)$/gm)].map(([, event]) => event);
 
   it('signals the handler when the client disconnects, and lets it finish', async () => {
     for (const path of ['/watch', '/endless']) {
       const leaving = new AbortController();
-      const response = await open(path, leaving.signal);
+      const response = await open(path, { signal: leaving.signal });
       await response.body?.getReader().read();
       leaving.abort();
       await left.promise;
@@ -195,7 +184,7 @@ describe('an open event stream', () => {
   });
 
   it('ends with an error event when its session ends, and survives an outage of the database', async () => {
-    const ofNobody = await open('/public');
+    const withoutSession = await open('/public');
     const response = await open('/endless');
     let looks = 0;
     activeSessions = async () => {
@@ -206,7 +195,7 @@ describe('an open event stream', () => {
     expect(await eventsOf(response)).deep.equal(['token', 'error']);
     expect(looks).equal(3);
     await served.streams.drain(10);
-    expect(await ofNobody.text()).contain('server restarting');
+    expect(await withoutSession.text()).contain('server restarting');
   });
 
   it('does not delay a shutdown if its client disconnected before the stream opened', async () => {

@@ -78,9 +78,7 @@ describe('pagination cursors', () => {
   it('decode to the position for which they were created, whatever the order of the filters', () => {
     expect(cursor).match(/^v1\.[\w-]+\.[\w-]{22}$/);
     expect(cursors.decode(cursor, ['chats', { mine: true, agentId: null }])).deep.equal(position);
-  });
-
-  it('are null for the start and after the end of a list', () => {
+    // The start and the end of a list.
     expect(cursors.encode(null, list)).equal(null);
     expect(cursors.decode(undefined, list)).equal(null);
   });

@@ -18,7 +18,9 @@ const node = z
   .meta({ id: 'Node' });
 
 const facts = <Method extends 'get' | 'post' | 'patch'>(method: Method, path: string) => ({
-  ...{ ...routeAt(method, path), access: 'user' as const, responses: { 200: { description: 'It', schema: node } } },
+  ...routeAt(method, path),
+  access: 'user' as const,
+  responses: { 200: { description: 'It', schema: node } },
   handle: () => okAnswer({ name: 'a', children: [] }),
 });
 const form = {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import { Agent, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
 import { createServer as createNetServer } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -11,6 +11,7 @@ import { noContentAnswer } from '#src/http/response/answers.ts';
 import { defineRoute } from '#src/http/routing/route.ts';
 import { createGracefulServer, type GracefulServer, listenOnPort } from '#src/http/server/http-server.ts';
 import { healthRoutes, readinessSchema } from '#src/http/server/service.routes.ts';
+import { serveLocally } from '#test/support/local-server.ts';
 import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { until } from '#test/support/until.ts';
 
@@ -74,24 +75,21 @@ describe('a server that shuts down', () => {
   let server: Server;
   let leaving: GracefulServer;
   let agent: Agent;
-  let port: number;
+  let baseUrl: string;
   /** Responses that have begun and are ended by the test. */
   let begun: ServerResponse[];
 
-  async function start() {
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    ({ port } = Object(server.address()));
-  }
   beforeEach(async () => {
     begun = [];
     agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    server = createServer((req, res) => {
+    const local = await serveLocally((req, res) => {
       if (req.url !== '/stream') return void res.end('whole');
       res.writeHead(200).write('begun ');
       begun.push(res);
     });
+    server = local.server;
+    baseUrl = local.baseUrl;
     leaving = createGracefulServer(server);
-    await start();
   });
   afterEach(() => {
     mock.timers.reset();
@@ -102,7 +100,7 @@ describe('a server that shuts down', () => {
   });
 
   const get = async (path: string) => {
-    const asked = request({ port, path, agent }).end();
+    const asked = request(baseUrl + path, { agent }).end();
     const [answer] = (await once(asked, 'response')) as [IncomingMessage];
     return { isReused: asked.reusedSocket, connection: answer.headers.connection, answer };
   };
@@ -136,13 +134,14 @@ describe('a server that shuts down', () => {
     await closed;
   });
 
-  it('waits for open requests and aborts them after the timeout', async () => {
+  it('waits for open requests', async () => {
     const quick = await get('/stream');
     const closed = leaving.close(60_000);
     await end(quick);
     await closed;
+  });
 
-    await start();
+  it('aborts open requests after the timeout', async () => {
     const endless = await get('/stream');
     const cut = text(endless.answer).catch((error: NodeJS.ErrnoException) => error.code);
     await leaving.close(0);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -14,11 +14,10 @@ import { receiveForm } from '#src/http/request/upload.ts';
 import { createdAnswer, noContentAnswer } from '#src/http/response/answers.ts';
 import { defineRoute, type IncomingUploadFile, multipartBody } from '#src/http/routing/route.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { collect } from '#test/support/collect.ts';
+import { serveLocally } from '#test/support/local-server.ts';
 import { done, routeAt, type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { until } from '#test/support/until.ts';
 
-const MiB = 1024 ** 2;
 const formType = 'multipart/form-data; boundary=b';
 const headOf = (name: string, fileName?: string) =>
   `--b\r\nContent-Disposition: form-data; name="${name}"${fileName ? `; filename="${fileName}"` : ''}\r\n\r\n`;
@@ -27,8 +26,10 @@ describe('uploads', () => {
   let served: ServedRoutes;
   const stored = new Map<string, Buffer>();
   let storeFailed: PromiseWithResolvers<void>;
+  let begun: number;
 
   async function store({ fileName, content }: IncomingUploadFile) {
+    begun += 1;
     if (fileName === 'refused.txt') throw appError('payload_too_large');
     const bytes = await buffer(content).catch((error: unknown) => {
       storeFailed.resolve();
@@ -60,6 +61,7 @@ describe('uploads', () => {
   });
   after(() => served.close());
   beforeEach(() => {
+    begun = 0;
     stored.clear();
     storeFailed = Promise.withResolvers();
   });
@@ -105,8 +107,7 @@ describe('uploads', () => {
 
   /** Sends the beginning of a form whose rest never ends. */
   function sendEndless(beginning: string, endless = ''): Socket {
-    const { hostname, port } = new URL(served.baseUrl);
-    const socket = connect(Number(port), hostname).on('error', () => {});
+    const socket = connect(Number(new URL(served.baseUrl).port), '127.0.0.1').on('error', () => {});
     socket.write(`POST /uploads HTTP/1.1\r\nHost: x\r\nContent-Type: ${formType}\r\n`);
     socket.write(`Content-Length: 1000000000\r\n\r\n${beginning}`);
     const piece = endless.repeat(50_000 / (endless.length || 1));
@@ -146,11 +147,71 @@ describe('uploads', () => {
     expect(socket.bytesWritten).within(10_000_000, 100_000_000);
   });
 
+  it('get a 408 response and are disconnected if they arrive too slowly', async () => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    const answer = text(sendEndless(file));
+    while ((await Promise.race([answer, setImmediate('pending')])) === 'pending') mock.timers.tick(60_000);
+    mock.timers.reset();
+    expect(await answer).match(/^HTTP\/1.1 408 [\s\S]*request_timeout/);
+    expect(stored.size).equal(0);
+  });
+
   it('end the write to the store with an error when the client disconnects within the file', async () => {
     const socket = sendEndless(file);
     socket.write('more', () => socket.destroy());
     await storeFailed.promise;
     expect(stored.size).equal(0);
+  });
+
+  describe('of one user at the same time', () => {
+    const fetching = Promise.withResolvers<void>();
+    const ofJson = { access: 'user', body: z.looseObject({}), responses: done } as const;
+    const others = [
+      defineRoute({
+        ...routeAt('post', '/large-json'),
+        ...ofJson,
+        bodyLimitBytes: 8_000_000,
+        handle: () => noContentAnswer(),
+      }),
+      defineRoute({
+        ...routeAt('post', '/fetched'),
+        ...ofJson,
+        fetchesFile: true,
+        handle: async () => {
+          begun += 1;
+          await fetching.promise;
+          return noContentAnswer();
+        },
+      }),
+    ];
+    before(async () => {
+      await served.close();
+      served = await serveRoutes([upload, ...others], { uploadLimit: { perUser: 2, perOrganization: 9 } });
+    });
+
+    it('get 429 above a limit that includes large JSON bodies and files that the service downloads', async () => {
+      const json = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
+      const ask = (path: string) =>
+        path === '/uploads' ? post(formOf(name, file)) : fetch(served.baseUrl + path, json);
+      const paths = ['/uploads', '/large-json', '/fetched'];
+      const sockets = [sendEndless(file), sendEndless(file)];
+      await until('both uploads have begun', async () => begun === 2);
+      for (const path of paths) {
+        const { status, headers } = await ask(path);
+        expect([status, headers.get('retry-after')], path).deep.equal([429, '5']);
+      }
+      for (const socket of sockets) socket.destroy();
+      await until('the disconnected clients have released their slots', async () =>
+        (await Promise.all([ask('/uploads'), ask('/uploads')])).every(({ ok }) => ok),
+      );
+      begun = 0;
+      const fetches = [ask('/fetched'), ask('/fetched')];
+      await until('both fetches have begun', async () => begun === 2);
+      expect((await ask('/uploads')).status).equal(429);
+      fetching.resolve();
+      for (const answer of fetches) expect((await answer).ok).equal(true);
+      for (const path of paths) expect((await ask(path)).ok, path).equal(true);
+    });
   });
 });
 
@@ -159,51 +220,34 @@ describe('a slow request body', () => {
   const end = '\r\n--b--\r\n';
   const pace = { windowMs: 60_000, windowBytes: 1_000 };
   const discard = () => Promise.reject(new Error('No file was stored.'));
-  let server: Server;
+  let local: Awaited<ReturnType<typeof serveLocally>>;
   let client: Socket;
   afterEach(() => {
     mock.timers.reset();
     client.destroy();
-    server.close();
+    return local.close();
   });
 
   /** Sends the beginning of a request; resolves with the request as the server received it. */
   async function begin(contentType: string, body: string, contentLength = 100_000): Promise<IncomingMessage> {
-    server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+    local = await serveLocally();
+    client = connect(Number(new URL(local.baseUrl).port), '127.0.0.1').on('error', () => {});
     const requestHead = `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: ${contentType}\r\nContent-Length: ${contentLength}`;
     client.write(`${requestHead}\r\n\r\n${body}`);
-    const [req]: [IncomingMessage] = (await once(server, 'request')) as [IncomingMessage];
-    return req;
+    return (await once(local.server, 'request'))[0];
   }
 
-  for (const [limitBytes, seconds] of [
-    [1_000, 30],
-    [10 * MiB, 300],
-  ] as const) {
+  for (const [limitBytes, seconds] of Object.entries({ 1000: 30, 10485760: 300 })) {
     it(`is rejected after ${seconds} seconds if it is JSON of at most ${limitBytes} bytes`, async () => {
       const req = await begin('application/json', '{"name": "', 999);
       mock.timers.enable({ apis: ['setTimeout'] });
-      const received = appErrorCode(readJsonBody(req, limitBytes));
+      const received = appErrorCode(readJsonBody(req, Number(limitBytes)));
       mock.timers.tick(seconds * 1_000 - 1);
       expect(await Promise.race([received, setImmediate('pending')])).equal('pending');
       mock.timers.tick(1);
       expect(await received).equal('request_timeout');
     });
   }
-
-  it('is rejected if it is a form that arrives below the minimum rate', async () => {
-    const req = await begin(formType, head);
-    mock.timers.enable({ apis: ['setInterval'] });
-    const store = ({ content }: { content: AsyncIterable<unknown> }) => collect(content);
-    const received = appErrorCode(receiveForm(req, { store, discard }, pace));
-    const arrived = once(req, 'data');
-    client.write('x');
-    await arrived;
-    mock.timers.tick(pace.windowMs);
-    expect(await received).equal('request_timeout');
-  });
 
   it('is accepted if the store is slow, not the client', async () => {
     const req = await begin(formType, head, 2_000_000);
@@ -246,18 +290,4 @@ describe('a slow request body', () => {
       await gone;
     });
   }
-});
-
-it('a client whose request body arrives too slowly gets a 408 response and is disconnected', async () => {
-  const facts = { access: 'public', body: z.strictObject({}), responses: done } as const;
-  const echo = defineRoute({ ...routeAt('post', '/echo'), ...facts, handle: () => noContentAnswer() });
-  const served = await serveRoutes([echo]);
-  mock.timers.enable({ apis: ['setTimeout'] });
-  const client = connect(Number(new URL(served.baseUrl).port), '127.0.0.1');
-  const answer = text(client);
-  client.write('POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{');
-  while ((await Promise.race([answer, setImmediate('pending')])) === 'pending') mock.timers.tick(30_000);
-  mock.timers.reset();
-  expect(await answer).match(/^HTTP\/1.1 408 [\s\S]*request_timeout/);
-  await served.close();
 });

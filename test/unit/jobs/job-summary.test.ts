@@ -16,26 +16,11 @@ describe('the summary of several jobs', () => {
   });
 
   it('adds up progress in a common unit, and has no total while a job has no total', () => {
+    const part = { done: 3, total: 7 };
     for (const [groups, done, total, unit] of [
-      [[{ done: 5, total: 20 }, { status: 'succeeded', done: 9, total: 9 }, { unit: null }], 14, 29, 'chunks'],
-      [
-        [
-          { done: 3, total: 7 },
-          { status: 'queued', unit: null, jobs: 4, unknown: 4 },
-        ],
-        3,
-        null,
-        'chunks',
-      ],
-      [
-        [
-          { done: 3, total: 7 },
-          { unit: 'round', done: 2 },
-        ],
-        0,
-        null,
-        null,
-      ],
+      [[part, { status: 'succeeded', done: 9, total: 9 }, { unit: null }], 12, 16, 'chunks'],
+      [[part, { status: 'queued', unit: null, jobs: 4, unknown: 4 }], 3, null, 'chunks'],
+      [[part, { unit: 'round', done: 2 }], 0, null, null],
     ] as const) {
       expect(summary(...groups).progress).deep.equal({ done, total, unit });
     }
@@ -45,9 +30,20 @@ describe('the summary of several jobs', () => {
 describe('a part of a job', () => {
   type Job = Parameters<typeof toJobView>[0];
   const job: Job = {
-    ...({ id: 'alignment-1', kind: 'alignment', status: 'running', stage: 'score', attempt: 1 } as const),
-    ...{ progressDone: 2, progressTotal: 3, progressUnit: 'round', errorCode: null, errorMessage: null },
-    ...{ documentId: null, chatId: 'chat', startedAt: new Date(), finishedAt: null },
+    id: 'alignment-1',
+    kind: 'alignment',
+    status: 'running',
+    stage: 'score',
+    attempt: 1,
+    progressDone: 2,
+    progressTotal: 3,
+    progressUnit: 'round',
+    errorCode: null,
+    errorMessage: null,
+    documentId: null,
+    chatId: 'chat',
+    startedAt: new Date(),
+    finishedAt: null,
   };
   const statusOf = (changes: Partial<Job>, part: string) => toJobView({ ...job, ...changes }, part, null)?.status;
 

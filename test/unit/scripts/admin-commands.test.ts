@@ -1,7 +1,6 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { expect } from 'chai';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 import { readTimeOrAge } from '../../../scripts/admin/audit.ts';
 import { accountName } from '../../../scripts/admin/command.ts';
 import { commands } from '../../../scripts/admin/commands.ts';
@@ -15,6 +14,8 @@ import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
 const orgId = '01a20286-f472-72a2-a9c9-368f38795a17';
 
 describe('npm run admin', () => {
+  const pathOf = useTemporaryFolder();
+
   it('shows help for each command, with examples that the command accepts', () => {
     for (const [name, command] of commands) {
       expect(commandOverview(commands)).include(`  ${`${name} ${command.usage}`.trimEnd()}\n`);
@@ -85,7 +86,7 @@ describe('npm run admin', () => {
   });
 
   it('uses the installation of `npm start`, or the services that the settings name', async () => {
-    const dataDir = await mkdtemp(join(tmpdir(), 'admin-'));
+    const dataDir = pathOf();
     const read = (given: Record<string, string> = {}) =>
       readInstallation({ DATA_DIR: dataDir, TOOLS_DIR: '/tools', ...given });
     const failureOf = (given?: Record<string, string>) =>
@@ -102,6 +103,5 @@ describe('npm run admin', () => {
     expect(database.url).include(`:${encodeURIComponent(postgresPassword)}@127.0.0.1:5001/`);
     expect(temporal.address).equal('127.0.0.1:5002');
     expect((await read(external)).database.url).equal(external.DATABASE_URL);
-    await rm(dataDir, { recursive: true });
   });
 });

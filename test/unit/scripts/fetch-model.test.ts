@@ -1,20 +1,9 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
 import { expect } from 'chai';
+import { serveLocally } from '#test/support/local-server.ts';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 import { until } from '#test/support/until.ts';
 import { DiskFull } from '../../../scripts/models/fetch-failure.ts';
 import { fetchModel } from '../../../scripts/models/fetch-model.ts';
@@ -30,31 +19,19 @@ const file = {
 };
 
 describe('downloading a model', () => {
-  let dir: string;
-  let modelDir: string;
-  const servers: Server[] = [];
-  beforeEach(() => {
-    dir = mkdtempSync(join(tmpdir(), 'fetch-model-'));
-    modelDir = join(dir, 'models');
-    mkdirSync(modelDir);
-  });
-  afterEach(async () => {
-    for (const server of servers.splice(0)) {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    }
-    rmSync(dir, { recursive: true });
-  });
+  const pathOf = useTemporaryFolder();
+  const folders = () => ({ modelDir: pathOf('models'), toolsDir: pathOf() });
+  const servers: { close(): Promise<void> }[] = [];
+  beforeEach(() => mkdirSync(pathOf('models')));
+  afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
 
-  const target = () => join(modelDir, file.name);
+  const target = () => pathOf('models', file.name);
   const partial = () => `${target()}.partial`;
 
   async function serve(listener: RequestListener): Promise<ModelSource> {
-    const server = createServer(listener).listen(0, '127.0.0.1');
+    const server = await serveLocally(listener);
     servers.push(server);
-    await once(server, 'listening');
-    return { kind: 'download', url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/model` };
+    return { kind: 'download', url: `${server.baseUrl}/model` };
   }
 
   /** A host of files with ranges; with `limit`, it breaks off once some of so many bytes are stored. */
@@ -75,7 +52,7 @@ describe('downloading a model', () => {
     const facts = { id: 'test-model', ownedBy: 'test', license: 'Apache-2.0', windowTokens: 100 };
     const model = { kind: 'chat', ...facts, contextBudgetTokens: 100, files: [{ ...file, sources }] } as const;
     const error = await fetchModel(model, {
-      folders: { modelDir, toolsDir: dir },
+      folders: folders(),
       onProgress: (_file, doneBytes) => progress.push(doneBytes),
       freeBytes: async () => freeBytes,
     }).catch((reason: Error) => reason);
@@ -90,7 +67,7 @@ describe('downloading a model', () => {
   it('stores the complete file, reports its progress, and downloads no file that exists', async () => {
     const { error, progress } = await fetchFrom([await host(content)]);
     expect([error, progress.at(-1)]).deep.equal([null, content.length]);
-    expect(readdirSync(modelDir)).members(['test.gguf', 'test.gguf.verified']);
+    expect(readdirSync(pathOf('models'))).members(['test.gguf', 'test.gguf.verified']);
     await succeeds();
   });
 
@@ -124,7 +101,7 @@ describe('downloading a model', () => {
     forged[0] = 255;
     const wrong = await host(forged);
     expect(await failureOf(wrong)).include('SHA-256');
-    expect(readdirSync(modelDir)).deep.equal([]);
+    expect(readdirSync(pathOf('models'))).deep.equal([]);
     expect(await failureOf(await host(twice))).include('more than the 200000 bytes');
     await succeeds(wrong, await host(content));
   });
@@ -145,7 +122,7 @@ describe('downloading a model', () => {
   });
 
   it('verifies a file again if it was changed since the last check, and rejects the file', async () => {
-    const verify = () => verifiedModelFile({ ...file, sources: [] }, { modelDir, toolsDir: dir });
+    const verify = () => verifiedModelFile({ ...file, sources: [] }, folders());
     writeFileSync(target(), content);
     expect(await verify()).equal(target());
     writeFileSync(target(), content.subarray(1));

@@ -1,18 +1,13 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 import { checkIsInstalled, howToSignIn, openLocalProvider } from '../../../scripts/launchers/identity-provider.ts';
 import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
 
 describe('the identity provider of npm start', () => {
-  let dataDir: string;
-  beforeEach(() => {
-    dataDir = mkdtempSync(join(tmpdir(), 'identity-provider-'));
-  });
-  afterEach(() => rmSync(dataDir, { recursive: true }));
-
-  const open = (given: Record<string, string> = {}) => openLocalProvider(dataDir, { port: 3020 }, given);
+  const dataDir = useTemporaryFolder();
+  const open = (given: Record<string, string> = {}) => openLocalProvider(dataDir(), { port: 3020 }, given);
 
   it('keeps its accounts and keys for the next start, in files that only their owner can read', async () => {
     const { folder } = await open();

@@ -1,38 +1,30 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 import { filesOf, shardFiles } from '../../../scripts/test/levels.ts';
 import { Report, type ReportOptions, repeatByFile } from '../../../scripts/test/report.ts';
 import type { FailedTest, TestMessage } from '../../../scripts/test/reporter.ts';
 
 const file = 'test/unit/x.test.ts';
-const passed: TestMessage = { kind: 'test', file, title: 'x works', state: 'passed', ms: 1 };
-const failed: FailedTest = {
-  ...{ kind: 'test', file, title: 'x (all) works', state: 'failed', ms: 1 },
-  ...{ error: 'Error: no', grep: 'x (all) works' },
-};
-const skipped = (reason: string | null): TestMessage => ({
-  ...{ kind: 'test', file, title: 'x needs Go', state: 'skipped', ms: 0 },
-  reason,
-});
+const test = { kind: 'test', file, title: 'x (all) works', ms: 1 } as const;
+const passed: TestMessage = { ...test, state: 'passed' };
+const failed: FailedTest = { ...test, state: 'failed', error: 'Error: no', grep: test.title };
+const skipped = (reason: string | null): TestMessage => ({ ...test, state: 'skipped', reason });
 
 describe('the report of a test run', () => {
-  let folder: string;
+  const pathOf = useTemporaryFolder();
   let printed: string[];
   const { log } = console;
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'report-'));
+  beforeEach(() => {
     printed = [];
   });
-  afterEach(() => rm(folder, { recursive: true }));
 
   type Options = Partial<ReportOptions> & { extra?: string; level?: 'everyday' | 'system' };
   function codeOf(messages: readonly TestMessage[], { extra, level, ...options }: Options = {}): number {
     console.log = (line: string) => printed.push(...line.split('\n'));
     try {
       const report = new Report({
-        resultsPath: join(folder, 'results.jsonl'),
+        resultsPath: pathOf('results.jsonl'),
         failOnSkip: 'unlisted',
         repeatCommand: (test) => repeatByFile(test, undefined),
         ...options,
@@ -50,7 +42,7 @@ describe('the report of a test run', () => {
   it('ends with the counts of tests and checks, and writes a line for each test', async () => {
     expect(codeOf([passed])).equal(0);
     expect(printed.at(-1)).equal('2 passed, 0 failed, 0 skipped');
-    expect(await readFile(join(folder, 'results.jsonl'), 'utf8')).equal(`${JSON.stringify(passed)}\n`);
+    expect(await readFile(pathOf('results.jsonl'), 'utf8')).equal(`${JSON.stringify(passed)}\n`);
   });
 
   it('fails if no test ran, or if a test process failed though all tests passed', () => {

@@ -1,9 +1,10 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '#src/config.ts';
+import { requiredSettings } from '#test/support/services.ts';
+import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 import { rotateEncryptionKey, rotateSigningKey } from '../../../scripts/admin/rotate-keys.ts';
 
 const newKey = () =>
@@ -11,21 +12,17 @@ const newKey = () =>
 const publicHalf = (pem: string) => String(createPublicKey(pem).export({ type: 'spki', format: 'pem' }));
 
 describe('npm run admin -- rotate-keys', () => {
-  const [inForce, other] = [newKey(), newKey()];
+  const inForce = requiredSettings.JWT_PRIVATE_KEY;
+  const other = newKey();
+  const pathOf = useTemporaryFolder();
   let folder: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "Ada's keys-"));
-    mkdirSync(join(folder, 'secrets'));
+    folder = pathOf("Ada's keys");
+    mkdirSync(join(folder, 'secrets'), { recursive: true });
   });
-  afterEach(() => rmSync(folder, { recursive: true }));
 
   const config = (settings: Record<string, string> = {}) =>
-    loadConfig({
-      ...{ DATABASE_URL: 'postgres://localhost/db', TEMPORAL_ADDRESS: '127.0.0.1:7233', DATA_DIR: folder },
-      ...{ OPENAI_BASE_URL: 'http://127.0.0.1:3010/v1', JWT_PRIVATE_KEY: inForce, URL_SIGNING_KEY: 'x'.repeat(32) },
-      ENCRYPTION_KEYS: `1:${Buffer.alloc(32).toString('base64')}`,
-      ...settings,
-    });
+    loadConfig({ ...requiredSettings, DATA_DIR: folder, ...settings });
   const kept = (name: string) => readFileSync(join(folder, name), 'utf8');
   /** The path as the steps print it, quoted because of the space and the apostrophe in the name of the folder. */
   const printed = (name: string) => `'${join(folder, name).replace("'", `'\\''`)}'`;

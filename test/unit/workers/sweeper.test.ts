@@ -35,29 +35,23 @@ describe('a daily sweep', () => {
 });
 
 describe('a background sweep', () => {
-  it('does not block the caller, and is not started again while it runs', async () => {
-    let runs = 0;
-    let end = () => {};
+  it('does not block the caller, is not started again while it runs, and throws its error at the next call', async () => {
+    const runs: PromiseWithResolvers<void>[] = [];
     const sweep = skipWhileStillRunning(() => {
-      runs += 1;
-      return new Promise<void>((resolve) => {
-        end = resolve;
-      });
+      const run = Promise.withResolvers<void>();
+      runs.push(run);
+      return run.promise;
     });
     await sweep();
     await sweep();
-    expect(runs).equal(1);
-    end();
+    expect(runs).length(1);
+    runs[0]?.resolve();
     await new Promise(setImmediate);
     await sweep();
-    expect(runs).equal(2);
-  });
-
-  it('throws its error at the next call', async () => {
-    const sweep = skipWhileStillRunning(() => Promise.reject(new Error('no room')));
-    await sweep();
+    expect(runs).length(2);
+    const failure = new Error('no room');
+    runs[1]?.reject(failure);
     await new Promise(setImmediate);
-    const failure = await sweep().catch((error: unknown) => error);
-    expect(failure).instanceOf(Error);
+    expect(await sweep().catch((error: unknown) => error)).equal(failure);
   });
 });

@@ -12,17 +12,13 @@ describe('the log of the Temporal SDK', () => {
     writeTemporalSdkLog(logger, { level: 'WARN', message: 'Workflow failed', timestampNanos: 0n, meta });
     return lines.map((line) => JSON.parse(line));
   }
-  const failed = (category?: typeof ApplicationFailureCategory.BENIGN) => {
-    const cause = ApplicationFailure.create({
-      type: 'encrypted_document',
-      message: 'It has a password.',
-      ...(category && { category }),
-    });
+  const failed = (options: { category?: 'BENIGN' } = {}) => {
+    const cause = ApplicationFailure.create({ type: 'encrypted_document', message: 'It has a password.', ...options });
     return new ActivityFailure('Activity task failed', 'convert', '1', RetryState.NON_RETRYABLE_FAILURE, '1', cause);
   };
 
   it("reports a failure that the user's file caused as one info line without the error", () => {
-    const [line, ...others] = linesOf(failed(ApplicationFailureCategory.BENIGN));
+    const [line, ...others] = linesOf(failed({ category: ApplicationFailureCategory.BENIGN }));
     expect(others).deep.equal([]);
     expect(line)
       .include({ level: 30, msg: 'Workflow failed', workflowId: 'ingest-1-1' })

@@ -1,0 +1,34 @@
+import { expect } from 'chai';
+import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
+
+describe('the limits for concurrent uploads and event streams', () => {
+  it('reject with 503 above 256 uploads of a process, the last 64 for organizations with fewer than four', () => {
+    const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
+    const take = (userId: string, orgId: string) => concurrency.take('uploads', { userId, orgId });
+    const refusal = { message: 'This server has too many uploads open.', code: 'service_unavailable' };
+    const expectRefusal = (userId: string, orgId: string) => {
+      expect(() => take(userId, orgId))
+        .throw()
+        .include(refusal);
+    };
+    const [first] = Array.from({ length: 192 }, (_, n) => take(`user ${n % 4}`, `organization ${n % 4}`));
+    expectRefusal('user 0', 'organization 0');
+    for (let n = 0; n < 4; n += 1) take('ada', 'acme');
+    expectRefusal('ada', 'acme');
+    // With 196 open uploads, the end of one frees no slot for an organization that already has many.
+    first?.();
+    expectRefusal('user 0', 'organization 0');
+    const others = Array.from({ length: 61 }, (_, n) => take(`other ${n}`, `small organization ${n}`));
+    expectRefusal('grace', 'another');
+    others[0]?.();
+    take('grace', 'another');
+  });
+
+  it('reject with 503 above 3,750 event streams of an organization, even without limits per user', () => {
+    const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
+    const take = (orgId: string) => concurrency.take('streams', { userId: `user of ${orgId}`, orgId });
+    for (let n = 0; n < 3_750; n += 1) take('acme');
+    expect(() => take('acme')).throw('This server has too many event streams open.');
+    take('other');
+  });
+});
