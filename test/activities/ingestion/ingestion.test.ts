@@ -14,7 +14,16 @@ import { replaceOriginal } from '#test/support/builders.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { needsPdfium, scanOf, useConverter } from '#test/support/converter-environment.ts';
 import { pdfFile, pdfOfLines } from '#test/support/document-fixtures.ts';
-import { activityEnvironment, ingestionOn, ingestionSteps, runActivity, sentences, untilChunked, untilEmbedded, uploadFile } from '#test/support/ingestion-steps.ts';
+import {
+  activityEnvironment,
+  ingestionOn,
+  ingestionSteps,
+  runActivity,
+  sentences,
+  untilChunked,
+  untilEmbedded,
+  uploadFile,
+} from '#test/support/ingestion-steps.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { isLockAwaited } from '#test/support/services.ts';
 import { useIdleStack } from '#test/support/stack.ts';

@@ -5,10 +5,10 @@ import { createDownloadUrlTokens } from '#src/modules/documents/document-files.s
 import { downloadUrlSchema } from '#src/modules/documents/documents.schema.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { anUpload, replaceOriginal } from '#test/support/builders.ts';
-import { type ApiClient, type Member } from '#test/support/client.ts';
-import { startFakeClamd, type FakeClamd } from '#test/support/fake-document-services.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
+import { type FakeClamd, startFakeClamd } from '#test/support/fake-document-services.ts';
 import { adaOf } from '#test/support/indexed-documents.ts';
-import { signUpAt, stack, startStack, type Stack } from '#test/support/stack.ts';
+import { type Stack, signUpAt, stack, startStack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 const fields = { ingest: 'false' };

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { anUpload, readDocument, replaceOriginal } from '#test/support/builders.ts';
-import { type ApiClient, type Member } from '#test/support/client.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
 import { compoundFile, docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
-import { startFakeGotenberg, type FakeGotenberg } from '#test/support/fake-document-services.ts';
-import { stack, startStack, type Stack } from '#test/support/stack.ts';
+import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-document-services.ts';
+import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
-import { untilJob } from '#test/support/until-job.ts';
 import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
 
 const pages = [
   'The lease of the office begins in March and ends after ten years.',

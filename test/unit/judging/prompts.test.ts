@@ -2,10 +2,9 @@ import { expect } from 'chai';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { type JudgeCallInput, verdictCacheKeyText } from '#src/domain/judging/judgement.ts';
 import { fitTextsForJudge, removeMiddleOfText, textsForJudge } from '#src/domain/judging/material.ts';
-import { buildJudgeMessages, judgeVerdictSchema } from '#src/domain/judging/verdict.ts';
-import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/scripted-judge.ts';
 import { axesOfPromptScores, axesOfReplyScores } from '#src/domain/judging/rubric.ts';
 import { buildJudgeMessages, judgeVerdictSchema, maxJudgeAnswerTokens } from '#src/domain/judging/verdict.ts';
+import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/scripted-judge.ts';
 
 const nonce = '0123456789abcdef';
 const counter = createTokenCounter();
