@@ -58,18 +58,6 @@ export function createClient({ baseUrl, routes, token }: Options): ApiClient {
       const init = { headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) };
       return request(method, path, init, expectedStatus);
     };
-  const withForm = (
-    method: string,
-    path: string,
-    fields: Record<string, string>,
-    expectedStatus: number,
-    { file, headers = {} }: { file?: File; headers?: Record<string, string> } = {},
-  ) => {
-    const body = new FormData();
-    for (const [name, value] of Object.entries(fields)) body.set(name, value);
-    if (file) body.set('file', file);
-    return request(method, path, { headers, body }, expectedStatus);
-  };
 
   return {
     get: (path, expectedStatus, headers = {}) => request('GET', path, { headers }, expectedStatus),
@@ -79,12 +67,19 @@ export function createClient({ baseUrl, routes, token }: Options): ApiClient {
     patch: withJson('PATCH'),
     put: withJson('PUT'),
     upload: (path, { name, content, type = '' }, expectedStatus, { method = 'POST', fields = {}, headers = {} } = {}) =>
-      withForm(method, path, fields, expectedStatus, { file: new File([content], name, { type }), headers }),
-    postForm: (path, fields, expectedStatus) => withForm('POST', path, fields, expectedStatus),
+      request(method, path, { headers, body: formOf(fields, new File([content], name, { type })) }, expectedStatus),
+    postForm: (path, fields, expectedStatus) => request('POST', path, { body: formOf(fields) }, expectedStatus),
     raw,
     withToken: (next) => createClient({ baseUrl, routes, token: next }),
     at: (other) => createClient({ baseUrl: other, routes, token }),
   };
+}
+
+export function formOf(fields: Record<string, string>, file?: File): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.set(name, value);
+  if (file) form.set('file', file);
+  return form;
 }
 
 async function readBody(response: Response): Promise<unknown> {

@@ -1,17 +1,10 @@
 import type { HttpRoute } from '#src/http/routing/route.ts';
 import { freshEmail } from './builders.ts';
-import type { ApiClient } from './client.ts';
+import { type ApiClient, formOf } from './client.ts';
 import { gifOfFrames } from './images.ts';
 
 /** Values of the parameters of paths. */
 export type Ids = Record<string, string>;
-
-function formOf(content: string | Buffer, name: string, fields: Record<string, string> = {}): FormData {
-  const form = new FormData();
-  for (const [field, value] of Object.entries(fields)) form.set(field, value);
-  form.set('file', new Blob([Buffer.from(content)]), name);
-  return form;
-}
 
 const credentials = () => ({ email: freshEmail(), password: 'Correct-horse-1' });
 
@@ -24,7 +17,7 @@ const empty = [
 /** A valid body for each route that takes one. `word` is in every text, and `config` is a configuration of a document. */
 export function bodiesOfRoutes(word: string, config: object): Record<string, (ids: Ids) => object> {
   return {
-    uploadDocument: () => formOf(word, 'note.txt', { ingest: 'false' }),
+    uploadDocument: () => formOf({ ingest: 'false' }, new File([word], 'note.txt')),
     pasteDocument: () => ({ name: word, content: word, source_format: 'text' }),
     // Refused after the checks of permissions: nothing leaves the machine.
     importDocumentFromUrl: () => ({ url: 'http://127.0.0.1/' }),
@@ -58,7 +51,7 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     renameChat: () => ({ title: word }),
     retryJobs: () => ({ error_code: 'too_large' }),
     updateProfile: () => ({ first_name: word }),
-    uploadAvatar: () => formOf(gifOfFrames(1), 'me.gif'),
+    uploadAvatar: () => formOf({}, new File([new Uint8Array(gifOfFrames(1))], 'me.gif')),
     renameOrganization: () => ({ name: word }),
     createMember: credentials,
     createTeamMember: credentials,

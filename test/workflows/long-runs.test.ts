@@ -48,13 +48,9 @@ describe('exportOrganization', () => {
 
 describe('eraseContent', () => {
   const summary = 'Erase the data of a deleted user';
+  const options = { staticSummary: summary, memo: { summary } };
   const erase = (stub: StubActivities, dueAt = '2026-01-01T00:00:00.000Z') =>
-    startRun(
-      'eraseContent',
-      stub,
-      { orgId: 'org', userId: 'user', dueAt },
-      { staticSummary: summary, memo: { summary } },
-    );
+    startRun('eraseContent', stub, { orgId: 'org', userId: 'user', dueAt }, options);
 
   it('waits until its due date, shows this date, and ignores a cancellation', async () => {
     const dueAt = new Date(Date.now() + 30 * 86_400_000).toISOString();
