@@ -3,7 +3,7 @@ import { connectorProviderLabels, type OAuthConnectorProvider } from '#src/domai
 import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ConnectorStack, connect, consentTo } from '#test/support/connector-stack.ts';
-import { finishConsent } from '#test/support/finish-consent.ts';
+import { finishConsent } from '#test/support/consents.ts';
 import {
   browseAll,
   connectionPath,

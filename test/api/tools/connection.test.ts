@@ -6,11 +6,11 @@ import { toolListSchema } from '#src/modules/tools/tools.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { aColleague, aPublishedAgent } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { finishConsent } from '#test/support/finish-consent.ts';
+import { beginConsent, finishConsent } from '#test/support/consents.ts';
 import { stack } from '#test/support/stack.ts';
 import {
   anotherProcess,
-  beginConsent,
+  calendarPath,
   callProviderTool,
   connectCalendar,
   connectionOf,
@@ -130,7 +130,7 @@ describe('tools of providers:', () => {
           [writeScope, readScope],
         ],
       ]) {
-        const page = new URL(await beginConsent(ada, { scopes: asked }));
+        const page = new URL(await beginConsent(ada, calendarPath, { scopes: asked }));
         expect(page.searchParams.get('scope')?.split(' ')).deep.equal(scopes);
       }
       for (const query of ['scopes=openid', 'scopes=']) {
