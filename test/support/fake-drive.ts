@@ -1,4 +1,4 @@
-import { googleError as error, googleHabits } from './fake-google.ts';
+import { googleError as error, googleOptions } from './fake-google.ts';
 import { startFakeProvider } from './fake-oauth.ts';
 import type { ProviderReply } from './provider-server.ts';
 import { createRemoteFiles, digestOf, type FakeFiles, plainType, type RemoteEntry } from './remote-tree.ts';
@@ -72,10 +72,10 @@ export async function startFakeDrive(): Promise<FakeFiles> {
       : files.download(entry, type);
   }
 
-  const habits = { ...googleHabits, api: '/drive/v3/' };
-  const provider = await startFakeProvider(habits, ({ url: { pathname, searchParams: query } }, caller) => {
+  const options = { ...googleOptions, api: '/drive/v3/' };
+  const provider = await startFakeProvider(options, ({ url: { pathname, searchParams: query } }, caller) => {
     if (!caller.scopes.some((scope) => readScopes.includes(scope))) return error(403, 'insufficientPermissions');
-    const path = pathname.slice(habits.api.length);
+    const path = pathname.slice(options.api.length);
     if (path === 'about') {
       return masked(query, { user: { permissionId: caller.account, emailAddress: `${caller.account}@example.com` } });
     }

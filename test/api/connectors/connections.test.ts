@@ -118,6 +118,22 @@ describe('connections to file providers', () => {
     expect((await grace.patch(at(hers.id, '/refresh'), undefined, 200)).body).include({ status: 'active' });
   });
 
+  it('revoke new credentials that arrive after the connection was deleted', async () => {
+    const id = await newId();
+    const { liveGrants, holdNext, failNext } = api.fakes.acme_drive;
+    const before = liveGrants();
+    await row(id).update({ expiresAt: new Date(0) });
+    const held = holdNext();
+    const browsed = browse(ada, id, {}, 404);
+    await held.arrived;
+    // The revocation of the old credentials fails.
+    failNext(1, { status: 503 });
+    await ada.delete(at(id), 204);
+    held.release();
+    expect(await browsed).include({ code: 'connection_not_found' });
+    expect(liveGrants()).equal(before - 1);
+  });
+
   describe('when browsed,', () => {
     it('return one provider page of a large folder at a time, and join up to three nearly empty pages', async () => {
       const large = newFolder('acme_dropbox', 10_000);
