@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { startFakeProvider } from './fake-oauth.ts';
 import type { ProviderCall, ProviderReply } from './provider-server.ts';
-import { createRemoteFiles, digestOf, type FakeFiles, type RemoteEntry } from './remote-tree.ts';
+import { createRemoteFiles, type FakeFiles, type RemoteEntry } from './remote-tree.ts';
 
 /** Type of Dropbox's own documents, which can only be exported. */
 export const paperType = 'application/vnd.dropbox.paper';
@@ -78,7 +78,7 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
       rev: `${entry.contentAt}`.padStart(9, '0'),
       size: isPaper ? 0 : entry.content.length,
       is_downloadable: !isPaper,
-      ...(isPaper ? { export_info: { export_as: 'html' } } : { content_hash: digestOf(entry, 'sha256') }),
+      ...(isPaper ? { export_info: { export_as: 'html' } } : { content_hash: hash('sha256', entry.content) }),
     };
   }
 

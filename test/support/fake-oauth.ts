@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
 
 /** How the user answers the consent page. Each consent without `account` is of a new account. */
@@ -86,7 +86,7 @@ export async function startFakeProvider(
       given.isSpent = issuing.isRotating;
       return issue(given.grant, given.isSpent);
     }
-    const challenge = createHash('sha256').update(String(form.code_verifier)).digest('base64url');
+    const challenge = hash('sha256', String(form.code_verifier), 'base64url');
     if (given.asked.get('code_challenge') !== challenge) return refuse('invalid_grant');
     if (given.asked.get('redirect_uri') !== form.redirect_uri) return refuse('redirect_uri_mismatch');
     given.isSpent = true;

@@ -4,14 +4,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ConnectorStack, connect, connectorStack } from '#test/support/connector-stack.ts';
-import {
-  connectSynced,
-  countsOf,
-  documentCalled,
-  importFiles,
-  importStack,
-  shelf,
-} from '#test/support/import-stack.ts';
+import { connectSynced, documentCalled, importFiles, importStack, shelf } from '#test/support/import-stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
@@ -206,7 +199,7 @@ describe('an import from a connection', () => {
       const send = await arrived;
       await change(synced.member, `/documents/${(await documentCalled(synced.member, 'a.txt')).id}`);
       send();
-      return { counts: countsOf(await running), names: await synced.names() };
+      return { counts: await running, names: await synced.names() };
     }
 
     it('does not bring back a document that the user deletes meanwhile, and keeps a new name', async () => {

@@ -8,7 +8,6 @@ import {
   browseAll,
   connectionPath,
   connectSynced,
-  countsOf,
   documentCalled,
   importFiles,
   importStack,
@@ -143,7 +142,7 @@ export function itServes(provider: OAuthConnectorProvider): void {
       await untilIngested(member);
 
       let before = downloads.length;
-      expect(countsOf(await run())).deep.equal(noChanges);
+      expect(await run()).include(noChanges);
       tree.edit('synced/a.txt', 'Edited.');
       tree.rename('synced/b.txt', 'renamed.txt');
       tree.move('synced/c.txt', 'synced/sub');
