@@ -21,8 +21,8 @@ const options = {
 };
 
 /**
- * Fake of Microsoft Graph v1.0 with OAuth: the user's drive and the drive of one site, with the same files. Downloads come
- * from another host, by pre-authenticated URLs.
+ * Fake of Microsoft Graph v1.0 with OAuth: the user's drive and the drive of one site, with the same files. Downloads
+ * come from another host, by pre-authenticated URLs.
  */
 export async function startFakeGraph(): Promise<FakeFiles> {
   const newId = () => `01${randomBytes(16).toString('hex').toUpperCase()}!1`;

@@ -76,7 +76,7 @@ describe('connections to file providers', () => {
     }
   });
 
-  it('stay active while the provider is down (503), rejects a request (502) or rejects its OAuth client (501)', async () => {
+  it('stay active while the provider is down (503), rejects a request (502) or the OAuth client (501)', async () => {
     const id = await newId();
     const { failNext, expireTokens } = api.fakes.acme_drive;
     const down = { status: 500, text: 'down' };

@@ -157,7 +157,7 @@ describe('an import from a connection', () => {
       expect(await failing(10, 1)).deep.equal({ status: 'failed', code: 'provider_unavailable' });
     });
 
-    it('leaves no document and no file when the connection is deleted during the download, and ends its job', async () => {
+    it('leaves no document, no file and no open job when the connection is deleted during the download', async () => {
       const { fake, fetch, of, stack, ...synced } = await stepsOf('cut off', 1);
       const hold = fake.holdNext();
       const fetched = appErrorCode(fetch(1));
@@ -186,7 +186,7 @@ describe('an import from a connection', () => {
       expect(items).length(1);
     });
 
-    /** Syncs a document, then changes it while the next sync downloads an edited and renamed file. @returns the counts */
+    /** Changes a document while a sync downloads its file, which was edited and renamed. @returns what is left */
     async function changedMeanwhile(folder: string, change: (member: Member, document: string) => Promise<unknown>) {
       const { tree } = api.fakes.acme_drive;
       tree.add(`${folder}/a.txt`);
