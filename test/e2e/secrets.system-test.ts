@@ -196,10 +196,7 @@ describe('secrets', function () {
     keep('signed URL of a file', url.split('/').at(-1));
     expect((await fetch(url)).status).equal(200);
     answers.push(await (await fetch(`${url}x`)).text());
-    for (const { client, secrets: tokens } of Object.values(stack.fakes)) {
-      // A code names its account in the fakes.
-      keep('secret of files', client.secret, ...tokens.filter((token) => !token.startsWith('code-')));
-    }
+    for (const { secrets } of Object.values(stack.fakes)) keep('secret of files', ...secrets);
   }
 
   /** The refusals name the settings that are wrong. */

@@ -1,10 +1,10 @@
 import type { OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { Member } from './client.ts';
+import { type Consent, consentAt, finishConsent } from './consents.ts';
 import { startFakeDrive } from './fake-drive.ts';
 import { startFakeDropbox } from './fake-dropbox.ts';
 import { fakeSiteId, startFakeGraph } from './fake-graph.ts';
 import type { Choice } from './fake-oauth.ts';
-import { finishConsent } from './finish-consent.ts';
 import type { FakeFiles } from './remote-tree.ts';
 import { s3Hosts, type TestBucket } from './s3.ts';
 import { type Stack, shared, startStack } from './stack.ts';
@@ -45,27 +45,18 @@ export async function startConnectorStack(
   };
 }
 
-/** @returns the provider's consent page to which the service sends the user */
-export async function beginConsent(
-  member: Member,
-  provider: OAuthConnectorProvider,
-  query: Record<string, string> = {},
-): Promise<string> {
-  const site = provider === 'acme_sharepoint' ? { site_id: fakeSiteId } : {};
-  const search = new URLSearchParams({ ...site, ...query });
-  const { body } = await member.get(`/connectors/oauth/${provider}/authorize?${search}`, 200);
-  return String(Object(body).authorize_url);
-}
-
 /** Consents at the provider. @returns path and query of the callback URL to which the provider redirects */
-export async function consentTo(
+export function consentTo(
   { fakes }: Pick<ConnectorStack, 'fakes'>,
   member: Member,
   provider: OAuthConnectorProvider,
-  { query = {}, ...choice }: Choice & { query?: Record<string, string> } = {},
+  { query = {}, ...choice }: Consent = {},
 ): Promise<string> {
-  const { pathname, search } = await fakes[provider].consent(await beginConsent(member, provider, query), choice);
-  return `${pathname}${search}`;
+  const site = provider === 'acme_sharepoint' ? { site_id: fakeSiteId } : {};
+  return consentAt(fakes[provider], member, `/connectors/oauth/${provider}`, {
+    query: { ...site, ...query },
+    ...choice,
+  });
 }
 
 /** Consents and finishes. @returns the connection as its owner sees it */

@@ -1,7 +1,8 @@
-import { googleError as error, googleHabits } from './fake-google.ts';
+import { hash } from 'node:crypto';
+import { googleError as error, googleOptions } from './fake-google.ts';
 import { startFakeProvider } from './fake-oauth.ts';
 import type { ProviderReply } from './provider-server.ts';
-import { createRemoteFiles, digestOf, type FakeFiles, plainType, type RemoteEntry } from './remote-tree.ts';
+import { createRemoteFiles, type FakeFiles, plainType, type RemoteEntry } from './remote-tree.ts';
 
 const folderType = 'application/vnd.google-apps.folder';
 export const shortcutType = 'application/vnd.google-apps.shortcut';
@@ -32,7 +33,7 @@ export async function startFakeDrive(): Promise<FakeFiles> {
       ...{ trashed: tree.get(id) === undefined, modifiedTime: new Date(entry.contentAt * 1_000).toISOString() },
       ...(parentId !== null && { parents: [parentId] }),
       // Google's own formats have no size and no checksum.
-      ...(!isOfGoogle(entry) && { size: String(content.length), md5Checksum: digestOf(entry, 'md5') }),
+      ...(!isOfGoogle(entry) && { size: String(content.length), md5Checksum: hash('md5', content) }),
       ...(mimeType === shortcutType && { shortcutDetails: { targetId: content.toString(), targetMimeType } }),
     };
   }
@@ -72,10 +73,10 @@ export async function startFakeDrive(): Promise<FakeFiles> {
       : files.download(entry, type);
   }
 
-  const habits = { ...googleHabits, api: '/drive/v3/' };
-  const provider = await startFakeProvider(habits, ({ url: { pathname, searchParams: query } }, caller) => {
+  const options = { ...googleOptions, api: '/drive/v3/' };
+  const provider = await startFakeProvider(options, ({ url: { pathname, searchParams: query } }, caller) => {
     if (!caller.scopes.some((scope) => readScopes.includes(scope))) return error(403, 'insufficientPermissions');
-    const path = pathname.slice(habits.api.length);
+    const path = pathname.slice(options.api.length);
     if (path === 'about') {
       return masked(query, { user: { permissionId: caller.account, emailAddress: `${caller.account}@example.com` } });
     }

@@ -1,14 +1,14 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { startFakeProvider } from './fake-oauth.ts';
 import type { ProviderCall, ProviderReply } from './provider-server.ts';
-import { createRemoteFiles, digestOf, type FakeFiles, type RemoteEntry } from './remote-tree.ts';
+import { createRemoteFiles, type FakeFiles, type RemoteEntry } from './remote-tree.ts';
 
 /** Type of Dropbox's own documents, which can only be exported. */
 export const paperType = 'application/vnd.dropbox.paper';
 
 const scopes = ['account_info.read', 'files.metadata.read', 'files.content.read'];
 
-const habits = {
+const options = {
   clientId: 'app-key-1',
   paths: { authorize: '/oauth2/authorize', token: '/oauth2/token', revoke: '/2/auth/token/revoke' },
   isOffline: (asked: URLSearchParams) => asked.get('token_access_type') === 'offline',
@@ -78,7 +78,7 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
       rev: `${entry.contentAt}`.padStart(9, '0'),
       size: isPaper ? 0 : entry.content.length,
       is_downloadable: !isPaper,
-      ...(isPaper ? { export_info: { export_as: 'html' } } : { content_hash: digestOf(entry, 'sha256') }),
+      ...(isPaper ? { export_info: { export_as: 'html' } } : { content_hash: hash('sha256', entry.content) }),
     };
   }
 
@@ -119,8 +119,8 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
     return { ...content, headers: { ...headers, 'dropbox-api-result': ascii } };
   }
 
-  const provider = await startFakeProvider(habits, (call, { account, scopes: granted }) => {
-    const route = call.url.pathname.slice(habits.api.length);
+  const provider = await startFakeProvider(options, (call, { account, scopes: granted }) => {
+    const route = call.url.pathname.slice(options.api.length);
     if (call.method !== 'POST') return badCall(`${route}: only POST is accepted`);
     if (route === 'users/get_current_account') {
       return reply({ account_id: `dbid:${account}`, email: `${account}@example.com` });

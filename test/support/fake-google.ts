@@ -11,7 +11,7 @@ export const googleError = (code: number, reason: string, message = reason): Pro
   json: { error: { code, message, errors: [{ domain: 'global', reason, message }] } },
 });
 
-export const googleHabits = {
+export const googleOptions = {
   clientId: 'client-1.apps.example',
   paths: { authorize: '/o/oauth2/v2/auth', token: '/token', revoke: '/revoke' },
   isOffline: (asked: URLSearchParams) => asked.get('access_type') === 'offline' && asked.get('prompt') === 'consent',
@@ -44,7 +44,7 @@ export async function startFakeGoogle() {
     return { status: 200, json: made };
   }
 
-  const provider = await startFakeProvider({ ...googleHabits, api: '/calendar/v3/' }, (call, caller) => {
+  const provider = await startFakeProvider({ ...googleOptions, api: '/calendar/v3/' }, (call, caller) => {
     const isRead = call.method === 'GET';
     const scope = `https://www.googleapis.com/auth/calendar.${isRead ? 'readonly' : 'events'}`;
     if (!caller.scopes.includes(scope)) return googleError(403, 'insufficientPermissions');

@@ -9,7 +9,7 @@ export const fakeSiteId = 'contoso.example,11111111-aaaa-4bbb-8ccc-222222222222,
 const error = (status: number, code: string): ProviderReply => ({ status, json: { error: { code, message: code } } });
 const notFound = error(404, 'itemNotFound');
 
-const habits = {
+const options = {
   clientId: '7c1e7b4e-0000-4000-8000-000000000001',
   paths: { authorize: '/common/oauth2/v2.0/authorize', token: '/common/oauth2/v2.0/token' },
   isOffline: (asked: URLSearchParams) => (asked.get('scope') ?? '').split(' ').includes('offline_access'),
@@ -21,8 +21,8 @@ const habits = {
 };
 
 /**
- * Fake of Microsoft Graph v1.0 with OAuth: the user's drive and the drive of one site, with the same files. Downloads come
- * from another host, by pre-authenticated URLs.
+ * Fake of Microsoft Graph v1.0 with OAuth: the user's drive and the drive of one site, with the same files. Downloads
+ * come from another host, by pre-authenticated URLs.
  */
 export async function startFakeGraph(): Promise<FakeFiles> {
   const newId = () => `01${randomBytes(16).toString('hex').toUpperCase()}!1`;
@@ -38,7 +38,7 @@ export async function startFakeGraph(): Promise<FakeFiles> {
     return isAllowed ? files.download(entry, entry.mimeType) : { status: 401, text: 'unauthorized' };
   });
 
-  const provider = await startFakeProvider(habits, ({ url }, caller) => {
+  const provider = await startFakeProvider(options, ({ url }, caller) => {
     const { pathname } = url;
     const isOfSite = pathname.startsWith('/v1.0/sites/');
     const scopes = ['Files.Read.All', 'Sites.Read.All', ...(isOfSite ? [] : ['Files.Read'])];

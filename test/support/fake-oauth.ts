@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
 
 /** How the user answers the consent page. Each consent without `account` is of a new account. */
@@ -18,7 +18,7 @@ type Token = {
 };
 
 /** What differs between the providers. */
-type OAuthHabits = {
+type ProviderOptions = {
   clientId: string;
   paths: { authorize: string; token: string; revoke?: string };
   /** Whether an authorization request with these parameters returns a refresh token. */
@@ -38,14 +38,14 @@ export type FakeProvider = Awaited<ReturnType<typeof startFakeProvider>>;
 
 /** A fake OAuth server with PKCE, refresh tokens and revocation, and the API that its access tokens open. */
 export async function startFakeProvider(
-  habits: OAuthHabits,
+  options: ProviderOptions,
   answer: (call: ProviderCall, caller: Caller) => ProviderReply,
 ) {
-  const { paths, unauthorized } = habits;
-  const client = { id: habits.clientId, secret: `client-secret-${randomBytes(8).toString('hex')}` };
+  const { paths, unauthorized } = options;
+  const client = { id: options.clientId, secret: `client-secret-${randomBytes(8).toString('hex')}` };
   const tokens = new Map<string, Token>();
   const secrets: string[] = [client.secret];
-  const issuing = { isRotating: habits.isRotating ?? false, lifetimeSeconds: 3_600 };
+  const issuing = { isRotating: options.isRotating ?? false, lifetimeSeconds: 3_600 };
 
   function newToken(kind: Token['kind'], grant: Grant, asked = new URLSearchParams()): string {
     const token = `${kind}-${randomBytes(16).toString('base64url')}`;
@@ -86,7 +86,7 @@ export async function startFakeProvider(
       given.isSpent = issuing.isRotating;
       return issue(given.grant, given.isSpent);
     }
-    const challenge = createHash('sha256').update(String(form.code_verifier)).digest('base64url');
+    const challenge = hash('sha256', String(form.code_verifier), 'base64url');
     if (given.asked.get('code_challenge') !== challenge) return refuse('invalid_grant');
     if (given.asked.get('redirect_uri') !== form.redirect_uri) return refuse('redirect_uri_mismatch');
     given.isSpent = true;
@@ -107,7 +107,7 @@ export async function startFakeProvider(
     const { pathname } = call.url;
     if (pathname === paths.token) return exchange(call);
     if (pathname === paths.revoke) return revoke(call);
-    if (!pathname.startsWith(habits.api)) return { status: 404 };
+    if (!pathname.startsWith(options.api)) return { status: 404 };
     const given = tokens.get(bearerOf(call));
     const isValid = given?.kind === 'access' && !given.grant.isRevoked && given.expiresAtMs >= Date.now();
     return isValid ? answer(call, given.grant) : unauthorized;
@@ -131,13 +131,13 @@ export async function startFakeProvider(
       const back = new URL(asked.get('redirect_uri') ?? '');
       const grant = {
         account: account ?? `account-${randomBytes(8).toString('hex')}`,
-        scopes: allowed.filter((scope) => scope !== habits.pseudoScope),
-        isOffline: habits.isOffline(asked),
+        scopes: allowed.filter((scope) => scope !== options.pseudoScope),
+        isOffline: options.isOffline(asked),
         isRevoked: false,
       };
       const callback = isDenied
         ? { error: 'access_denied' }
-        : { code: newToken('code', grant, asked), scope: allowed.join(' '), ...habits.callback };
+        : { code: newToken('code', grant, asked), scope: allowed.join(' '), ...options.callback };
       for (const [name, value] of Object.entries({ state: asked.get('state') ?? '', ...callback })) {
         back.searchParams.set(name, value);
       }

@@ -79,10 +79,6 @@ export async function syncsOf(member: Member, connectionId: string): Promise<Syn
 
 export const noChanges = { added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
 
-export function countsOf({ added, updated, unchanged, deleted, failed }: SyncRunView): typeof noChanges {
-  return { added, updated, unchanged, deleted, failed };
-}
-
 export async function untilIngested(member: Member): Promise<void> {
   await until('every ingestion has succeeded', async () => {
     const { body } = await member.get('/jobs/summary?kind=ingest', 200);

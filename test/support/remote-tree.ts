@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { FakeProvider } from './fake-oauth.ts';
 
 /** A file or folder at a fake provider. */
@@ -159,9 +159,4 @@ export function createRemoteFiles(
       },
     },
   };
-}
-
-/** Stands in for the provider's digest of the content. */
-export function digestOf({ content }: RemoteEntry, algorithm: 'md5' | 'sha256'): string {
-  return createHash(algorithm).update(content).digest('hex');
 }

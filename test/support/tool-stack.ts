@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { type ParsedUrlQueryInput, stringify } from 'node:querystring';
 import { type Container, createContainer } from '#src/container.ts';
 import type { ToolCallContext } from '#src/ports/tools.ts';
-import type { Member } from './client.ts';
+import { type Member } from './client.ts';
+import { consentAt, finishConsent } from './consents.ts';
 import { startFakeBrave } from './fake-brave.ts';
 import { startFakeGoogle } from './fake-google.ts';
-import type { Choice } from './fake-oauth.ts';
-import { finishConsent } from './finish-consent.ts';
-import { type Stack, shared, startStack } from './stack.ts';
+import { type Choice } from './fake-oauth.ts';
+import { shared, startStack, type Stack } from './stack.ts';
 import { toolContext } from './tool-context.ts';
 
 /** An API whose providers of tools are on this machine. */
@@ -42,21 +41,11 @@ async function startToolStack() {
 /** The stack that all tests of a process share. */
 export const toolStack = shared(startToolStack);
 
-/** @returns the consent page to which the service sends the administrator */
-export async function beginConsent(admin: Member, query: ParsedUrlQueryInput = {}): Promise<string> {
-  const { body } = await admin.get(`/agents/tools/google_calendar/authorize?${stringify(query)}`, 200);
-  return String(Object(body).authorize_url);
-}
+export const calendarPath = '/agents/tools/google_calendar';
 
 /** Consents at Google. @returns path and query of the callback URL to which Google redirects */
-export async function consentTo(
-  { google }: Pick<ToolStack, 'google'>,
-  admin: Member,
-  choice: Choice = {},
-): Promise<string> {
-  const { pathname, search } = await google.consent(await beginConsent(admin), choice);
-  return `${pathname}${search}`;
-}
+export const consentTo = ({ google }: Pick<ToolStack, 'google'>, admin: Member, choice: Choice = {}) =>
+  consentAt(google, admin, calendarPath, choice);
 
 /** Connects Google Calendar for the organization of the administrator. */
 export async function connectCalendar(

@@ -76,7 +76,7 @@ describe('connections to file providers', () => {
     }
   });
 
-  it('stay active while the provider is down (503), rejects a request (502) or rejects its OAuth client (501)', async () => {
+  it('stay active while the provider is down (503), rejects a request (502) or the OAuth client (501)', async () => {
     const id = await newId();
     const { failNext, expireTokens } = api.fakes.acme_drive;
     const down = { status: 500, text: 'down' };
@@ -116,6 +116,22 @@ describe('connections to file providers', () => {
     const hers = await connect(api, grace, 'acme_drive', account);
     await ada.delete(at(id), 204);
     expect((await grace.patch(at(hers.id, '/refresh'), undefined, 200)).body).include({ status: 'active' });
+  });
+
+  it('revoke new credentials that arrive after the connection was deleted', async () => {
+    const id = await newId();
+    const { liveGrants, holdNext, failNext } = api.fakes.acme_drive;
+    const before = liveGrants();
+    await row(id).update({ expiresAt: new Date(0) });
+    const held = holdNext();
+    const browsed = browse(ada, id, {}, 404);
+    await held.arrived;
+    // The revocation of the old credentials fails.
+    failNext(1, { status: 503 });
+    await ada.delete(at(id), 204);
+    held.release();
+    expect(await browsed).include({ code: 'connection_not_found' });
+    expect(liveGrants()).equal(before - 1);
   });
 
   describe('when browsed,', () => {

@@ -1,27 +1,14 @@
 import { expect } from 'chai';
 import { connectorProviderLabels, oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
-import type { Member } from '#test/support/client.ts';
-import {
-  beginConsent,
-  type ConnectorStack,
-  connect,
-  connectorStack,
-  consentTo,
-  frontendUrl,
-} from '#test/support/connector-stack.ts';
-import type { Choice, FakeProvider } from '#test/support/fake-oauth.ts';
-import { finishConsent } from '#test/support/finish-consent.ts';
-import { type Stack, stack } from '#test/support/stack.ts';
+import { type Member } from '#test/support/client.ts';
+import { connect, connectorStack, consentTo, frontendUrl, type ConnectorStack } from '#test/support/connector-stack.ts';
+import { beginConsent, consentAt, finishConsent, type Consent } from '#test/support/consents.ts';
+import { type FakeProvider } from '#test/support/fake-oauth.ts';
+import { stack, type Stack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
-import { beginConsent as beginToolConsent, toolStack } from '#test/support/tool-stack.ts';
+import { toolStack } from '#test/support/tool-stack.ts';
 
-type Query = Record<string, string>;
-type Opened = {
-  api: Stack;
-  fake: FakeProvider;
-  /** @returns the consent page of the provider */
-  begin(member: Member, query?: Query): Promise<string>;
-};
+type Opened = { api: Stack; fake: FakeProvider };
 type Kind = { base: string; provider: string; another: string; withKeys: string; open(): Promise<Opened> };
 
 const kinds: Record<string, Kind> = {
@@ -29,14 +16,14 @@ const kinds: Record<string, Kind> = {
     ...{ base: '/connectors/oauth', provider: 'acme_drive', another: 'acme_dropbox', withKeys: 'acme_s3' },
     open: async () => {
       const api = await connectorStack();
-      return { api, fake: api.fakes.acme_drive, begin: (member, query) => beginConsent(member, 'acme_drive', query) };
+      return { api, fake: api.fakes.acme_drive };
     },
   },
   'to a tool': {
     ...{ base: '/agents/tools', provider: 'google_calendar', another: 'brave_search', withKeys: 'brave_search' },
     open: async () => {
       const api = await toolStack();
-      return { api, fake: api.google, begin: beginToolConsent };
+      return { api, fake: api.google };
     },
   },
 };
@@ -44,18 +31,15 @@ const kinds: Record<string, Kind> = {
 for (const [kind, { base, provider, another, withKeys, open }] of Object.entries(kinds)) {
   describe(`an OAuth consent ${kind}`, () => {
     const own = `${base}/${provider}`;
-    let { api, fake, begin }: Opened = {} as Opened;
+    let { api, fake }: Opened = {} as Opened;
     let ada: Member;
     before(async () => {
-      ({ api, fake, begin } = await open());
+      ({ api, fake } = await open());
       ada = await api.signUp();
     });
 
     /** Consents at the provider. @returns path and query of the callback */
-    const consent = async ({ query = {}, ...choice }: Choice & { query?: Query } = {}) => {
-      const { pathname, search } = await fake.consent(await begin(ada, query), choice);
-      return `${pathname}${search}`;
-    };
+    const consent = (options: Consent = {}) => consentAt(fake, ada, own, options);
     const expire = () => {
       const expiresAt = api.container.db.raw("now() - interval '1 second'");
       return api.container.db('oauth_states').where({ orgId: ada.orgId }).update({ expiresAt });
@@ -86,7 +70,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
     });
 
     it('begins with a PKCE challenge and a state, neither of which is stored in plain text', async () => {
-      const url = new URL(await begin(ada));
+      const url = new URL(await beginConsent(ada, own));
       const of = (name: string) => url.searchParams.get(name) ?? '';
       expect([url.origin, of('response_type')]).deep.equal([fake.baseUrl, 'code']);
       expect([of('redirect_uri'), of('client_id')]).deep.equal([`${api.baseUrl}${own}/callback`, fake.client.id]);
@@ -100,7 +84,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
 
     it('returns to the frontend and to allowed origins only (422)', async () => {
       for (const return_to of ['/files', `${frontendUrl}/x`, 'https://other.example.com/y']) {
-        await begin(ada, { return_to });
+        await beginConsent(ada, own, { return_to });
       }
       for (const wrong of ['https://evil.example', '//evil.example', '/\\evil.example', 'javascript:alert(1)', '']) {
         const { body } = await ada.get(`${own}/authorize?${new URLSearchParams({ return_to: wrong })}`, 422);
@@ -207,7 +191,8 @@ describe('connecting to a file provider by consent', () => {
 
   it('sends login_hint to a provider that supports it', async () => {
     const hintAt = async (provider: 'acme_drive' | 'acme_dropbox') => {
-      const url = new URL(await beginConsent(ada, provider, { login_hint: 'ada@example.com' }));
+      const hinted = { login_hint: 'ada@example.com' };
+      const url = new URL(await beginConsent(ada, `/connectors/oauth/${provider}`, hinted));
       return url.searchParams.get('login_hint');
     };
     expect([await hintAt('acme_drive'), await hintAt('acme_dropbox')]).deep.equal(['ada@example.com', null]);

@@ -4,14 +4,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague, rootOf } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ConnectorStack, connect, connectorStack } from '#test/support/connector-stack.ts';
-import {
-  connectSynced,
-  countsOf,
-  documentCalled,
-  importFiles,
-  importStack,
-  shelf,
-} from '#test/support/import-stack.ts';
+import { connectSynced, documentCalled, importFiles, importStack, shelf } from '#test/support/import-stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
@@ -164,7 +157,7 @@ describe('an import from a connection', () => {
       expect(await failing(10, 1)).deep.equal({ status: 'failed', code: 'provider_unavailable' });
     });
 
-    it('leaves no document and no file when the connection is deleted during the download, and ends its job', async () => {
+    it('leaves no document, no file and no open job when the connection is deleted during the download', async () => {
       const { fake, fetch, of, stack, ...synced } = await stepsOf('cut off', 1);
       const hold = fake.holdNext();
       const fetched = appErrorCode(fetch(1));
@@ -193,7 +186,7 @@ describe('an import from a connection', () => {
       expect(items).length(1);
     });
 
-    /** Syncs a document, then changes it while the next sync downloads an edited and renamed file. @returns the counts */
+    /** Changes a document while a sync downloads its file, which was edited and renamed. @returns what is left */
     async function changedMeanwhile(folder: string, change: (member: Member, document: string) => Promise<unknown>) {
       const { tree } = api.fakes.acme_drive;
       tree.add(`${folder}/a.txt`);
@@ -206,7 +199,7 @@ describe('an import from a connection', () => {
       const send = await arrived;
       await change(synced.member, `/documents/${(await documentCalled(synced.member, 'a.txt')).id}`);
       send();
-      return { counts: countsOf(await running), names: await synced.names() };
+      return { counts: await running, names: await synced.names() };
     }
 
     it('does not bring back a document that the user deletes meanwhile, and keeps a new name', async () => {

@@ -2,12 +2,11 @@ import { expect } from 'chai';
 import { connectorProviderLabels, type OAuthConnectorProvider } from '#src/domain/documents/connector-providers.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ConnectorStack, connect, consentTo } from '#test/support/connector-stack.ts';
-import { finishConsent } from '#test/support/finish-consent.ts';
+import { finishConsent } from '#test/support/consents.ts';
 import {
   browseAll,
   connectionPath,
   connectSynced,
-  countsOf,
   documentCalled,
   importFiles,
   importStack,
@@ -143,7 +142,7 @@ export function itServes(provider: OAuthConnectorProvider): void {
       await untilIngested(member);
 
       let before = downloads.length;
-      expect(countsOf(await run())).deep.equal(noChanges);
+      expect(await run()).include(noChanges);
       tree.edit('synced/a.txt', 'Edited.');
       tree.rename('synced/b.txt', 'renamed.txt');
       tree.move('synced/c.txt', 'synced/sub');

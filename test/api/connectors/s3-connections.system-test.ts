@@ -7,7 +7,6 @@ import {
   browse,
   browseAll,
   connectionPath,
-  countsOf,
   documentCalled,
   importStack,
   noChanges,
@@ -115,7 +114,7 @@ describe('a connection to S3', () => {
     expect((await browseAll(ada, id, 'sub')).map((file) => file.path)).deep.equal(['sub/c.txt']);
     await browse(ada, id, { path: 'in' }, 404);
     expect(await sync(ada, id)).include({ mode: 'full', ...noChanges, added: 4 });
-    expect(countsOf(await sync(ada, id))).deep.equal({ ...noChanges, unchanged: 4 });
+    expect(await sync(ada, id)).include({ ...noChanges, unchanged: 4 });
     const edited = { Bucket: bucket.settings.bucket, Key: 'in/a.txt', Body: 'Edited.' };
     await bucket.client.send(new PutObjectCommand(edited));
     for (const Key of ['in/b.txt', 'in/d.txt']) {

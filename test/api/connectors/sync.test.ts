@@ -6,7 +6,6 @@ import { aFolder, rootOf } from '#test/support/builders.ts';
 import type { ConnectorStack } from '#test/support/connector-stack.ts';
 import {
   connectSynced,
-  countsOf,
   documentCalled,
   importFiles,
   importStack,
@@ -52,7 +51,7 @@ describe('a sync', () => {
     await member.delete(`/documents/${(await documentCalled(member, 'away.txt')).id}`, 204);
     for (const name of ['mine.txt', 'away.txt']) tree.edit(`kept/${name}`, 'Theirs.');
     tree.rename('kept/named.txt', 'again.txt');
-    expect(countsOf(await run())).deep.equal({ ...noChanges, unchanged: 3 });
+    expect(await run()).include({ ...noChanges, unchanged: 3 });
     tree.remove('kept/mine.txt');
     expect(await run()).include({ deleted: 0 });
     await untilIngested(member);

@@ -5,12 +5,12 @@ import { allTools } from '#src/domain/agents/tools.ts';
 import { toolListSchema } from '#src/modules/tools/tools.schema.ts';
 import { aColleague, aPublishedAgent } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { finishConsent } from '#test/support/finish-consent.ts';
+import { beginConsent, finishConsent } from '#test/support/consents.ts';
 import { stack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 import {
   anotherProcess,
-  beginConsent,
+  calendarPath,
   callProviderTool,
   connectCalendar,
   connectionOf,
@@ -25,7 +25,7 @@ import {
 const search = '/agents/tools/brave_search/connection';
 const calendar = '/agents/tools/google_calendar/connection';
 
-describe('tools of providers:', () => {
+describe('an organization and its tools:', () => {
   let api: ToolStack;
   let ada: Member;
   before(async () => {
@@ -51,7 +51,7 @@ describe('tools of providers:', () => {
       expect(await actionsOf(id)).deep.equal(['tool.connected', 'tool.reconnected']);
     });
 
-    it('stays as it was when the provider refuses a new key (422) or is unavailable (503), and no response repeats the key', async () => {
+    it('stays as it was when a new key is refused (422) or the provider is down (503); no response repeats a key', async () => {
       await connectSearch(api, ada);
       const before = await stored(ada);
       for (const [reply, status, code] of [
@@ -130,7 +130,7 @@ describe('tools of providers:', () => {
           [writeScope, readScope],
         ],
       ]) {
-        const page = new URL(await beginConsent(ada, { scopes: asked }));
+        const page = new URL(await beginConsent(ada, calendarPath, { scopes: asked }));
         expect(page.searchParams.get('scope')?.split(' ')).deep.equal(scopes);
       }
       for (const query of ['scopes=openid', 'scopes=']) {
@@ -203,7 +203,7 @@ describe('tools of providers:', () => {
       return { ...others, brave: items[0], google: items[1], all: items };
     };
 
-    it('are listed at /agents/tools with their requirements, and whether the deployment has what their provider needs', async () => {
+    it('are listed at /agents/tools with their requirements, as unavailable if their provider is not configured', async () => {
       expect((await toolsOf(ada)).map(({ id }) => id)).deep.equal(allTools.map(({ id }) => id));
       const search = await toolOf(ada, 'web.search');
       expect(search).include({ group: 'web', requires_credentials: true, auth_kind: 'api_key' });

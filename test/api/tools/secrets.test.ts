@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startApiProcess } from '#test/support/child-processes.ts';
-import { finishConsent } from '#test/support/finish-consent.ts';
-import { beginConsent, consentTo, toolStack } from '#test/support/tool-stack.ts';
+import { beginConsent, finishConsent } from '#test/support/consents.ts';
+import { calendarPath, consentTo, toolStack } from '#test/support/tool-stack.ts';
 import { until } from '#test/support/until.ts';
 
 describe('secrets of providers', () => {
@@ -32,9 +32,9 @@ describe('secrets of providers', () => {
         google.failNext(1, reply);
         answers.push((await finishConsent({ anonymous }, ada, path, status)).body);
       }
-      const state = new URL(await beginConsent(ada)).searchParams.get('state') ?? '';
+      const state = new URL(await beginConsent(ada, calendarPath)).searchParams.get('state') ?? '';
       google.failNext(1, { status: 503, text: google.client.secret });
-      await ada.delete('/agents/tools/google_calendar/connection', 204);
+      await ada.delete(`${calendarPath}/connection`, 204);
       await until('the log tells of it', async () => child.log().includes('a grant could not be revoked'));
 
       const verifiers = google.calls.flatMap(({ body }) => new URLSearchParams(body).get('code_verifier') ?? []);
