@@ -4,28 +4,22 @@ import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import type { Container } from '#src/container.ts';
 import { aPublishedAgent, freshEmail } from '#test/support/builders.ts';
-import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';
-import type { ApiClient, Member, Reply } from '#test/support/client.ts';
+import { startApiProcess, startWorkerProcess, type ServiceProcess } from '#test/support/child-processes.ts';
+import { sendJson, type ApiClient, type Member, type Reply } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
+import { connect, startConnectorStack, type ConnectorStack } from '#test/support/connector-stack.ts';
 import { uploadText } from '#test/support/fault-case.ts';
-import { type IdentityProvider, startIdentityProvider } from '#test/support/identity-provider.ts';
+import { startIdentityProvider, type IdentityProvider } from '#test/support/identity-provider.ts';
 import { importFiles } from '#test/support/import-stack.ts';
-import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { startScriptedModel, type ScriptedModel } from '#test/support/scripted-model.ts';
 import { answerError } from '#test/support/scripted-server.ts';
-import { findSecrets, type Secret } from '#test/support/secret-search.ts';
 import { createTestDatabase, withTestAdmin } from '#test/support/services.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
-import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
+import { until } from '#test/support/until.ts';
+import { findSecrets, type Secret } from './secret-search.ts';
 
 const trace = { LOG_LEVEL: 'trace' };
-const jsonHeaders = { 'content-type': 'application/json' };
-const asPost = (body: unknown): RequestInit => ({
-  method: 'POST',
-  headers: jsonHeaders,
-  body: typeof body === 'string' ? body : JSON.stringify(body),
-});
 
 /**
  * Plants a value of its own as every kind of secret, takes the service through success and failure of each, and looks
@@ -33,13 +27,27 @@ const asPost = (body: unknown): RequestInit => ({
  */
 describe('secrets', function () {
   this.timeout(120_000);
-  let own: SecretsCase;
+  let model: ScriptedModel;
+  let people: IdentityProvider;
+  let stack: ConnectorStack;
+  let database: Awaited<ReturnType<typeof createTestDatabase>>;
   let api: ServiceProcess & { baseUrl: string };
   let worker: ServiceProcess;
   let anonymous: ApiClient;
   let ada: Member;
   let readServiceLogs: () => Promise<string>;
   const answers: string[] = [];
+  /** The secrets that were planted so far. Each is found nowhere else on the machine. */
+  const secrets: Secret[] = [];
+  const role = `secrets_${randomBytes(6).toString('hex')}`;
+
+  const keep = (name: string, value = '') => {
+    secrets.push({ name, value });
+    return value;
+  };
+  /** A new secret, which is a sound password as well. */
+  const plant = (name: string) => keep(name, `cA1!${randomBytes(24).toString('base64')}`);
+  const plantKey = (name: string) => keep(name, `cA1-${randomBytes(24).toString('base64url')}`);
 
   /** Keeps an answer for the search. */
   async function heard(reply: Promise<Reply>): Promise<{ [name: string]: never }> {
@@ -48,39 +56,70 @@ describe('secrets', function () {
     return Object(body);
   }
   /** The same for an answer of any kind and status. */
-  async function heardText(client: Pick<ApiClient, 'raw'>, path: string, init: RequestInit = {}): Promise<void> {
-    const answer = await client.raw(path, init);
+  async function heardText(response: Promise<Response>): Promise<void> {
+    const answer = await response;
     answers.push(JSON.stringify([...answer.headers]), await answer.text());
   }
-  const keep = (name: string, ...values: string[]) => own.secrets.push(...values.map((value) => ({ name, value })));
 
   /** Statements that write to the table fail meanwhile. */
   async function whileBroken(table: string, work: () => Promise<unknown>): Promise<void> {
-    const { db } = own.api.container;
+    const { db } = stack.container;
     await db.raw('alter table ?? add constraint broken check (false) not valid', [table]);
     await work().finally(() => db.raw('alter table ?? drop constraint broken', [table]));
   }
 
   before(async () => {
-    own = await startSecretsCase();
-    readServiceLogs = await followServiceLogs(own.api.container);
-    [api, worker] = await Promise.all([startApiProcess(own.api, trace), startWorkerProcess(own.api, trace)]);
-    anonymous = own.api.anonymous.at(api.baseUrl);
+    await startStackOfSecrets();
+    readServiceLogs = await followServiceLogs(stack.container);
+    [api, worker] = await Promise.all([startApiProcess(stack, trace), startWorkerProcess(stack, trace)]);
+    anonymous = stack.anonymous.at(api.baseUrl);
     await signIn();
     await signInElsewhere();
     await askModels();
     await importAndCrash();
-    await startWithWrongSettings();
-    await own.api.container.db.raw(`do $$ begin raise log 'a client looks for ${ada.orgId}'; end $$`);
+    await startWithWrongPassword();
+    await stack.container.db.raw(`do $$ begin raise log 'a client looks for ${ada.orgId}'; end $$`);
   });
   after(async () => {
     await worker?.stop();
     await api?.stop();
-    await own?.close();
+    await stack?.close();
+    await Promise.all([model?.close(), people?.close()]);
+    await database?.drop();
+    await withTestAdmin((admin) => admin.query(`drop role if exists ${role}`));
   });
 
+  async function startStackOfSecrets(): Promise<void> {
+    model = await startScriptedModel();
+    people = await startIdentityProvider({ redirectOrigins: ['https://app.example'] });
+    keep('client secret at the identity provider', people.client.secret);
+    database = await createTestDatabase();
+    const url = new URL(database.url);
+    url.username = role;
+    url.password = plantKey('password of Postgres');
+    await withTestAdmin((admin) => admin.query(`create role ${role} login superuser password '${url.password}'`));
+
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    for (const line of pem.split('\n').slice(1, -2)) keep('signing key', line);
+    stack = await startConnectorStack({
+      DATABASE_URL: url.href,
+      OPENAI_BASE_URL: model.baseUrl,
+      OPENAI_API_KEY: plantKey('key of the models'),
+      RERANK_BASE_URL: model.baseUrl,
+      RERANK_API_KEY: plantKey('key of the reranker'),
+      // Alignment asks the same server, with the same key.
+      ALIGNMENT_EMBEDDING_BASE_URL: '',
+      JWT_PRIVATE_KEY: pem,
+      URL_SIGNING_KEY: plantKey('key of addresses of files'),
+      ENCRYPTION_KEYS: `1:${keep('encryption key', randomBytes(32).toString('base64'))}`,
+      ...people.settings,
+      SSO_REDIRECT_URI: 'https://app.example/signed-in',
+      SSO_REDIRECT_ORIGINS: 'https://app.example',
+    });
+  }
+
   async function signIn(): Promise<void> {
-    const { plant } = own;
     const [email, password] = [freshEmail('ada'), plant('password')];
     const registered = Object((await anonymous.post('/auth/register', { email, password }, 201)).body);
     const { access_token: accessToken, refresh_token: refreshToken, organization } = registered;
@@ -90,7 +129,8 @@ describe('secrets', function () {
     keep('access token', accessToken);
     keep('refresh token', refreshToken);
     const next = Object((await anonymous.post('/auth/refresh_tokens', { refresh_token: refreshToken }, 200)).body);
-    keep('second tokens', next.access_token, next.refresh_token);
+    keep('second access token', next.access_token);
+    keep('second refresh token', next.refresh_token);
 
     const refused: [path: string, body: object, status: number][] = [
       ['/auth/register', { email: freshEmail(), password: plant('weak').replace(/\d/g, 'x') }, 422],
@@ -101,7 +141,8 @@ describe('secrets', function () {
       ['/auth/refresh_tokens', { refresh_token: refreshToken }, 401],
     ];
     for (const [path, body, status] of refused) await heard(anonymous.post(path, body, status));
-    await heardText(anonymous, '/auth/login', asPost(`{"password":"${password}",`));
+    const headers = { 'content-type': 'application/json' };
+    await heardText(anonymous.raw('/auth/login', { method: 'POST', headers, body: `{"password":"${password}",` }));
     for (const token of [`${accessToken}x`, plant('no token')]) {
       await heard(anonymous.withToken(token).get('/folders', 401));
     }
@@ -120,18 +161,17 @@ describe('secrets', function () {
   }
 
   async function signInElsewhere(): Promise<void> {
-    const { people } = own;
     const callback = async () => {
       const begun = await anonymous.post('/auth/sso/authorize', { provider: 'acme' }, 200);
       const { search, searchParams } = await signInAtProvider(
         Object(begun.body).authorization_url,
         people.addAccount(),
       );
-      keep('state and code of a sign-in', searchParams.get('state') ?? '', searchParams.get('code') ?? '');
+      for (const part of ['state', 'code']) keep(`${part} of a sign-in`, searchParams.get(part) ?? '');
       return `/auth/sso/callback${search}`;
     };
     const { access_token, refresh_token } = Object((await anonymous.get(await callback(), 200)).body);
-    keep('tokens of a sign-in', access_token, refresh_token);
+    for (const token of [access_token, refresh_token]) keep('token of a sign-in', token);
     const { secret } = people.client;
     const refused = { error: 'invalid_client', error_description: secret };
     const faults: Parameters<typeof people.tamper>[0][] = [
@@ -142,30 +182,29 @@ describe('secrets', function () {
     ];
     for (const fault of faults) {
       people.tamper(fault);
-      await heardText(ada, await callback());
+      await heardText(ada.raw(await callback()));
     }
     people.tamper({});
-    await whileBroken('refresh_tokens', async () => heardText(ada, await callback()));
+    await whileBroken('refresh_tokens', async () => heardText(ada.raw(await callback())));
   }
 
-  const refusalOfModels = () => `Incorrect API key provided: ${own.api.config.models.apiKey}.`;
+  const refusalOfModels = () => `Incorrect API key provided: ${stack.config.models.apiKey}.`;
 
   async function askModels(): Promise<void> {
-    const { model } = own;
-    const question = asPost({ agent_id: await aPublishedAgent(ada), message: 'How is a loan repaid?' });
+    const question = { agent_id: await aPublishedAgent(ada), message: 'How is a loan repaid?' };
+    const ask = (path: string) => heardText(sendJson(ada, 'POST', path, question));
     for (const status of [401, 400, 500]) {
       model.behave(() => ({ kind: 'status', status, message: refusalOfModels() }));
-      for (const path of ['/chat', '/chat/stream']) await heardText(ada, path, question);
+      for (const path of ['/chat', '/chat/stream']) await ask(path);
     }
     model.behave(() => ({ kind: 'break_off', text: 'A loan' }));
-    await heardText(ada, '/chat/stream', question);
+    await ask('/chat/stream');
     model.behave(() => ({ kind: 'answer', text: 'Monthly.' }));
-    await heardText(ada, '/chat/stream', question);
+    await ask('/chat/stream');
     expect(answers.at(-1)).include('Monthly.');
   }
 
   async function importAndCrash(): Promise<void> {
-    const { model, api: stack } = own;
     const job = async (id = '') => Object(await heard(ada.get(`/jobs/${id}`, 200)));
     const isParked = (id?: string) => async () => (await job(id)).status === 'parked';
     model.behaveEmbedding(answerError(401, refusalOfModels()));
@@ -199,124 +238,41 @@ describe('secrets', function () {
     for (const { secrets } of Object.values(stack.fakes)) keep('secret of files', ...secrets);
   }
 
-  /** The refusals name the settings that are wrong. */
-  async function startWithWrongSettings(): Promise<void> {
-    const { plant, api: stack } = own;
+  async function startWithWrongPassword(): Promise<void> {
     const url = new URL(stack.settings.DATABASE_URL ?? '');
     url.password = encodeURIComponent(plant('wrong password of Postgres'));
     const locked = await startApiProcess(stack, { ...trace, DATABASE_URL: url.href });
-    const lockedOut = stack.anonymous.at(locked.baseUrl);
-    await heardText(lockedOut, '/readyz');
-    await heardText(lockedOut, '/auth/login', asPost({ username: ada.email, password: ada.password }));
+    const lockedOut = anonymous.at(locked.baseUrl);
+    await heardText(lockedOut.raw('/readyz'));
+    await heardText(sendJson(lockedOut, 'POST', '/auth/login', { username: ada.email, password: ada.password }));
     await locked.stop();
-    const wrong = [
-      {
-        DATABASE_URL: `mysql://u:${encodeURIComponent(plant('password in a wrong address'))}@127.0.0.1/x`,
-        OPENAI_BASE_URL: `http://u:${encodeURIComponent(plant('password in an address'))}@127.0.0.1/v1`,
-        OPENAI_API_KEY: `${plant('key of two lines')}\n`,
-        URL_SIGNING_KEY: plant('short key').slice(0, 20),
-        ENCRYPTION_KEYS: `1:${plant('wrong encryption key')}`,
-      },
-      { JWT_PRIVATE_KEY: plant('wrong signing key') },
-      { JWT_VERIFY_KEYS: plant('wrong key to verify by') },
-      { S3_BUCKET: 'bucket', S3_SECRET_ACCESS_KEY: plant('key without its id') },
-    ];
-    for (const settings of wrong) {
-      const refusal = await startApiProcess(stack, settings).then((started) => started.stop(), String);
-      expect(refusal).include('wrong setting');
-      answers.push(String(refusal));
-    }
   }
 
   const places: Record<string, () => Promise<string>> = {
     answer: async () => answers.join('\n'),
-    'row of the database': () => databaseText(own.api.container),
-    'history of a run': () => historiesText(own.api.container),
-    'log or file of the service': () => filesText(own.api.settings.DATA_DIR ?? ''),
+    'row of the database': () => databaseText(stack.container),
+    'history of a run': () => historiesText(stack.container),
+    'log or file of the service': () => filesText(stack.settings.DATA_DIR ?? ''),
     'log of another service': () => readServiceLogs(),
   };
   for (const [place, read] of Object.entries(places)) {
     it(`of users and of the service appear in no ${place}`, async () => {
       const text = await read();
       // The search finds what may be there, so that it can be trusted.
-      expect(findSecrets([{ name: 'organization', value: ada.orgId }], [{ name: place, text }])).length(1);
-      expect(findSecrets(own.secrets, [{ name: place, text }])).deep.equal([]);
+      expect(findSecrets([{ name: 'organization', value: ada.orgId }], text)).length(1);
+      expect(findSecrets(secrets, text)).deep.equal([]);
     });
   }
 });
 
-/** A service whose every secret is known, and is found nowhere else on the machine. */
-type SecretsCase = {
-  api: ConnectorStack;
-  model: ScriptedModel;
-  people: IdentityProvider;
-  /** The secrets that were planted so far. */
-  secrets: Secret[];
-  /** A new one, which is a sound password as well. */
-  plant(name: string): string;
-  close(): Promise<void>;
-};
-
-async function startSecretsCase(): Promise<SecretsCase> {
-  const secrets: Secret[] = [];
-  const keep = (name: string, value: string) => {
-    secrets.push({ name, value });
-    return value;
-  };
-  const plant = (name: string) => keep(name, `cA1!${randomBytes(24).toString('base64')}`);
-  const plantKey = (name: string) => keep(name, `cA1-${randomBytes(24).toString('base64url')}`);
-
-  const [model, people, database] = await Promise.all([
-    startScriptedModel(),
-    startIdentityProvider({ redirectOrigins: ['https://app.example'] }),
-    createTestDatabase(),
-  ]);
-  const role = `secrets_${randomBytes(6).toString('hex')}`;
-  const url = new URL(database.url);
-  url.username = role;
-  url.password = plantKey('password of Postgres');
-  await withTestAdmin((admin) => admin.query(`create role ${role} login superuser password '${url.password}'`));
-
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-  for (const line of pem.split('\n').slice(1, -2)) keep('signing key', line);
-  const api = await startConnectorStack({
-    DATABASE_URL: url.href,
-    OPENAI_BASE_URL: model.baseUrl,
-    OPENAI_API_KEY: plantKey('key of the models'),
-    RERANK_BASE_URL: model.baseUrl,
-    RERANK_API_KEY: plantKey('key of the reranker'),
-    // Alignment asks the same server, with the same key.
-    ALIGNMENT_EMBEDDING_BASE_URL: '',
-    JWT_PRIVATE_KEY: pem,
-    URL_SIGNING_KEY: plantKey('key of addresses of files'),
-    ENCRYPTION_KEYS: `1:${keep('encryption key', randomBytes(32).toString('base64'))}`,
-    ...people.settings,
-    SSO_REDIRECT_URI: 'https://app.example/signed-in',
-    SSO_REDIRECT_ORIGINS: 'https://app.example',
-  });
-  keep('client secret at the identity provider', people.client.secret);
-  return {
-    ...{ api, model, people, secrets, plant },
-    close: async () => {
-      await api.close();
-      await Promise.all([model.close(), people.close()]);
-      await database.drop();
-      await withTestAdmin((admin) => admin.query(`drop role ${role}`));
-    },
-  };
-}
-
 /** Every value of every row of every table. */
 async function databaseText({ db }: Pick<Container, 'db'>): Promise<string> {
-  const tables: string[] = await db('pg_tables').where({ schemaname: 'public' }).pluck('tablename');
-  const rows = await Promise.all(
-    tables.map(async (table) => {
-      const answer = await db.raw<{ rows: { row: string }[] }>('select to_jsonb(t)::text as row from ?? t', [table]);
-      return answer.rows.map(({ row }) => `${table} ${row}`);
-    }),
-  );
-  return rows.flat().join('\n');
+  const texts: string[] = [];
+  for (const table of await db('pg_tables').where({ schemaname: 'public' }).pluck('tablename')) {
+    const { rows } = await db.raw<{ rows: { row: string }[] }>('select to_jsonb(t)::text as row from ?? t', [table]);
+    texts.push(...rows.map(({ row }) => `${table} ${row}`));
+  }
+  return texts.join('\n');
 }
 
 /** Every event of every run of a namespace, with payloads, failures, memos and search attributes. */
@@ -354,16 +310,16 @@ async function followServiceLogs({ db }: Pick<Container, 'db'>): Promise<() => P
     `select current_setting('data_directory') as directory`,
   );
   const folder = join(dirname(rows[0]?.directory ?? ''), 'logs');
-  const read = async (name: string) => ({ name, text: await readFile(join(folder, name), 'utf8') });
-  const lengths = new Map(
-    (await Promise.all((await readdir(folder)).map(read))).map(({ name, text }) => [name, text.length]),
-  );
+  const readAll = async () => {
+    const names = await readdir(folder);
+    return Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')] as const));
+  };
+  const before = new Map(await readAll());
   return async () => {
-    const logs = await Promise.all((await readdir(folder)).map(read));
-    // One that is shorter than it was has been put aside, and begun anew.
-    const news = logs.map(({ name, text }) => {
-      const before = lengths.get(name) ?? 0;
-      return text.slice(before > text.length ? 0 : before);
+    const news = (await readAll()).map(([name, text]) => {
+      const { length } = before.get(name) ?? '';
+      // One that is shorter than it was has been put aside, and begun anew.
+      return text.slice(length > text.length ? 0 : length);
     });
     return news.join('\n');
   };
