@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
-import { type AlignmentActivities, createAlignmentActivities } from '#activities/alignment.ts';
+import { createAlignmentActivities } from '#activities/alignment.ts';
 import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aPublishedAgent } from '#test/support/builders.ts';
-import { activityEnvironment } from '#test/support/ingestion-steps.ts';
+import { activityEnvironment, runActivity } from '#test/support/ingestion-steps.ts';
 import { propertyRuns } from '#test/support/seeded.ts';
 import { isLockAwaited } from '#test/support/services.ts';
 import { useIdleStack } from '#test/support/stack.ts';
@@ -40,13 +40,13 @@ const exchanges = [...straying, says(soup, refusal), refused, afterRefusal];
  * Events during the rounds of a chat: a round is stored, several scorers run concurrently, the embedder fails within a
  * step or for long, or rounds have scores of another scorer version.
  */
-const incidents = ['score', 'score_twice', 'embedder_breaks', 'embedder_is_down', 'other_scorer'] as const;
-type Incident = (typeof incidents)[number] | 'round';
+const incidents = ['round', 'score', 'score_twice', 'embedder_breaks', 'embedder_is_down', 'other_scorer'] as const;
+type Incident = (typeof incidents)[number];
 type Course = { rounds: (Exchange | 'failed')[]; happened: Incident[] };
 
 const courses: fc.Arbitrary<Course> = fc.record({
   rounds: fc.array(fc.constantFrom(...exchanges, 'failed' as const), { minLength: 3, maxLength: 8 }),
-  happened: fc.array(fc.constantFrom('round', 'round', ...incidents), { maxLength: 12 }),
+  happened: fc.array(fc.constantFrom('round', ...incidents), { maxLength: 12 }),
 });
 
 const examples: Course[] = [
@@ -76,27 +76,25 @@ describe('alignment scoring', () => {
   const updateRounds = (chat: ScoreAlignmentInput, columns: object) => own.db('rounds').where(chat).update(columns);
   const roundsOf = ({ chatId }: ScoreAlignmentInput) => own.db('rounds').where({ chatId }).orderBy('round');
 
-  async function addRound(chat: ScoreAlignmentInput, round: number, exchange: Exchange | 'failed'): Promise<void> {
-    const result =
-      exchange === 'failed'
-        ? { status: 'error', userContent: 'Hello?', errorCode: 'model_unavailable' }
-        : { status: 'complete', userContent: exchange.user, assistantReply: exchange.agent };
-    await own.db('rounds').insert({ ...chat, round, model: 'm', finishedAt: new Date(), ...result });
-  }
-  async function addRounds(chat: ScoreAlignmentInput, exchanges: (Exchange | 'failed')[]): Promise<void> {
-    for (const [index, exchange] of exchanges.entries()) await addRound(chat, index + 1, exchange);
+  /** Adds the next rounds of the chat. */
+  async function addRounds(chat: ScoreAlignmentInput, ...exchanges: (Exchange | 'failed')[]): Promise<void> {
+    const { length: before } = await roundsOf(chat);
+    for (const [index, exchange] of exchanges.entries()) {
+      const result =
+        exchange === 'failed'
+          ? { status: 'error', userContent: 'Hello?', errorCode: 'model_unavailable' }
+          : { status: 'complete', userContent: exchange.user, assistantReply: exchange.agent };
+      const round = before + index + 1;
+      await own.db('rounds').insert({ ...chat, round, model: 'm', finishedAt: new Date(), ...result });
+    }
   }
 
-  function run<Name extends keyof AlignmentActivities>(
-    name: Name,
-    input: Parameters<AlignmentActivities[Name]>[0],
-    attempt = 1,
-  ): Promise<unknown> {
-    const step = createAlignmentActivities(own.container)[name] as (of: typeof input) => Promise<unknown>;
-    return activityEnvironment({ attempt }).run(step, input);
-  }
-  const scoreNext = async (chat: ScoreAlignmentInput, attempt = 1) =>
-    (await run('scoreNextRound', chat, attempt)) as ScoreRoundResult;
+  const activities = () => createAlignmentActivities(own.container);
+  const scoreNext = (chat: ScoreAlignmentInput, attempt = 1) => {
+    const { scoreNextRound } = activities();
+    const environment = activityEnvironment({ attempt });
+    return environment.run<[ScoreAlignmentInput], ScoreRoundResult, typeof scoreNextRound>(scoreNextRound, chat);
+  };
   /** @returns the rounds that it scored */
   async function scoreAll(chat: ScoreAlignmentInput): Promise<number[]> {
     const rounds: number[] = [];
@@ -119,53 +117,44 @@ describe('alignment scoring', () => {
   }
 
   /** Violations that `npm run admin -- verify` reports for the scores of the chat. */
-  async function faultsOf({ chatId }: ScoreAlignmentInput): Promise<string[]> {
-    for await (const report of own.container.invariants.reports()) {
-      if (report.invariant !== 'I6' || report.outcome !== 'checked') continue;
-      return report.first.map(({ detail }) => detail).filter((detail) => detail.includes(chatId));
-    }
-    throw new Error('I6 was not checked');
+  async function faultsOf({ chatId }: ScoreAlignmentInput) {
+    const violations = await own.container.invariants.check();
+    return violations.filter(({ invariant, detail }) => invariant === 'I6' && detail.includes(chatId));
   }
 
-  async function suffer(chat: ScoreAlignmentInput, incident: Exclude<Incident, 'round'>): Promise<void> {
+  /** What happens at each incident of a chat; `round` stores the next of these rounds. */
+  function incidentsOf(chat: ScoreAlignmentInput, rounds: Course['rounds']): Record<Incident, () => Promise<unknown>> {
+    const waiting = [...rounds];
     const { requestRescoring } = own.container.scoringRequests;
     const withoutEmbedder = async (attempt: number) => {
       own.model.failEmbeddings(true);
       await scoreNext(chat, attempt).catch(() => undefined);
       own.model.failEmbeddings(false);
     };
-    switch (incident) {
-      case 'score':
-        return void (await scoreNext(chat));
-      case 'score_twice':
-        return void (await Promise.all([scoreNext(chat), scoreNext(chat), scoreAll(chat)]));
-      case 'embedder_breaks':
-        return withoutEmbedder(1);
-      case 'embedder_is_down':
-        await withoutEmbedder(9);
-        return void (await requestRescoring(null));
-      case 'other_scorer':
-        await updateRounds(chat, {
-          ...{ scorerVersion: '1/before', userScore: 0.5, scoreSource: null, refusalReading: null },
-          refusalKind: own.db.raw(`case when refusal_kind is null then 'policy' end`),
-        }).whereNotNull('scoredAt');
+    return {
+      round: () => addRounds(chat, ...waiting.splice(0, 1)),
+      score: () => scoreNext(chat),
+      score_twice: () => Promise.all([scoreNext(chat), scoreNext(chat), scoreAll(chat)]),
+      embedder_breaks: () => withoutEmbedder(1),
+      embedder_is_down: () => withoutEmbedder(9).then(() => requestRescoring(null)),
+      other_scorer: async () => {
+        const refusalKind = own.db.raw(`case when refusal_kind is null then 'policy' end`);
+        const scores = { scorerVersion: '1/before', userScore: 0.5, scoreSource: null, refusalReading: null };
+        await updateRounds(chat, { ...scores, refusalKind }).whereNotNull('scoredAt');
         await requestRescoring(null);
-    }
+      },
+    };
   }
 
   it('gives a chat the same scores however often it is interrupted and in whatever order its steps run', async () => {
     const runs = fc.asyncProperty(courses, async ({ rounds, happened }) => {
       const [calm, chat] = [await startChat(), await startChat()];
-      await addRounds(calm, rounds);
+      await addRounds(calm, ...rounds);
       await scoreAll(calm);
 
-      let stored = 0;
-      const store = () => addRound(chat, stored + 1, rounds[stored++] ?? 'failed');
-      for (const incident of happened) {
-        if (incident !== 'round') await suffer(chat, incident);
-        else if (stored < rounds.length) await store();
-      }
-      while (stored < rounds.length) await store();
+      const happens = incidentsOf(chat, rounds);
+      for (const incident of happened) await happens[incident]();
+      for (const _ of rounds) await happens.round();
       await scoreAll(chat);
       expect(await stateOf(chat)).deep.equal(await stateOf(calm));
       expect(await scoreNext(chat)).deep.equal({ scored: false });
@@ -176,7 +165,7 @@ describe('alignment scoring', () => {
 
   it('retries a failing embedder, and after the last retry scores by words alone', async () => {
     const chat = await startChat();
-    await addRound(chat, 1, says('What is a loan with a collateral?', 'A loan with a collateral is safe.'));
+    await addRounds(chat, says('What is a loan with a collateral?', 'A loan with a collateral is safe.'));
     own.model.failEmbeddings(true);
     expect(await appErrorCode(scoreNext(chat, 3))).equal('model_unavailable');
     expect(await scoreNext(chat, 4)).include({ scored: true, round: 1, state: 'stable' });
@@ -187,25 +176,26 @@ describe('alignment scoring', () => {
 
   it('records the reason of its failure once in the unscored round, and keeps it when the round is scored', async () => {
     const chat = await startChat();
-    await addRounds(chat, [onTopic, penguins]);
+    await addRounds(chat, onTopic, penguins);
     for (let times = 0; times < 2; times += 1) {
-      await run('recordAlignmentFailure', { ...chat, error: { code: 'internal_error', message: 'It broke.' } });
+      const error = { code: 'internal_error', message: 'It broke.' };
+      await runActivity(activities().recordAlignmentFailure, { ...chat, error });
     }
-    const eventsOf = async (round: number): Promise<{ type: string; round: number; data: object }[]> =>
-      (await roundsOf(chat).where({ round }).first()).events;
-    expect((await eventsOf(1)).map(({ type, round, data }) => ({ type, round, data }))).deep.equal([
-      { type: 'scoring_failed', round: 1, data: { reason: 'internal_error' } },
-    ]);
-    expect(await eventsOf(2)).deep.equal([]);
+    const eventsNow = async (): Promise<{ type: string; round: number; data: object }[][]> =>
+      (await roundsOf(chat)).map(({ events }) => events);
+    const [[failure, ...others] = [], unscored] = await eventsNow();
+    expect(failure).deep.include({ type: 'scoring_failed', round: 1, data: { reason: 'internal_error' } });
+    expect([others, unscored]).deep.equal([[], []]);
     await scoreAll(chat);
-    expect((await eventsOf(1)).map(({ type }) => type)).deep.equal(['scoring_failed']);
-    expect((await eventsOf(2)).map(({ type }) => type)).include('watch_entered');
+    const [first, second] = (await eventsNow()).map((events) => events.map(({ type }) => type));
+    expect(first).deep.equal(['scoring_failed']);
+    expect(second).include('watch_entered');
   });
 
   describe('of a chat with scores of an older scorer', () => {
     async function scoredChat(count = 1): Promise<ScoreAlignmentInput> {
       const chat = await startChat();
-      await addRounds(chat, [...straying, ...straying, ...straying].slice(0, count));
+      await addRounds(chat, ...[...straying, ...straying, ...straying].slice(0, count));
       await scoreAll(chat);
       return chat;
     }
@@ -255,7 +245,7 @@ describe('alignment scoring', () => {
       own.model.failEmbeddings(true);
       expect(await scoreNext(chat, 9)).deep.equal({ scored: false });
       expect(await stateOf(chat)).deep.equal(before);
-      await addRound(chat, 4, repayment);
+      await addRounds(chat, repayment);
       expect(await scoreNext(chat, 9)).include({ scored: true, round: 4 });
 
       own.model.failEmbeddings(false);
@@ -296,7 +286,7 @@ describe('alignment scoring', () => {
     }
     async function waitingChat(): Promise<ScoreAlignmentInput> {
       const chat = await startChat();
-      await addRound(chat, 1, onTopic);
+      await addRounds(chat, onTopic);
       await own.db.transaction((trx) => requestScoring(chat, trx));
       return chat;
     }

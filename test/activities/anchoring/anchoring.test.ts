@@ -36,17 +36,14 @@ describe('proposing anchor words', () => {
     expect((await agentNow()).anchorWordCandidates).deep.equal([]);
   });
 
-  it('proposes words without the chat model if the model rejects the request or stays unavailable', async () => {
+  it('proposes words without the chat model if it rejects the request or stays down, but not without the embedder', async () => {
     own.model.behaveAnchoring(() => ({ kind: 'status', status: 503 }));
     expect(await appErrorCode(propose())).equal('model_unavailable');
     expect((await propose(5)).count).within(24, 40);
-    own.model.behaveAnchoring(() => ({ kind: 'status', status: 400 }));
-    expect((await propose()).count).within(24, 40);
-  });
-
-  it('retries the embedder without a limit of attempts', async () => {
+    of.agentId = await aPublishedAgent(own.ada);
     own.model.failEmbeddings(true);
     expect(await appErrorCode(propose(100)).finally(() => own.model.failEmbeddings(false))).equal('model_unavailable');
+    own.model.behaveAnchoring(() => ({ kind: 'status', status: 400 }));
     expect((await propose()).count).within(24, 40);
   });
 });

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { needsPdfium, realDocuments, scanOf, useConverter } from '#test/support/converter-environment.ts';
-import { type Picture, pdfFile, pdfOfLines, textLines } from '#test/support/document-fixtures.ts';
+import { needsPdfium, scanOf, useConverter } from '#test/support/converter-environment.ts';
+import { pdfFile, pdfOfLines, textLines, type Picture } from '#test/support/document-fixtures.ts';
 
 describe('OCR', () => {
   const environment = useConverter();
@@ -76,21 +76,6 @@ describe('OCR', () => {
     for (const [name, content, code, limits] of pictures) {
       expect(await appErrorCode(environment.convert(name, content, limits)), name).equal(code);
     }
-  });
-
-  it('recognizes the sentences of real scanned documents', async function () {
-    const folder = realDocuments(this);
-    const { body } = await environment.convertPath(`${folder}/test_llm.jpg`);
-    expect(body).contain('5bda1dd6');
-    const first: string[] = [];
-    const keep = async ({ lines }: OcrPage) => void first.push(...lines.map(([text]) => text));
-    const path = `${folder}/MEDRPT-2024-PAT-3847_medical_report_scan.pdf`;
-    await environment.convertPath(path, { known: [], sliceMs: 0, keep });
-    expect(first).include.members([
-      'Oxygen Saturation 97% 95-100% NORMAL',
-      '6 weeks, rated 6-7/10 in severity. Associated symptoms include occasional dizziness,',
-      '2. Metformin 500mg - twice daily for diabetes',
-    ]);
   });
 });
 

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { defaultRagConfig } from '#src/domain/documents/rag-config.ts';
-import { createDocumentsRepository } from '#src/modules/documents/documents.repository.ts';
 import { documentTotalsMatchDocuments } from '#src/modules/store-audit/invariants/documents.ts';
 import { useTestDatabase } from '#test/support/services.ts';
 
@@ -17,12 +16,6 @@ const anyChange = fc.record({
   sizeBytes: fc.nat({ max: 1_000 }),
 });
 type Change = typeof anyChange extends fc.Arbitrary<infer Value> ? Value : never;
-const anyTransaction = fc.record({
-  changes: fc.array(anyChange, { minLength: 1, maxLength: 4 }),
-  fails: fc.boolean(),
-});
-type Transaction = typeof anyTransaction extends fc.Arbitrary<infer Value> ? Value : never;
-
 describe('document totals', () => {
   const own = useTestDatabase(8);
   const [orgId, userId, folderId] = [uuidv7(), uuidv7(), uuidv7()];
@@ -81,32 +74,18 @@ describe('document totals', () => {
 
   it('are exact after concurrent changes of documents, some of which are rolled back', async () => {
     const undone = new Error('undone');
-    const transact = ({ changes, fails }: Transaction) =>
+    const changes = fc.array(anyChange, { minLength: 1, maxLength: 4 });
+    const anyTransactions = fc.array(fc.tuple(changes, fc.boolean()), { minLength: 1, maxLength: 8 });
+    const transact = ([changes, fails]: [changes: Change[], fails: boolean]) =>
       own.db.transaction(async (trx) => {
         await applyAll(trx, changes);
         if (fails) throw undone;
       });
-    const exact = fc.asyncProperty(fc.array(anyTransaction, { minLength: 1, maxLength: 8 }), async (transactions) => {
+    const exact = fc.asyncProperty(anyTransactions, async (transactions) => {
       const ends = transactions.map((each) => transact(each).catch((error: unknown) => expect(error).equal(undone)));
       await Promise.all(ends);
       expect(await violations()).deep.equal([]);
     });
     await fc.assert(exact, { numRuns: 30 });
-  });
-
-  it('equal the number of documents that their readers can list, and the sum of an organization equals the number that its limits count', async () => {
-    const { db } = own;
-    const actor = { userId: 'reader', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-    const documents = createDocumentsRepository(db);
-    await db('documents').delete();
-    expect(await documents.usage(orgId)).deep.equal({ documents: 0, storageBytes: 0 });
-    await add(db, { count: 3, acl: ['user:reader'], sizeBytes: 10 });
-    await add(db, { count: 2, acl: ['user:reader', `org:${orgId}`], sizeBytes: 1 });
-    await add(db, { count: 7, acl: ['user:another'], sizeBytes: 100 });
-    expect(await documents.countReadable(actor)).equal(5);
-    expect(await documents.countReadable(actor, userId)).equal(5);
-    expect(await documents.countReadable(actor, folderId)).equal(0);
-    expect(await documents.countInFolder(actor, folderId)).equal(12);
-    expect(await documents.usage(orgId)).deep.equal({ documents: 12, storageBytes: 732 });
   });
 });

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { createErasureActivities, type ErasureActivities } from '#activities/erasure.ts';
-import type { EraseSliceResult, SqlOnlyErasureStage } from '#src/contracts/deletion.ts';
+import type { SqlOnlyErasureStage } from '#src/contracts/deletion.ts';
 import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { aColleague, aDocumentIn, aFolder, aPublishedAgent, rootOf } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
+import { aColleague, aDocumentIn, aFolder, aPublishedAgent, anUpload, rootOf } from '#test/support/builders.ts';
+import { type Member } from '#test/support/client.ts';
 import { runActivity } from '#test/support/ingestion-steps.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-rows.ts';
@@ -21,25 +21,18 @@ describe('erasure activities', () => {
   beforeEach(async () => {
     erasure = createErasureActivities(own.container);
     ada = await own.signUp();
-    grace = await aColleague(own, ada);
+    grace = await aColleague(own, ada, 'Grace', { is_admin: true });
   });
 
-  type Step = 'stopWork' | 'eraseDocuments' | 'forgetLeaver' | SqlOnlyErasureStage;
-  /** Runs a step, or the activity that erases rows of this kind. */
-  async function run(step: Step): Promise<Partial<EraseSliceResult>> {
-    const of = { orgId: ada.orgId, userId: grace.userId, erased: 0 };
-    if (step === 'eraseDocuments' || step === 'forgetLeaver') return runActivity(erasure[step], of);
-    if (step !== 'stopWork') return runActivity(erasure.eraseRows, { ...of, what: step });
-    await runActivity(erasure.stopWork, of);
-    return {};
-  }
-  const runTwice = (step: Step) => Promise.all([run(step), run(step)]);
+  const of = () => ({ orgId: ada.orgId, userId: grace.userId, erased: 0 });
+  const stopWork = () => runActivity(erasure.stopWork, of());
+  const eraseDocuments = () => runActivity(erasure.eraseDocuments, of());
+  const erase = (what: SqlOnlyErasureStage) => () => runActivity(erasure.eraseRows, { ...of(), what });
+  const forgetLeaver = () => runActivity(erasure.forgetLeaver, of());
+  const twice = <Result>(step: () => Promise<Result>) => Promise.all([step(), step()]);
 
-  async function paste(member: Member): Promise<string> {
-    const text = { name: 'note', content: 'Some words.', source_format: 'text' };
-    return fullDocumentSchema.parse((await member.post('/documents/paste', text, 201)).body).id;
-  }
-  const leave = (member: Member) => ada.delete(`/entity/members/${member.userId}`, 204);
+  const aNote = async () => (await anUpload(grace, { name: 'note.txt', content: 'Some words.' })).id;
+  const leave = () => ada.delete(`/entity/members/${grace.userId}`, 204);
   const jobOf = (id: string) => own.db('jobs').where({ id }).first();
   const userNow = () => own.db('users').where({ id: grace.userId }).first();
 
@@ -55,19 +48,19 @@ describe('erasure activities', () => {
 
   it('erase the personal content of a user, even if each activity runs twice at the same time', async () => {
     const { userId } = grace;
-    const documentId = await paste(grace);
+    const documentId = await aNote();
     await aPublishedAgent(grace);
     await storeEvaluation(own.db, grace);
-    await leave(grace);
-    expect(await run('forgetLeaver'), 'with content that is left').deep.equal({ isMore: true });
+    await leave();
+    expect(await forgetLeaver(), 'with content that is left').deep.equal({ isMore: true });
     expect(await userNow()).include({ email: grace.email });
-    await runTwice('stopWork');
+    await twice(stopWork);
     expect(await jobOf(`ingest-${documentId}-1`)).include({ status: 'cancelled' });
     expect(await jobOf(erasureWorkflowId(userId))).include({ stage: 'wait', status: 'running' });
-    const [results] = await Promise.all([runTwice('eraseDocuments'), takeAway(documentId)]);
+    const [results] = await Promise.all([twice(eraseDocuments), takeAway(documentId)]);
     for (const { isMore } of results) expect(isMore).equal(false);
-    for (const what of rows) await runTwice(what);
-    expect(await runTwice('forgetLeaver')).deep.equal([{ isMore: false }, { isMore: false }]);
+    for (const what of rows) await twice(erase(what));
+    expect(await twice(forgetLeaver)).deep.equal([{ isMore: false }, { isMore: false }]);
     for (const [tables, of] of [
       [['documents', 'drafts', 'agents', 'folders'], { createdBy: userId }],
       [['evaluationRuns', 'evaluationUnits', 'judgements'], { orgId: ada.orgId }],
@@ -79,18 +72,17 @@ describe('erasure activities', () => {
   });
 
   it('return documents of other users to their creators, and keep shared folders', async () => {
-    await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
     const [shared, ofGrace] = [await rootOf(ada, 'org_root'), await rootOf(grace, 'personal_root')];
     const [staying, taken] = [await aFolder(grace, shared), await aFolder(ada, shared)];
     const below = await aFolder(ada, taken.id);
     const [alone, both] = [await aDocumentIn(ada, below.id), await aDocumentIn(ada, below.id)];
     await grace.post(`/documents/${both}/links`, { folder_id: staying.id }, 201);
     await grace.patch(`/folders/${taken.id}`, { parent_id: ofGrace }, 200);
-    await leave(grace);
-    await run('stopWork');
-    await run('eraseDocuments');
-    await runTwice('folders');
-    expect(await run('forgetLeaver')).deep.equal({ isMore: false });
+    await leave();
+    await stopWork();
+    await eraseDocuments();
+    await twice(erase('folders'));
+    expect(await forgetLeaver()).deep.equal({ isMore: false });
     const placesOf = async (id: string) => ({
       acl: (await own.db('documents').where({ id }).first('acl')).acl,
       folderIds: await own.db('folderLinks').where({ documentId: id }).pluck('folder_id'),
@@ -103,9 +95,9 @@ describe('erasure activities', () => {
   });
 
   it('retry a failed deletion once, then throw erasure_incomplete, and leave the job to the org admins', async () => {
-    const documentId = await paste(grace);
-    await leave(grace);
-    const erasing = appErrorCode(run('eraseDocuments'));
+    const documentId = await aNote();
+    await leave();
+    const erasing = appErrorCode(eraseDocuments());
     const jobId = deletionWorkflowId(documentId);
     for (const attempt of [1, 2]) {
       await until('the deletion is requested', async () => (await jobOf(jobId))?.attempt === attempt);

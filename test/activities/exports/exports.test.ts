@@ -55,21 +55,21 @@ describe('export activities', () => {
   /** @returns the contents of the stored volumes */
   const archives = async () =>
     Promise.all((await volumesNow()).map(async ({ blobKey }) => buffer(await own.container.blobs.read(blobKey))));
-  const stored = async (): Promise<Exported> => unpack(await archives());
-
-  function expectAll(files: Exported): void {
+  /** @returns the files of all volumes, among them every document */
+  async function expectAll(): Promise<Exported> {
+    const files = await unpack(await archives());
     const documents = recordsOf(files, 'documents');
     const contents = documents.map(({ original }) => String(files.get(Object(original).path)));
     expect(contents.sort()).deep.equal(texts);
     for (const { original, sha256 } of documents) expect(Object(original).sha256).equal(sha256);
+    return files;
   }
 
   it('write every volume once, even if each activity runs twice at the same time', async () => {
     const { total } = await runActivity<ExportReference, { total: number }>(steps.countExport, of);
     const count = await writeFrom();
     expect(count).above(2);
-    const files = await stored();
-    expectAll(files);
+    const files = await expectAll();
     const { volumes, records } = JSON.parse(String(files.get('manifest.json')));
     expect(volumes).length(count);
     for (const [index, archive] of (await archives()).slice(0, -1).entries()) {
@@ -100,26 +100,21 @@ describe('export activities', () => {
     expect(number).above(1);
     expect(await volumesNow()).length(number - 1);
     await writeFrom(number);
-    expectAll(await stored());
+    await expectAll();
   });
 
   it('export the other data of a document whose original is missing', async () => {
     const { blobKey, id } = await own.db('documents').where({ orgId: ada.orgId }).first();
     await own.container.blobs.delete(blobKey);
     await writeFrom();
-    const documents = recordsOf(await stored(), 'documents');
+    const documents = recordsOf(await unpack(await archives()), 'documents');
     expect(documents).length(7);
     expect(documents.find((document) => document.document_id === id)).include({ original: null });
   });
 
   it('fail once the user who requested the export is no longer an admin, or the export is deleted', async () => {
-    const grace = await aColleague(own, ada, 'Grace');
-    for (const { userId } of [grace, ada]) {
-      await own
-        .db('memberships')
-        .where({ userId })
-        .update({ isOrgAdmin: userId === grace.userId });
-    }
+    const grace = await aColleague(own, ada, 'Grace', { is_admin: true });
+    await grace.patch(`/entity/members/${ada.userId}/org-admin`, { is_org_admin: false }, 200);
     expect(await appErrorCode(write(steps, 1))).equal('forbidden');
     await own.db('exports').where({ id: of.exportId }).delete();
     expect(await appErrorCode(write(steps, 1))).equal('export_not_found');
@@ -131,24 +126,22 @@ describe('export activities', () => {
     const { db, config } = own;
     const { storageBytes } = config.tierLimits.free;
     const ids: string[] = [];
-    const publish = async (sizeBytes: number): Promise<void> => {
-      if (ids.length > 0) of = await begin();
-      const { orgId, exportId } = of;
-      ids.push(exportId);
-      const volume = { number: 1, blobKey: `${orgId}/${exportId}`, sha256: exportId, records: '{}' };
-      await db('exportVolumes').insert({ ...of, ...volume, sizeBytes });
-      await runActivity(steps.publishExport, { ...of, records: 1 });
-      const job = db('jobs').where({ id: `export-${exportId}` });
-      await job.update({ status: 'succeeded', finishedAt: db.fn.now() });
-    };
-    for (const [size, kept] of [
+    for (const [sizeBytes, kept] of [
       [storageBytes, [0]],
       [storageBytes, [0, 1]],
       [1, [1, 2]],
       [3 * storageBytes, [3]],
     ] as const) {
-      await publish(size);
-      const left = await db('exports').where({ orgId: ada.orgId }).orderBy('createdAt').pluck('id');
+      if (ids.length > 0) of = await begin();
+      const { orgId, exportId } = of;
+      ids.push(exportId);
+      const volume = { number: 1, blobKey: `${orgId}/${exportId}`, sha256: exportId, records: '{}', sizeBytes };
+      await db('exportVolumes').insert({ ...of, ...volume });
+      await runActivity(steps.publishExport, { ...of, records: 1 });
+      await db('jobs')
+        .update({ status: 'succeeded', finishedAt: db.fn.now() })
+        .where({ id: `export-${exportId}` });
+      const left = await db('exports').where({ orgId }).orderBy('createdAt').pluck('id');
       expect(left).deep.equal(kept.map((index) => ids[index]));
     }
   });

@@ -14,9 +14,7 @@ type NewJob = Parameters<Jobs['enqueue']>[1];
 function createFakeTemporal() {
   const temporal = {
     answers: 'started' as 'started' | 'closing' | 'no answer' | 'a refusal',
-    parked: 'moved' as ParkedRunUpdateResult,
     started: [] as string[],
-    retried: [] as string[],
     runs: new Map<string, WorkflowRunState>(),
     async start({ workflowId }: { workflowId: string }) {
       if (temporal.answers === 'no answer') throw appError('service_unavailable');
@@ -24,11 +22,7 @@ function createFakeTemporal() {
       if (temporal.answers === 'started') temporal.started.push(workflowId);
       return temporal.answers;
     },
-    async retryParked(workflowId: string) {
-      if (temporal.answers === 'no answer') throw new Error('unreachable');
-      temporal.retried.push(workflowId);
-      return temporal.parked;
-    },
+    retryParked: async (): Promise<ParkedRunUpdateResult> => 'gone',
     inspect: async (workflowId: string) => temporal.runs.get(workflowId) ?? ({ state: 'open' } as const),
   };
   return temporal;
@@ -150,49 +144,35 @@ describe('the outbox of jobs,', () => {
       expect(temporal.started.sort()).deep.equal(ids.sort());
     });
 
-    it('resumes the run of a parked job that is retried, once Temporal is available, and starts no new run', async () => {
-      const id = await parked();
-      temporal.answers = 'no answer';
-      await jobs.dispatch(id);
-      expect(await jobOf(id)).include({ dispatchedAt: null });
-      temporal.answers = 'started';
-      await sweepStarts();
-      await jobs.dispatchPending();
-      expect(temporal).deep.include({ started: [id], retried: [id] });
-    });
-
     it('starts a new run for a parked job that is retried after its run was terminated', async () => {
       const id = await parked();
-      temporal.parked = 'gone';
       temporal.runs.set(id, { state: 'failed', error: { code: 'run_terminated', message: 'ended' } });
       await jobs.dispatch(id);
       expect(await jobOf(id)).include({ status: 'queued', attempt: 2, errorCode: null, dispatchedAt: null });
     });
   });
 
-  describe('when progress is recorded,', () => {
-    it('changes nothing once the job is closed', async () => {
-      const id = await enqueue();
-      await jobs.advance(id, { status: 'running', stage: 'embed', progress: { done: 64, total: 70, unit: 'chunks' } });
-      await jobs.advance(id, { status: 'succeeded' });
-      await jobs.advance(id, { progress: { done: 10, total: 70, unit: 'chunks' } });
-      expect(await jobOf(id)).include({ status: 'succeeded', stage: 'embed', progressDone: 64 });
-    });
+  it('records no progress once the job is closed', async () => {
+    const id = await enqueue();
+    await jobs.advance(id, { status: 'running', stage: 'embed', progress: { done: 64, total: 70, unit: 'chunks' } });
+    await jobs.advance(id, { status: 'succeeded' });
+    await jobs.advance(id, { progress: { done: 10, total: 70, unit: 'chunks' } });
+    expect(await jobOf(id)).include({ status: 'succeeded', stage: 'embed', progressDone: 64 });
+  });
 
-    it('counts open jobs by kind and status, and jobs whose start is due', async () => {
-      await parked();
-      await jobs.advance(await enqueue(), { status: 'succeeded' });
-      await own.db('jobs').update({ dispatchedAt: own.db.fn.now() });
-      await enqueue();
-      await age('dispatchAfter');
-      const { open, outbox } = await jobs.statistics();
-      expect(open).have.deep.members([
-        { kind: 'ingest', status: 'parked', errorCode: 'model_not_configured', count: 1 },
-        { kind: 'ingest', status: 'queued', errorCode: null, count: 1 },
-      ]);
-      expect(outbox.waiting).equal(1);
-      expect(outbox.oldestSeconds).within(0, 600);
-    });
+  it('counts open jobs by kind and status, and jobs whose start is due', async () => {
+    await parked();
+    await jobs.advance(await enqueue(), { status: 'succeeded' });
+    await own.db('jobs').update({ dispatchedAt: own.db.fn.now() });
+    await enqueue();
+    await age('dispatchAfter');
+    const { open, outbox } = await jobs.statistics();
+    expect(open).have.deep.members([
+      { kind: 'ingest', status: 'parked', errorCode: 'model_not_configured', count: 1 },
+      { kind: 'ingest', status: 'queued', errorCode: null, count: 1 },
+    ]);
+    expect(outbox.waiting).equal(1);
+    expect(outbox.oldestSeconds).within(0, 600);
   });
 
   describe('when it reconciles jobs with their runs in Temporal,', () => {
@@ -203,7 +183,6 @@ describe('the outbox of jobs,', () => {
       [{ state: 'parked', error }, 'parked', 'model_rejected'],
       [{ state: 'cancelled' }, 'cancelled', null],
       [{ state: 'failed', error }, 'failed', 'model_rejected'],
-      [{ state: 'unknown' }, 'queued', null],
     ];
     for (const [run, status, errorCode] of states) {
       it(`shows an open job as ${status} if the state of its run is ${run.state}`, async () => {

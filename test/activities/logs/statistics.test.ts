@@ -2,13 +2,13 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import type { ListPosition } from '#src/contracts/request-data.ts';
 import { type Actor, accessKeysOfActor, accessKeysOfRow, type Visibility } from '#src/domain/access/visibility.ts';
 import { countScoredRounds, echoStates, type LogFilter } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
 import { chatLogsMatchRounds } from '#src/modules/store-audit/invariants/chats.ts';
+import { addOrganization } from '#test/support/indexed-documents.ts';
 import { useTestDatabase } from '#test/support/services.ts';
-import { addAgent, addChat, addRound, type LoggedBy } from '#test/support/stored-rows.ts';
+import { addAgent, addChat, addRound } from '#test/support/stored-rows.ts';
 
 const firstDay = Date.parse('2026-01-27T00:00:00Z');
 const [one, two] = [uuidv7(), uuidv7()];
@@ -50,23 +50,25 @@ describe('statistics of chats', () => {
   before(async () => {
     const { db } = own;
     logs = createLogsService({ db });
-    const made = await addOrganization(db);
-    orgId = made.orgId;
-    authors = [made.createdBy, uuidv7(), uuidv7()];
-    agents = [made.agentId, uuidv7()];
+    const organization = await addOrganization(db);
+    orgId = organization.orgId;
+    authors = [organization.userId, uuidv7(), uuidv7()];
+    agents = [uuidv7(), uuidv7()];
     for (const id of authors.slice(1)) await db('users').insert({ id, email: `${id}@example.com`, displayName: 'Bob' });
-    await addAgent(db, { ...made, agentId: agents[1] ?? '' }, 'Mortgages');
+    for (const agentId of agents) await addAgent(db, { orgId, createdBy: organization.userId, agentId });
     const other = await addOrganization(db);
-    const chatId = await addChat(db, other, { visibility: 'org_level' });
+    const ofOther = { orgId: other.orgId, createdBy: other.userId, agentId: uuidv7() };
+    await addAgent(db, ofOther);
+    const chatId = await addChat(db, ofOther, { visibility: 'org_level' });
     await addRound(db, { orgId: other.orgId, chatId, round: 1 });
-    const reader = (userId: string, openTeamIds: string[], isOrgAdmin = false): Actor => ({
-      ...{ userId, orgId, isOrgAdmin, openTeamIds, teamIds: openTeamIds, teamAdminOf: [] },
-    });
+    const reader = (userId: string, teamIds: string[], isOrgAdmin = false): Actor => {
+      return { userId, orgId, isOrgAdmin, openTeamIds: teamIds, teamIds, teamAdminOf: [] };
+    };
     // Members of two teams, of one and of none, an admin without chats, and a user of another organization.
     const [ada = '', bob = '', eve = ''] = authors;
     readers = [
       ...[reader(ada, [one, two]), reader(bob, [two]), reader(eve, []), reader(uuidv7(), [one, two], true)],
-      { ...reader(other.createdBy, [one]), orgId: other.orgId },
+      { ...reader(other.userId, [one]), orgId: other.orgId },
     ];
   });
 
@@ -85,25 +87,24 @@ describe('statistics of chats', () => {
     const newest = rounds({ round: roundCount });
     const updateChat = (columns: object) => trx('chats').where({ id: chatId }).update(columns);
     const failed = { status: 'error', errorCode: 'any' };
-    const happens: Record<Exclude<Change['kind'], 'begin'>, () => Promise<unknown>> = {
+    const acl = accessKeysOfRow({ orgId, createdBy, visibility, teamIds });
+    const happens: Record<Exclude<Change['kind'], 'begin'>, () => PromiseLike<unknown>> = {
       ask: async () => {
         await rounds({ status: 'open' }).update(failed);
         await addRound(trx, { orgId, chatId, round: roundCount + 1 }, { status: 'open', latencyMs: null });
       },
-      answer: () =>
-        newest.update({ status: 'complete', inputTokens: tokens, latencyMs: tokens, costUsd: 0.00000007 }).then(),
+      answer: () => newest.update({ status: 'complete', inputTokens: tokens, latencyMs: tokens, costUsd: 0.00000007 }),
       score: async () => {
         await rounds({ status: 'complete', round }).update({ ...score, scoredAt: trx.fn.now() });
         await updateChat({ echoState: score.echoState });
       },
-      fail: () => newest.whereNull('scoredAt').update(failed).then(),
-      delete: () => trx('chats').where({ id: chatId }).delete().then(),
+      fail: () => newest.whereNull('scoredAt').update(failed),
+      delete: () => trx('chats').where({ id: chatId }).delete(),
       forget: async () => {
         await newest.delete();
         await updateChat({ roundCount: Math.max(0, roundCount - 1) });
       },
-      share: () =>
-        updateChat({ visibility, teamIds, acl: accessKeysOfRow({ orgId, createdBy, visibility, teamIds }) }).then(),
+      share: () => updateChat({ visibility, teamIds, acl }),
     };
     await happens[change.kind]();
   }
@@ -125,21 +126,11 @@ describe('statistics of chats', () => {
     return { ids, rounds: await own.db('rounds').whereIn('chatId', ids) };
   }
 
-  async function pagesOf(actor: Actor, filter: LogFilter): Promise<string[]> {
-    const ids: string[] = [];
-    for (let after: ListPosition | null = null; ; ) {
-      const page = { limit: 3, after, includeTotal: false };
-      const { items, last }: Awaited<ReturnType<LogsService['list']>> = await logs.list(actor, filter, page);
-      ids.push(...items.map(({ id }) => id));
-      if (last === null) return ids;
-      after = last;
-    }
-  }
-
   async function expectTotals(actor: Actor, filter: LogFilter): Promise<void> {
     const { ids, rounds } = await readableRows(actor, filter);
-    expect(await pagesOf(actor, filter)).deep.equal(ids);
-    expect((await logs.list(actor, filter, { limit: 1, after: null, includeTotal: true })).total).equal(ids.length);
+    const { items, total: count } = await logs.list(actor, filter, { limit: 1_000, after: null, includeTotal: true });
+    expect(items.map(({ id }) => id)).deep.equal(ids);
+    expect(count).equal(ids.length);
     if (filter.state !== undefined) return;
     const totals = await logs.stats(actor, filter);
     const scored = rounds.filter(({ scoredAt }) => scoredAt !== null);
@@ -183,12 +174,3 @@ describe('statistics of chats', () => {
     await fc.assert(equal, { numRuns: 6 });
   });
 });
-
-/** An organization with a user and an agent, as rows. */
-async function addOrganization(db: Knex): Promise<LoggedBy> {
-  const [orgId, createdBy, agentId] = [uuidv7(), uuidv7(), uuidv7()];
-  await db('organizations').insert({ id: orgId, name: 'Logged' });
-  await db('users').insert({ id: createdBy, email: `${createdBy}@example.com`, displayName: 'Ada' });
-  await addAgent(db, { orgId, createdBy, agentId });
-  return { orgId, createdBy, agentId };
-}

@@ -3,6 +3,8 @@ import { expect } from 'chai';
 import pLimit from 'p-limit';
 import { createOriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { anUpload, replaceOriginal } from '#test/support/builders.ts';
+import { adaOf } from '#test/support/indexed-documents.ts';
 import { isLockAwaited } from '#test/support/services.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
@@ -13,22 +15,14 @@ type StoredUpload = Awaited<ReturnType<ReturnType<typeof useIdleStack>['containe
 describe('originals that documents share', () => {
   const own = useIdleStack();
 
-  const actorNow = () => {
-    const keys = { isOrgAdmin: true, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-    return { userId: own.ada.userId, orgId: own.ada.orgId, ...keys, requestId: 'test' };
-  };
-  async function upload(content: string, replaced?: string): Promise<string> {
-    const [file, fields] = [{ name: 'a.txt', content }, { ingest: 'false' }];
-    const { body } = replaced
-      ? await own.ada.upload(`/documents/${replaced}`, file, 200, { method: 'PATCH', fields })
-      : await own.ada.upload('/documents', file, 201, { fields });
-    return Object(body).id;
-  }
+  const actorNow = () => ({ ...adaOf(own.ada.orgId), userId: own.ada.userId, requestId: 'test' });
+  const upload = async (content: string) =>
+    (await anUpload(own.ada, { name: 'a.txt', content }, { ingest: 'false' })).id;
   /** Stores a file as an upload does, without the document that will have it. */
-  const store = (content: string) =>
-    own.container.uploads.store(actorNow(), {
-      ...{ fileName: 'a.txt', mediaType: 'text/plain', content: Readable.from([Buffer.from(content)]) },
-    });
+  function store(text: string) {
+    const content = Readable.from([Buffer.from(text)]);
+    return own.container.uploads.store(actorNow(), { fileName: 'a.txt', mediaType: 'text/plain', content });
+  }
   const addDocument = (file: StoredUpload) => {
     const document = { file, name: undefined, targetFolderId: undefined, chunking: {}, ingest: false };
     return own.container.documents.upload(actorNow(), document);
@@ -40,30 +34,27 @@ describe('originals that documents share', () => {
   const keyOf = async (id: string): Promise<string> =>
     (await own.db('documents').where({ id }).first('blobKey')).blobKey;
   const claims = () => own.db('blobClaims').where({ orgId: own.ada.orgId });
-  const expire = () => claims().update({ expiresAt: new Date() });
+  const expireClaims = () => claims().update({ expiresAt: new Date() });
   const sweep = () => own.container.originals.sweepExpired();
   async function expectContent(id: string, content: string): Promise<void> {
     expect((await own.ada.get(`/documents/${id}/file`, 200)).body).equal(content);
   }
   /** Creates the service with another way to delete from the blob store. */
-  function originalsWith(deleteBlob: Delete, deleteTimeoutMs?: number) {
+  function originalsWith(deleteBlob: Delete, deleteTimeoutMs = 15_000) {
     const { logger, blobs } = own.container;
-    return createOriginalFilesService({
-      ...{ db: own.db, logger, limit: pLimit(2), blobs: { ...blobs, delete: deleteBlob } },
-      ...(deleteTimeoutMs !== undefined && { deleteTimeoutMs }),
-    });
-  }
-  /** Deletes a document as the deletion workflow does. */
-  async function remove(id: string): Promise<void> {
-    await own.ada.delete(`/documents/${id}`, 204);
-    const of = { orgId: own.ada.orgId, documentId: id };
-    await own.container.deletion.deleteOriginal(of);
-    await own.container.deletion.forgetDocument(of);
+    const parts = { db: own.db, logger, limit: pLimit(2), deleteTimeoutMs };
+    return createOriginalFilesService({ ...parts, blobs: { ...blobs, delete: deleteBlob } });
   }
   /** Marks a document as deleted. @returns its original, which is still to be released */
   async function markDeleted(id: string): Promise<{ orgId: string; blobKey: string }> {
     await own.ada.delete(`/documents/${id}`, 204);
     return { orgId: own.ada.orgId, blobKey: await keyOf(id) };
+  }
+  /** Deletes a document as the deletion workflow does. */
+  async function remove(id: string): Promise<void> {
+    const { orgId } = await markDeleted(id);
+    await own.container.deletion.deleteOriginal({ orgId, documentId: id });
+    await own.container.deletion.forgetDocument({ orgId, documentId: id });
   }
 
   afterEach('nothing is left of deleted documents', async () => {
@@ -82,15 +73,15 @@ describe('originals that documents share', () => {
     await expectContent(second, 'shared');
 
     const bob = await own.signUp('Bob');
-    const { body } = await bob.upload('/documents', { name: 'a.txt', content: 'shared' }, 201);
+    const { id } = await anUpload(bob, { name: 'a.txt', content: 'shared' });
     await remove(second);
-    expect((await bob.get(`/documents/${Object(body).id}/file`, 200)).body).equal('shared');
+    expect((await bob.get(`/documents/${id}/file`, 200)).body).equal('shared');
   });
 
   it('stay stored when a document gets another original or the same file again, and for an upload in progress', async () => {
     const [first, second] = [await upload('old'), await upload('old')];
     for (let times = 0; times < 2; times += 1) {
-      await upload('new', first);
+      await replaceOriginal(own.ada, first, { name: 'a.txt', content: 'new' }, { ingest: 'false' });
       await expectContent(second, 'old');
       await expectContent(first, 'new');
     }
@@ -119,7 +110,7 @@ describe('originals that documents share', () => {
     const { blobKey } = await store('crashed');
     await sweep();
     expect(await keysOfStore()).deep.equal([blobKey]);
-    await expire();
+    await expireClaims();
     await sweep();
     expect(await keysOfStore()).deep.equal([]);
   });
@@ -138,7 +129,7 @@ describe('originals that documents share', () => {
     const [stuck, other] = [await store('kept by the store'), await store('not kept')];
     await originalsWith(() => Promise.reject(new Error('away'))).discard(stuck);
     expect(await keysOfStore()).have.members([stuck.blobKey, other.blobKey]);
-    await expire();
+    await expireClaims();
     const stubborn = originalsWith(async (key) => {
       if (key === stuck.blobKey) throw new Error('locked');
       await own.container.blobs.delete(key);
@@ -160,33 +151,25 @@ describe('originals that documents share', () => {
     await expectContent(await upload('silent'), 'silent');
   });
 
-  it('leave database connections for other work while the blob store does not answer their deletion', async () => {
+  it('are released without delaying the request or other database work, if the blob store does not answer', async () => {
+    const file = await store('given up');
+    const { orgId } = own.ada;
     const answer = Promise.withResolvers<void>();
     let asked = 0;
-    const silent = originalsWith(async () => {
-      asked += 1;
-      await answer.promise;
-    });
-    const count = 2 * own.db.client.pool.max;
-    const { orgId } = own.ada;
-    const released = Array.from({ length: count }, (_, n) => silent.release({ orgId, blobKey: `${orgId}/${n}` }));
-    await until('the store is asked', async () => asked > 1);
-    expect((await own.db.raw('select 1 as one')).rows).deep.equal([{ one: 1 }]);
-    answer.resolve();
-    await Promise.all(released);
-    expect(asked).equal(count);
-  });
-
-  it('are released by requests that do not wait long for a blob store without an answer', async () => {
-    const file = await store('given up');
-    const answer = Promise.withResolvers<void>();
     const silent = originalsWith(async (key) => {
+      asked += 1;
       await answer.promise;
       await own.container.blobs.delete(key);
     });
     await silent.discard(file);
     expect(await keysOfStore()).deep.equal([file.blobKey]);
+    const others = Array.from({ length: 2 * own.db.client.pool.max }, (_, n) => ({ orgId, blobKey: `${orgId}/${n}` }));
+    const released = others.map(silent.release);
+    await until('the store is asked twice, as often as it may be asked at once', async () => asked === 2);
+    expect((await own.db.raw('select 1 as one')).rows).deep.equal([{ one: 1 }]);
     answer.resolve();
-    await until('the store has answered', async () => (await claims()).length === 0);
+    await Promise.all(released);
+    expect(asked).equal(1 + others.length);
+    await until('the file is released', async () => (await claims()).length === 0);
   });
 });

@@ -7,10 +7,7 @@ import { BaseModel, tableModel } from '#src/adapters/postgres/base-model.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { isUniqueViolation } from '#src/adapters/postgres/errors.ts';
 import * as shapes from '#src/adapters/postgres/shapes.ts';
-import { testServices } from '#test/support/services.ts';
-
-/** Knex's own tables, which need no model. */
-const withoutModel = ['knex_migrations', 'knex_migrations_lock'];
+import { testServices, useTestDatabase } from '#test/support/services.ts';
 
 const { bigintColumn, defineRowShape, integerColumn, queryOneRow, queryRows, textColumn, uuidColumn } = shapes;
 
@@ -20,25 +17,13 @@ type Model = typeof BaseModel;
 type Table = { columns: Map<string, string>; primaryKey: string[] };
 
 describe('the database models in the code', () => {
-  let db: Knex;
-  let tables: Map<string, Table>;
-  let models: Model[];
+  const own = useTestDatabase();
 
-  before(async () => {
-    db = createDatabase({ url: testServices().databaseUrl, maxConnections: 1, applicationName: 'test' });
-    tables = await readTables(db);
-    models = await loadModels();
-  });
-
-  after(() => db.destroy());
-
-  it('have the columns, types, nullability and primary keys of the migrated tables', () => {
-    expect(models.flatMap((each) => differencesOf(each, tables.get(each.tableName)))).deep.equal([]);
-  });
-
-  it('exist once for each table', () => {
-    const names = [...models.map(({ tableName }) => tableName), ...withoutModel];
+  it('exist once for each migrated table, with its columns, types, nullability and primary key', async () => {
+    const [tables, models] = [await readTables(own.db), await loadModels()];
+    const names = [...models.map(({ tableName }) => tableName), 'knex_migrations', 'knex_migrations_lock'];
     expect(names.sort()).deep.equal([...tables.keys()].sort());
+    expect(models.flatMap((each) => differencesOf(each, tables.get(each.tableName)))).deep.equal([]);
   });
 });
 
@@ -90,10 +75,10 @@ describe('raw SQL statements', () => {
   let pool: Knex;
   let db: Knex.Transaction;
   before(async () => {
-    pool = createDatabase({
-      ...{ url: testServices().databaseUrl, maxConnections: 1, applicationName: 'test' },
-      onStatement: (sql) => (failure) => heard.push([sql.split(/[ ;]/)[0], failure].join(' ').trim().toLowerCase()),
-    });
+    const onStatement = (sql: string) => (failure?: string) =>
+      heard.push([sql.split(/[ ;]/)[0], failure].join(' ').trim().toLowerCase());
+    const connection = { url: testServices().databaseUrl, maxConnections: 1, applicationName: 'test' };
+    pool = createDatabase({ ...connection, onStatement });
     db = await pool.transaction();
     await db.raw('create temp table parents (id uuid primary key)');
   });

@@ -1,59 +1,52 @@
+import { writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { createGotenbergRenderer } from '#src/adapters/pdf-renderer/pdf-renderer.ts';
 import { createPreviewsService } from '#src/modules/previews/previews.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
-import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-document-services.ts';
+import { replaceOriginal } from '#test/support/builders.ts';
+import { docxFile, docxParagraph, pdfFile } from '#test/support/document-fixtures.ts';
 import { uploadFile } from '#test/support/ingestion-steps.ts';
-import { type Stack, startStack } from '#test/support/stack.ts';
+import { useIdleStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 
 const pages = [
   'The lease of the office begins in March and ends after ten years.',
   'The rent is due on the third working day of every month.',
 ];
+const pdfOf = (...texts: string[]) => pdfFile(texts.map((text) => [{ text, x: 50, y: 700 }]));
 const step = { signal: new AbortController().signal, report: () => undefined };
 
 describe('preview activities', () => {
-  let own: Stack;
-  let gotenberg: FakeGotenberg;
-  let ada: Awaited<ReturnType<Stack['signUp']>>;
-  before(async () => {
-    gotenberg = await startFakeGotenberg({ pages });
-    own = await startStack({ GOTENBERG_URL: gotenberg.url }, { workers: false });
-    ada = await own.signUp();
+  const own = useIdleStack();
+  /** What the renderer makes of any file. */
+  let printed: string | Buffer;
+  beforeEach(() => {
+    printed = pdfOf(...pages);
   });
-  after(async () => {
-    await own.close();
-    await gotenberg.close();
-  });
-  beforeEach(() => gotenberg.answer({ pages }));
+  const renderer = {
+    version: 'printer 1',
+    render: async ({ pdfPath }: { pdfPath: string }) => writeFile(pdfPath, printed),
+  };
+  const serviceWith = (parts: Partial<Parameters<typeof createPreviewsService>[0]> = {}) =>
+    createPreviewsService({ ...own.container, renderer, ...parts });
 
   /** Creates a document that is converted but not chunked. `more` makes its text differ from others. */
   async function convert(more: string) {
     const content = new Uint8Array(docxFile([...pages, more].map((text) => docxParagraph(text)).join('')));
-    const of = await uploadFile(ada, content, { name: 'a.docx', target_tokens: '14' });
+    const of = await uploadFile(own.ada, content, { name: 'a.docx', target_tokens: '14' });
     await own.container.ingestion.parse(of, step);
     await own.container.ingestion.convert(of, step);
     return of;
   }
   type Converted = Awaited<ReturnType<typeof convert>>;
   const pageNumbers = async ({ documentId }: Converted): Promise<number[]> =>
-    own.container.db('chunks').where({ documentId }).orderBy('chunkIndex').pluck('page_number');
+    own.db('chunks').where({ documentId }).orderBy('chunkIndex').pluck('page_number');
   async function previewsOf({ documentId }: Converted) {
-    const { blobKey } = await own.container.db('documents').where({ id: documentId }).first('blobKey');
-    return own.container.db('previews').where({ originalKey: blobKey });
-  }
-  const keysOfStore = async () => (await own.container.blobs.list({ after: null, limit: 1_000 })).map(({ key }) => key);
-
-  /** The service with some of its parts replaced. */
-  function serviceWith(parts: Partial<Parameters<typeof createPreviewsService>[0]>) {
-    const renderer = { version: 'gotenberg 1', render: createGotenbergRenderer(gotenberg).render };
-    return createPreviewsService({ ...own.container, renderer, ...parts });
+    const { blobKey } = await own.db('documents').where({ id: documentId }).first('blobKey');
+    return own.db('previews').where({ originalKey: blobKey });
   }
 
   it('make one preview when an activity runs twice, also concurrently', async () => {
-    const { previews } = own.container;
+    const previews = serviceWith();
     const of = await convert('Run twice.');
     const [one, other] = await Promise.all([previews.render(of, step), previews.render(of, step)]);
     expect(one?.sizeBytes).equal(other?.sizeBytes).above(0);
@@ -65,19 +58,18 @@ describe('preview activities', () => {
     await expectStoresMatch(own);
   });
 
-  it('make no preview that would exceed the storage quota, also when several previews are made at once', async () => {
+  it('make no preview that would exceed the storage quota', async () => {
     const of = await convert('One too many.');
-    gotenberg.answer({ pages: [...pages, 'Not stored before.'] });
-    const keys = await keysOfStore();
+    printed = pdfOf('Not stored before.');
     const full = { ...own.config.tierLimits.free, storageBytes: 10 };
     const service = serviceWith({ limits: { of: async () => full } });
     expect(await appErrorCode(service.render(of, step))).equal('storage_quota_exceeded');
     expect(await previewsOf(of)).deep.equal([]);
-    expect(await keysOfStore()).deep.equal(keys);
+    await expectStoresMatch(own);
   });
 
   it('give page numbers to chunks that are stored before or after the pages are found', async () => {
-    const { previews, ingestion } = own.container;
+    const [previews, { ingestion }] = [serviceWith(), own.container];
     const early = await convert('Cut before.');
     await ingestion.chunk(early, step);
     expect(await pageNumbers(early)).deep.equal([1, 1, 1]);
@@ -91,17 +83,17 @@ describe('preview activities', () => {
   });
 
   it('render again after a change of the renderer or the loss of the PDF file, and delete the old preview', async () => {
-    const { previews, db, blobs, originals } = own.container;
+    const [previews, { db, blobs, originals }] = [serviceWith(), own.container];
     // Equal PDFs are one object.
-    gotenberg.answer({ pages: [...pages, 'The first time.'] });
+    printed = pdfOf('The first time.');
     const of = await convert('Made anew.');
     await previews.render(of, step);
     const [{ blobKey: old, originalKey }] = await previewsOf(of);
     await db('previews').where({ originalKey }).update({ rendererVersion: 'typewriter 1' });
-    gotenberg.answer({ pages: [...pages, 'A third page.'] });
+    printed = pdfOf('The second time.');
     expect(await previews.render(of, step)).include({ reused: false });
     const [{ blobKey, rendererVersion }] = await previewsOf(of);
-    expect(rendererVersion).equal('gotenberg 1');
+    expect(rendererVersion).equal('printer 1');
     await originals.sweepExpired();
     expect([await blobs.exists(blobKey), await blobs.exists(old)]).deep.equal([true, false]);
 
@@ -110,54 +102,41 @@ describe('preview activities', () => {
     expect(await blobs.exists((await previewsOf(of))[0].blobKey)).equal(true);
   });
 
-  it('do nothing if the document has another original or is deleted', async () => {
-    const { previews, deletion } = own.container;
-    const of = await convert('Replaced.');
-    const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
-    await ada.upload(`/documents/${of.documentId}`, { name: 'b.txt', content: 'b' }, 200, form);
-    expect(await previews.render(of, step)).equal(null);
-    expect(await previews.alignPages(of, step)).equal(null);
-    await ada.delete(`/documents/${of.documentId}`, 204);
-    expect(await previews.render(of, step)).equal(null);
-    await deletion.deleteOriginal(of);
-    await deletion.forgetDocument(of);
-    await expectStoresMatch(own);
-  });
-
-  it('store nothing if the original is deleted during rendering', async () => {
+  it('store nothing if the document gets another original or is deleted, also during rendering', async () => {
     const { deletion, originals } = own.container;
-    const of = await convert('Gone meanwhile.');
-    gotenberg.answer({ pages: [...pages, 'Of a deleted document.'] });
-    const keys = await keysOfStore();
-    const { render } = createGotenbergRenderer(gotenberg);
-    const renderer = {
-      version: 'gotenberg 1',
-      render: async (input: Parameters<typeof render>[0]) => {
-        await render(input);
-        await ada.delete(`/documents/${of.documentId}`, 204);
-        await deletion.deleteOriginal(of);
-      },
+    const remove = async (of: Converted) => {
+      await own.ada.delete(`/documents/${of.documentId}`, 204);
+      await deletion.deleteOriginal(of);
     };
-    expect(await serviceWith({ renderer }).render(of, step)).equal(null);
+    const replaced = await convert('Replaced.');
+    await replaceOriginal(own.ada, replaced.documentId, { name: 'b.txt', content: 'b' }, { ingest: 'false' });
+    const deleted = await convert('Gone.');
+    await remove(deleted);
+    for (const gone of [replaced, deleted]) {
+      expect(await serviceWith().render(gone, step)).equal(null);
+      expect(await serviceWith().alignPages(gone, step)).equal(null);
+    }
+
+    const vanishing = await convert('Gone meanwhile.');
+    printed = pdfOf('Of a deleted document.');
+    const render: typeof renderer.render = async (file) => {
+      await renderer.render(file);
+      await remove(vanishing);
+    };
+    expect(await serviceWith({ renderer: { ...renderer, render } }).render(vanishing, step)).equal(null);
     await originals.sweepExpired();
-    expect(keys).include.members(await keysOfStore());
-    await deletion.forgetDocument(of);
+    for (const gone of [deleted, vanishing]) await deletion.forgetDocument(gone);
     await expectStoresMatch(own);
   });
 
-  it('fail if the output of the renderer is no PDF', async () => {
+  it('fail if the renderer makes no PDF or is not installed; then they are not queued for new documents', async () => {
     const of = await convert('Printed wrongly.');
-    for (const text of ['<html>not pdf</html>', '%PDF-1.4\ngarbage', '%PDF-1.4\ngarbage\n%%EOF']) {
-      gotenberg.answer({ status: 200, text });
-      expect(await appErrorCode(own.container.previews.render(of, step)), text).equal('converter_refused');
+    for (printed of ['<html>not pdf</html>', '%PDF-1.4\ngarbage', '%PDF-1.4\ngarbage\n%%EOF']) {
+      expect(await appErrorCode(serviceWith().render(of, step)), printed).equal('converter_refused');
     }
     expect(await previewsOf(of)).deep.equal([]);
-  });
-
-  it('fail with converter_unavailable if no renderer is installed, and are not queued for new documents then', async () => {
-    const of = await convert('No program.');
     const service = serviceWith({ renderer: null });
     expect(await appErrorCode(service.render(of, step))).equal('converter_unavailable');
-    expect(await own.container.db.transaction((trx) => service.enqueue(trx, of, 'docx'))).equal(null);
+    expect(await own.db.transaction((trx) => service.enqueue(trx, of, 'docx'))).equal(null);
   });
 });

@@ -82,10 +82,8 @@ describe('reembedding activities', () => {
     const id = await add();
     const jobId = await own.container.reembedding.start({ orgId: ada.orgId, model: 'new' });
     await open();
-    const set = (model: string) =>
-      own.db.raw(`update documents set rag_config = jsonb_set(rag_config, '{embedding,model}', ?) where id = ?`, [
-        ...[JSON.stringify(model), id],
-      ]);
+    const setModel = `update documents set rag_config = jsonb_set(rag_config, '{embedding,model}', ?) where id = ?`;
+    const set = (model: string) => own.db.raw(setModel, [JSON.stringify(model), id]);
     const record = () => run(steps.recordReembedding, { orgId: ada.orgId, counts: { done: 1, failed: 0, total: 1 } });
     await set('old');
     expect(await appErrorCode(record())).equal('reembedding_incomplete');

@@ -5,7 +5,7 @@ import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { bm25TermScore } from '#src/domain/retrieval/bm25.ts';
 import { contentStems } from '#src/domain/text/words.ts';
 import { createWordSearchRepository, type WordSearchLimits } from '#src/modules/retrieval/word-search.repository.ts';
-import { appErrorCode } from '#test/support/app-error-code.ts';
+import { termCountsMatchChunks } from '#src/modules/store-audit/invariants/ingestion.ts';
 import {
   addIndexedChunks,
   addIndexedDocument,
@@ -41,7 +41,7 @@ function scoreAll(texts: ReadonlyMap<string, readonly string[]>, terms: readonly
 }
 
 describe('word search', () => {
-  const own = useTestDatabase();
+  const own = useTestDatabase(20);
   let owner: Awaited<ReturnType<typeof addOrganization>>;
   beforeEach(async () => {
     owner = await addOrganization(own.db);
@@ -87,6 +87,9 @@ describe('word search', () => {
       for (const hit of hits) expect(hit.score).closeTo(scores.get(hit.chunkId) ?? 0, 1e-9);
       expect(hits[0]?.chunkId).equal(right[0]?.chunkId);
     }
+    // A repeated term counts once, and unknown terms do not count.
+    expectSame(await search(['w3', 'w3', 'nobody', 'w40', 'w3']), scoreAll(texts, ['w3', 'w40']).slice(0, 10));
+    for (const terms of [['nobody', 'none'], []]) expect(await search(terms)).deep.equal([]);
   });
 
   it('orders chunks of equal score by their id, also where the limit cuts the list', async () => {
@@ -95,13 +98,6 @@ describe('word search', () => {
     expect((await search(['blue'], 7)).map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
     const hits = await search(['blue', 'word'], 7, { postings: 2, candidatesPerHit: 1, documents: 0 });
     expect(hits.map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
-  });
-
-  it('counts a repeated search term once and ignores unknown terms', async () => {
-    const texts = await add(zipfTexts(50));
-    expectSame(await search(['w3', 'w3', 'nobody', 'w40', 'w3']), scoreAll(texts, ['w3', 'w40']).slice(0, 10));
-    expect(await search(['nobody', 'none'])).deep.equal([]);
-    expect(await search([])).deep.equal([]);
   });
 
   it('returns only readable chunks of active generations that match the requested model, settings and documents', async () => {
@@ -133,16 +129,6 @@ describe('word search', () => {
       [{ acl: ['user:eve'] }, []],
     ];
     for (const [extra, expected] of cases) expect(await found(extra), JSON.stringify(extra)).deep.equal(expected);
-  });
-
-  it('finds all matches for a user who may read few documents, however often rare words occur in other documents', async () => {
-    const mine = await addDocument(['a blue apple', 'a red apple']);
-    const apples = new Array(30).fill('some apple and apple');
-    await addDocument([...apples, 'blue paint', 'blue sky'], { acl: ['user:bob'] });
-    for (const documents of [0, 300]) {
-      const hits = await search(['blue', 'appl'], 10, { postings: 3, candidatesPerHit: 1, documents });
-      expect(hits.map((hit) => hit.chunkId)).deep.equal(mine.chunkIds);
-    }
   });
 
   it('finds the same for a user who may read a small part of the documents, however many others there are', async () => {
@@ -182,14 +168,17 @@ describe('word search', () => {
       fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => words.join(' ')),
       { minLength: 1, maxLength: 6 },
     );
+    const upTo = (max: number) => fc.integer({ min: 1, max });
+    const documentLimit = fc.nat({ max: 2 });
     const effort = fc.record({
-      ...{ terms: fc.integer({ min: 1, max: 5 }), postings: fc.integer({ min: 1, max: 8 }) },
-      ...{ candidatesPerHit: fc.integer({ min: 1, max: 3 }), documents: fc.nat({ max: 2 }) },
+      terms: upTo(5),
+      postings: upTo(8),
+      candidatesPerHit: upTo(3),
+      documents: documentLimit,
     });
     const terms = fc.array(word, { minLength: 1, maxLength: 5 });
-    const limit = fc.integer({ min: 1, max: 8 });
     const documents = fc.array(fc.record({ texts, isMine: fc.boolean() }), { minLength: 1, maxLength: 6 });
-    const searched = fc.asyncProperty(documents, terms, limit, effort, async (stored, asked, most, how) => {
+    const searched = fc.asyncProperty(documents, terms, upTo(8), effort, async (stored, asked, most, how) => {
       owner = await addOrganization(own.db);
       const unreadable: string[] = [];
       for (const { texts: contents, isMine } of stored) {
@@ -204,54 +193,28 @@ describe('word search', () => {
     await fc.assert(searched, { numRuns: propertyRuns(200) });
   });
 
-  it('throws at the timeout of its caller', async () => {
-    await add(zipfTexts(50));
-    const { searchWords } = createWordSearchRepository(own.db);
-    const query = { readable: { orgId: owner.orgId, acl }, terms: ['w1'], limit: 5, timeoutMs: 100 };
-    await own.db.transaction(async (trx) => {
-      await trx.raw('lock table document_terms in access exclusive mode');
-      expect(await appErrorCode(searchWords(query))).equal('service_unavailable');
-    });
-    expect(await searchWords({ ...query, timeoutMs: 60_000 })).length(5);
-  });
-});
-
-describe('stored word statistics', () => {
-  const own = useTestDatabase(20);
-  let owner: Awaited<ReturnType<typeof addOrganization>>;
-  beforeEach(async () => {
-    owner = await addOrganization(own.db);
-  });
-
   /** Words in an order that no other text has. */
   const text = (seed: number) =>
     Array.from({ length: 20 }, (_, place) => `word${(seed * 17 + place * (seed + 7)) % 60}`).join(' ');
-  const texts = (count: number, first = 0) => Array.from({ length: count }, (_, index) => text(first + index));
-  const add = (contents: readonly string[]) => addIndexedDocument(own.db, owner, contents);
+  const differentTexts = (count: number, first = 0) => Array.from({ length: count }, (_, n) => text(first + n));
   const remove = ({ orgId, documentId }: IndexedDocument) =>
     deleteChunksOfGenerations(own.db, { orgId, documentId, from: 0, before: null }, (trx) =>
       trx('documentGenerations').where({ orgId, documentId }).delete(),
     );
   const rowsOf = (table: string) => own.db(table).where({ orgId: owner.orgId });
 
-  async function statistics() {
-    const terms: { term: string; chunkCount: number }[] = await rowsOf('termStatistics');
-    const chunks = await rowsOf('chunkStatistics').first('chunkCount', 'termCount');
-    return { chunks, terms: Object.fromEntries(terms.map((row) => [row.term, row.chunkCount])) };
-  }
-  /** Computes the statistics from the texts. */
+  /** Compares the statistics of the organization with its stored chunks and terms. */
   async function expectExact(): Promise<void> {
-    const contents: string[] = await rowsOf('chunks').pluck('content');
-    const terms: Record<string, number> = {};
-    for (const content of contents) {
-      for (const word of new Set(content.split(' '))) terms[word] = (terms[word] ?? 0) + 1;
-    }
-    const termCount = contents.reduce((sum, content) => sum + content.split(' ').length, 0);
-    expect(await statistics()).deep.equal({ chunks: { chunkCount: contents.length, termCount }, terms });
+    const found: string[] = [];
+    const [deps, grace] = [{ db: own.db }, {}] as unknown as Parameters<typeof termCountsMatchChunks.run>;
+    await termCountsMatchChunks.run(deps, grace, ({ orgId, detail }) => {
+      if (orgId === owner.orgId) found.push(detail);
+    });
+    expect(found).deep.equal([]);
   }
 
-  it('are exact after concurrent inserts and deletions, which cause no deadlock', async () => {
-    const addNth = (n: number) => add(texts(1 + (n % 7) * 40, n * 31));
+  it('keeps exact word statistics during concurrent inserts and deletions, which cause no deadlock', async () => {
+    const addNth = (n: number) => addDocument(differentTexts(1 + (n % 7) * 40, n * 31));
     const early = await Promise.all([1, 2, 3, 4, 5, 6].map(addNth));
     const late = Array.from({ length: 12 }, async (_, index) => {
       const document = await addNth(index + 7);
@@ -261,17 +224,8 @@ describe('stored word statistics', () => {
     await expectExact();
   });
 
-  it('are exact after each batch of a deletion', async () => {
-    const range = { ...(await add(texts(2_100))), from: 0, before: null };
-    for (const part of [2_048, 52, undefined]) {
-      const deleted = await own.db.transaction((trx) => deleteIndexedChunks(trx, range));
-      expect(deleted?.length).equal(part);
-      await expectExact();
-    }
-  });
-
-  it('are exact, without the words of the document, when a document is deleted twice concurrently', async () => {
-    const document = await add(Array.from({ length: 4_200 }, (_, index) => `word${index % 60}`));
+  it('keeps exact word statistics after each batch of a deletion, when a document is deleted twice concurrently', async () => {
+    const document = await addDocument(Array.from({ length: 4_200 }, (_, index) => `word${index % 60}`));
     const range = { ...document, from: 0, before: null };
     let second: Promise<Buffer[] | null> | undefined;
     await own.db.transaction(async (first) => {
@@ -280,13 +234,15 @@ describe('stored word statistics', () => {
       await until('a transaction waits for another', () => isLockAwaited(own.db));
     });
     expect(await second).deep.equal([]);
+    await expectExact();
     await Promise.all([remove(document), remove(document), remove(document)]);
-    for (const table of ['chunks', 'documentTerms']) expect(await rowsOf(table), table).deep.equal([]);
+    for (const table of ['chunks', 'documentTerms', 'termStatistics'])
+      expect(await rowsOf(table), table).deep.equal([]);
     await expectExact();
   });
 
-  it('are exact when an interrupted activity stores chunks of a generation that is being deleted', async () => {
-    const document = await add([]);
+  it('keeps exact word statistics when a late activity stores chunks of a generation that is being deleted', async () => {
+    const document = await addDocument([]);
     let removed: Promise<void> | undefined;
     await own.db.transaction(async (late) => {
       await late('documentGenerations').where({ documentId: document.documentId }).forUpdate();
@@ -298,9 +254,9 @@ describe('stored word statistics', () => {
     await expectExact();
   });
 
-  it('are separate for each organization, and count a word of ten thousand letters in pieces', async () => {
-    await addIndexedDocument(own.db, await addOrganization(own.db), texts(2));
-    expect((await add(['x'.repeat(10_000)])).chunkIds).length(1);
-    expect((await statistics()).chunks).include({ chunkCount: 1, termCount: 157 });
+  it('keeps word statistics for each organization, which count a word of ten thousand letters in pieces', async () => {
+    await addIndexedDocument(own.db, await addOrganization(own.db), differentTexts(2));
+    expect((await addDocument(['x'.repeat(10_000)])).chunkIds).length(1);
+    expect(await rowsOf('chunkStatistics').first()).include({ chunkCount: 1, termCount: 157 });
   });
 });

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { v7 as uuidv7 } from 'uuid';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { createPassageSearch } from '#src/modules/retrieval/retrieval.service.ts';
@@ -110,21 +109,13 @@ describe('document search by users with different access', () => {
     };
     const before = await findAll();
     expect(Object.values(before).every((found) => found.length > 0)).equal(true);
-    const { orgId, userId } = organization;
-    const filler = { orgId, fileName: 'a', sizeBytes: 1, contentSha256: 'a', blobKey: 'a', createdBy: userId };
     const addFillers = (key: Key, count: number) =>
-      own.db.batchInsert(
-        'documents',
-        Array.from({ length: count }, (_, n) => {
-          return {
-            ...filler,
-            id: uuidv7(),
-            name: `Filler ${n}`,
-            ragConfig: '{"retrieval": {}}',
-            acl: [key],
-            updatedBy: userId,
-          };
-        }),
+      own.db.raw(
+        `insert into documents
+           (id, org_id, name, file_name, size_bytes, content_sha256, blob_key, rag_config, acl, created_by, updated_by)
+         select gen_random_uuid(), :orgId, 'Filler ' || n, 'a', 1, 'a', 'a', '{"retrieval": {}}', array[:key], :userId, :userId
+         from generate_series(1, :count) n`,
+        { ...organization, key, count },
       );
     await addFillers('user:ada', 400);
     expect(await findAll()).deep.equal(before);

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { QdrantClient } from '@qdrant/js-client-rest';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
@@ -12,9 +11,9 @@ import { addIndexedDocument, addOrganization, embeddingModel as model } from '#t
 import { dropCollections, newCollectionPrefix, testQdrantUrl, useTestDatabase } from '#test/support/services.ts';
 import { seededRandom } from '../../../bench/search/random.ts';
 
-/** `generation` is that of the points; the document's active one is 1. */
-type Points = { orgId: string; vectors: Float32Array[]; acl: string[]; model: string; generation: number };
-type NewDocument = Points & { rrfK: number; isPublished: boolean };
+/** `generation` is that of the vectors; the document's active one is 1. */
+const newDocument = { acl: ['user:ada'], model, generation: 1, rrfK: 60, isPublished: true };
+type NewDocument = typeof newDocument & { orgId: string; vectors: Float32Array[] };
 type StoredDocument = PublishedGeneration & { chunkIds: string[] };
 type Opened = { vectors: VectorStore; close?: () => Promise<void> };
 type Readable = Parameters<VectorStore['search']>[0]['readable'];
@@ -31,9 +30,9 @@ for (const [place, open] of Object.entries(stores)) {
   describe(`the vector store ${place}`, () => {
     const own = useTestDatabase();
     let vectors: VectorStore;
-    let closeStore: Opened['close'];
     let userId: string;
     let orgId: string;
+    let closeStore: Opened['close'];
     before(() => {
       ({ vectors, close: closeStore } = open(own.db));
     });
@@ -45,90 +44,70 @@ for (const [place, open] of Object.entries(stores)) {
 
     const at = (degrees: number) =>
       Float32Array.of(Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180), 0);
-    /** Sets what a document's row says. In Postgres a search joins it, another store knows what is published. */
-    async function setRow(documentId: string, of: { acl: string[]; rrfK: number; model: string }): Promise<string> {
-      const config = defaultRagConfig({ embeddingModel: of.model, hasReranker: false });
-      const ragConfig = JSON.stringify({ ...config, retrieval: { ...config.retrieval, rrfK: of.rrfK } });
-      const [row] = await own
-        .db('documents')
-        .where({ id: documentId })
-        .update({ acl: of.acl, ragConfig, activeEmbeddingModel: of.model })
-        .returning('retrievalSettings');
-      return row.retrievalSettings;
+    /** Changes the row and publishes its new state. In Postgres a search joins the row, Qdrant knows what is published. */
+    async function publish(
+      { orgId, documentId, generation, model }: Omit<PublishedGeneration, 'acl' | 'retrievalSettings'>,
+      { acl, rrfK = 60, isPublished = true }: { acl: string[]; rrfK?: number; isPublished?: boolean },
+    ): Promise<PublishedGeneration> {
+      const config = defaultRagConfig({ embeddingModel: model, hasReranker: false });
+      const ragConfig = JSON.stringify({ ...config, retrieval: { ...config.retrieval, rrfK } });
+      const row = own.db('documents').where({ id: documentId });
+      const changed = row.update({ acl, ragConfig, activeEmbeddingModel: model }).returning('retrievalSettings');
+      const [{ retrievalSettings }] = await changed;
+      const published = { orgId, documentId, generation, model, acl, retrievalSettings };
+      if (isPublished) await vectors.publish(published);
+      return published;
     }
     /** One chunk per angle, in degrees from the first axis. */
     async function addDocument(angles: number[], options: Partial<NewDocument> = {}): Promise<StoredDocument> {
-      const of = { orgId, acl: ['user:ada'], model, generation: 1, rrfK: 60, vectors: angles.map(at), ...options };
+      const of = { ...newDocument, orgId, vectors: angles.map(at), ...options };
       const { documentId } = await addIndexedDocument(own.db, { orgId: of.orgId, userId }, []);
-      const { generation } = of;
-      const points = of.vectors.map((vector) => ({ id: uuidv7(), documentId, generation, vector }));
+      const points = of.vectors.map((vector) => ({ id: uuidv7(), documentId, generation: of.generation, vector }));
       await vectors.upsert({ orgId: of.orgId, model: of.model, points });
-      const retrievalSettings = await setRow(documentId, of);
-      const published = { orgId: of.orgId, documentId, generation, model: of.model, acl: of.acl, retrievalSettings };
-      if (options.isPublished !== false) await vectors.publish(published);
-      return { ...published, chunkIds: points.map((point) => point.id) };
-    }
-    /** Changes the row and publishes its new state. @returns the new settings */
-    async function change(document: StoredDocument, acl: string[], rrfK = 60): Promise<string> {
-      const { chunkIds: _, ...published } = document;
-      const retrievalSettings = await setRow(document.documentId, { acl, rrfK, model: document.model });
-      await vectors.publish({ ...published, acl, retrievalSettings });
-      return retrievalSettings;
+      return { ...(await publish({ ...of, documentId }, of)), chunkIds: points.map((point) => point.id) };
     }
 
     const search = (readable: Partial<Readable> = {}, options = {}) =>
       vectors.search({
         readable: { orgId, acl: ['user:ada'], ...readable },
-        ...{ model, vector: at(0), limit: 10, minSimilarity: -1, ...options },
+        model,
+        vector: at(0),
+        limit: 10,
+        minSimilarity: -1,
+        ...options,
       });
     const found = async (readable?: Partial<Readable>) => (await search(readable)).map((hit) => hit.chunkId);
-    const rewrite = ({ documentId, generation }: StoredDocument, id: string, degrees: number) =>
-      vectors.upsert({ orgId, model, points: [{ id, documentId, generation, vector: at(degrees) }] });
-    /** Adds points of the generations 2 and 3. */
-    const addNewer = (documentId: string, of = model) => {
-      const points = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
-      return vectors.upsert({ orgId, model: of, points });
-    };
+    const put = (documentId: string, generation: number, { id = uuidv7(), degrees = 0, of = model } = {}) =>
+      vectors.upsert({ orgId, model: of, points: [{ id, documentId, generation, vector: at(degrees) }] });
     const countsOf = (documentId: string) =>
       vectors.countGenerations([1, 2, 3].map((generation) => ({ orgId, documentId, generation })));
 
-    it('returns the nearest chunks first, with their cosine similarity, and equally near chunks by id', async () => {
+    it('returns the nearest chunks first, equally near ones by id, within a limit and a minimum similarity', async () => {
       const { chunkIds } = await addDocument([60, 0, 180]);
       const hits = await search();
       expect(hits.map((hit) => hit.chunkId)).deep.equal([chunkIds[1], chunkIds[0], chunkIds[2]]);
       for (const [index, similarity] of [1, 0.5, -1].entries()) {
         expect(hits[index]?.similarity).closeTo(similarity, 1e-6);
       }
+      expect(await search({}, { limit: 2 })).length(2);
+      expect(await search({}, { minSimilarity: 0.7 })).length(1);
+      const signal = AbortSignal.abort(new Error('gone'));
+      expect(await search({}, { signal }).catch((error: Error) => error.message)).equal('gone');
       orgId = await anotherOrganization();
       const equal = await addDocument([30, 30, 30, 30]);
       expect(await found()).deep.equal([...equal.chunkIds].sort());
     });
 
-    it('returns no more hits than the limit and none below the minimum similarity, and stops when the caller aborts', async () => {
-      await addDocument([0, 30, 60, 90]);
-      expect(await search({}, { limit: 2 })).length(2);
-      expect(await search({}, { minSimilarity: 0.7 })).length(2);
-      const signal = AbortSignal.abort(new Error('gone'));
-      expect(await search({}, { signal }).catch((error: Error) => error.message)).equal('gone');
-    });
-
-    it('returns only chunks that the caller may read, and ranks them as if no others existed', async () => {
-      const far = await addDocument([80], { acl: ['team:red', 'user:ada'] });
+    it('returns only chunks that the caller may read and asks for, and ranks them as if no others existed', async () => {
+      const one = await addDocument([70], { acl: ['team:red', 'user:ada'] });
+      const two = await addDocument([80], { rrfK: 10 });
       await addDocument(new Array(20).fill(1), { acl: ['user:grace'] });
-      for (const [acl, expected] of [
-        [['user:ada'], far.chunkIds],
-        [['team:red'], far.chunkIds],
-        [['team:blue'], []],
-        [[], []],
-      ] as const) {
-        expect(await found({ acl: [...acl] }), acl.join()).deep.equal(expected);
-      }
-    });
-
-    it('searches only included documents, no excluded documents, and only those with the given retrieval settings', async () => {
-      const [one, two] = [await addDocument([0]), await addDocument([10], { rrfK: 10 })];
       const both = [...one.chunkIds, ...two.chunkIds];
       const cases: [Partial<Readable>, string[]][] = [
+        [{ acl: ['user:ada'] }, both],
+        [{ acl: ['team:red'] }, one.chunkIds],
+        [{ acl: ['team:blue'] }, []],
+        [{ acl: [] }, []],
         [{ includeDocumentIds: [two.documentId] }, two.chunkIds],
         [{ includeDocumentIds: [] }, []],
         [{ excludeDocumentIds: [two.documentId] }, one.chunkIds],
@@ -153,40 +132,39 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await found()).deep.equal(chunkIds);
     });
 
-    it('hides vectors until their generation is published; publishing it again has no effect', async () => {
+    it('hides vectors until they are published, and searches with new access keys and settings once these are', async () => {
       const newer = await addDocument([0], { generation: 2, isPublished: false });
       expect(await found()).deep.equal([]);
       expect(await vectors.countGenerations([newer])).deep.equal([1]);
       const document = await addDocument([20]);
       await vectors.publish(document);
       // A late batch of points does not undo it.
-      await rewrite(document, document.chunkIds[0] ?? '', 20);
+      await put(document.documentId, 1, { id: document.chunkIds[0] ?? '', degrees: 20 });
       expect(await found()).deep.equal(document.chunkIds);
-    });
-
-    it('searches with new access keys and retrieval settings once they are published', async () => {
-      const document = await addDocument([0]);
       for (const [acl, readers] of [
         [['team:red'], ['team:red']],
         [[], ['team:red', 'user:ada']],
       ] as const) {
-        await change(document, [...acl]);
+        await publish(document, { acl: [...acl] });
         expect(await found(), 'with the old key').deep.equal([]);
         expect(await found({ acl: [...readers] })).length(acl.length);
       }
-      const retrievalSettings = await change(document, ['user:ada'], 10);
+      const { retrievalSettings } = await publish(document, { acl: ['user:ada'], rrfK: 10 });
       expect(await found({ retrievalSettings: [document.retrievalSettings] })).deep.equal([]);
       expect(await found({ retrievalSettings: [retrievalSettings] })).length(1);
     });
 
-    it('returns vectors as they were written, and after two writes the newer vector', async () => {
+    it('returns vectors as they were last written, and reports which chunks have a vector of any model', async () => {
       const document = await addDocument([20, 40], { isPublished: false });
       const [first = '', second = ''] = document.chunkIds;
-      await rewrite(document, first, 70);
+      await put(document.documentId, 1, { id: first, degrees: 70 });
       const stored = await vectors.fetch({ orgId, model, chunkIds: [...document.chunkIds, uuidv7()] });
       expect([...stored.keys()]).members([first, second]);
       for (const [index, number] of at(70).entries()) expect(stored.get(first)?.[index]).closeTo(number, 1e-6);
       expect(await vectors.countGenerations([document])).deep.equal([2]);
+      const other = await addDocument([0], { model: 'other-model' });
+      const known = [first, ...other.chunkIds];
+      expect(await vectors.findExisting({ orgId, chunkIds: [...known, uuidv7()] })).deep.equal(new Set(known));
     });
 
     it('splits large writes into several requests', async () => {
@@ -197,14 +175,14 @@ for (const [place, open] of Object.entries(stores)) {
 
     it('deletes the older generations of a document, a single generation, or all generations, for every model', async () => {
       const { documentId } = await addDocument([0]);
-      await addNewer(documentId);
+      for (const generation of [2, 3]) await put(documentId, generation);
       await vectors.deleteGenerations({ orgId, documentId, before: 2 });
       expect(await countsOf(documentId)).deep.equal([0, 1, 1]);
       await vectors.deleteGenerations({ orgId, documentId, before: null });
       expect(await countsOf(documentId)).deep.equal([0, 0, 0]);
 
       const other = await addDocument([0]);
-      await addNewer(other.documentId, 'older-model');
+      for (const generation of [2, 3]) await put(other.documentId, generation, { of: 'older-model' });
       await vectors.deleteGenerations({ orgId, documentId: other.documentId, from: 2, before: 3 });
       expect(await countsOf(other.documentId)).deep.equal([1, 0, 1]);
     });
@@ -225,12 +203,6 @@ for (const [place, open] of Object.entries(stores)) {
         after = page.next;
       }
       expect([...listed]).include.members([...stored]);
-    });
-
-    it('reports which chunks have a vector of any model', async () => {
-      const [{ chunkIds }, other] = [await addDocument([0, 10]), await addDocument([0], { model: 'other-model' })];
-      const known = [chunkIds[0] ?? '', ...other.chunkIds];
-      expect(await vectors.findExisting({ orgId, chunkIds: [...known, uuidv7()] })).deep.equal(new Set(known));
     });
 
     it('returns nothing for an unknown model or unknown chunks', async () => {
@@ -262,25 +234,21 @@ for (const [place, open] of Object.entries(stores)) {
 }
 
 it('the vector store writes to a Qdrant collection that a killed process left without indexes', async () => {
-  const client = { url: testQdrantUrl(), apiKey: null, collectionPrefix: `half${randomBytes(4).toString('hex')}` };
+  const client = { url: testQdrantUrl(), apiKey: null, collectionPrefix: newCollectionPrefix() };
   const points = createQdrantClient(client);
   const collection = points.collectionOf('model');
-  const server = new QdrantClient({ url: client.url, checkCompatibility: false });
-  await server.createCollection(collection, {
+  await new QdrantClient({ url: client.url, checkCompatibility: false }).createCollection(collection, {
     vectors: { size: 2, distance: 'Cosine' },
     strict_mode_config: { enabled: true, unindexed_filtering_retrieve: false, unindexed_filtering_update: false },
   });
-  try {
-    const selection = { orgId: 'acme', must: [payloadFieldEqualsCondition('document_id', 'd')] };
-    expect(await points.count(collection, selection)).equal(0);
-    await points.delete(collection, selection);
-    const point = { id: crypto.randomUUID(), vector: [1, 0], payload: { document_id: 'd', generation: 1 } };
-    const onlyIf = payloadFieldEqualsCondition('generation', 1);
-    await points.upsert(collection, { orgId: 'acme', points: [point], onlyIf }, 2);
-    expect(await points.count(collection, selection)).equal(1);
-  } finally {
-    await server.deleteCollection(collection);
-  }
+  const selection = { orgId: 'acme', must: [payloadFieldEqualsCondition('document_id', 'd')] };
+  expect(await points.count(collection, selection)).equal(0);
+  await points.delete(collection, selection);
+  const point = { id: crypto.randomUUID(), vector: [1, 0], payload: { document_id: 'd', generation: 1 } };
+  const onlyIf = payloadFieldEqualsCondition('generation', 1);
+  await points.upsert(collection, { orgId: 'acme', points: [point], onlyIf }, 2);
+  expect(await points.count(collection, selection)).equal(1);
+  await dropCollections(client, client.collectionPrefix);
 });
 
 const chunksEach = 10;
