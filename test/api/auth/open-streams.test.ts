@@ -1,22 +1,34 @@
 import { expect } from 'chai';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import { aPublishedAgent, openChatStream } from '#test/support/builders.ts';
-import { type ApiClient, type Member, readEvents, type StreamEvent } from '#test/support/client.ts';
+import { aColleague, aPublishedAgent, aTeam, openChatStream } from '#test/support/builders.ts';
+import { readEvents, type ApiClient, type Member, type StreamEvent } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { type ScriptedStack, scriptedStack, stoppedIngestion } from '#test/support/scripted-stack.ts';
+import { scriptedStack, stoppedIngestion, type ScriptedStack } from '#test/support/scripted-stack.ts';
+import { startStack, type Stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 describe('an answer that is being written', () => {
   let stack: ScriptedStack;
+  /** Another process on the same database, whose changes the first one has to notice. */
+  let replica: Stack;
+  let admin: Member;
+  /** The admin at the other process. */
+  let elsewhere: ApiClient;
   let ada: Member;
   let agentId: string;
   let finish: PromiseWithResolvers<void>;
 
-  beforeEach(async () => {
+  before(async () => {
     stack = await scriptedStack();
+    replica = await startStack({ ...stack.settings, PORT: '0' }, { workers: false });
+  });
+  after(() => replica.close());
+  beforeEach(async () => {
     finish = Promise.withResolvers();
     stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
-    ada = await stack.signUp('Ada');
+    admin = await stack.signUp('Olga');
+    elsewhere = admin.at(replica.baseUrl);
+    ada = await aColleague(stack, admin, 'Ada');
     agentId = await aPublishedAgent(ada);
   });
   afterEach(() => {
@@ -24,58 +36,71 @@ describe('an answer that is being written', () => {
     stack.model.failEmbeddings(false);
   });
 
-  const question = () => ({ agent_id: agentId, message: 'How is a loan repaid?' });
-  const anOpenStream = async () => {
-    const events = await openChatStream(ada, question());
+  const message = 'How is a loan repaid?';
+  const question = () => ({ agent_id: agentId, message, visibility: 'org_level' });
+  const open = async (member: Member, body: Record<string, unknown>) => {
+    const events = await openChatStream(member, body);
     await events.next();
     return events;
   };
-  const roundOfAda = () => stack.container.db('rounds').where({ orgId: ada.orgId, round: 1 }).first();
-  // Written to the database directly: another process may have made the change.
-  const disable = () => stack.container.db('users').where({ id: ada.userId }).update({ disabledAt: new Date() });
-  const logOut = (refreshToken: string) => ada.post('/auth/logout', { refresh_token: refreshToken }, 204);
-
+  const newestChat = async (): Promise<string> => Object((await admin.get('/chat?limit=1', 200)).body).items[0].id;
+  const follow = async (member: Pick<Member, 'raw'>, chatId: string) =>
+    readEvents(await member.raw(`/chat/${chatId}/stream`));
+  const endOf = async (events: AsyncIterable<StreamEvent>) =>
+    (await collect(events)).map(({ event, data }) => [event, Object(data).code]);
+  /** Follows all chats of the member to their ends. */
+  const expectDiscarded = async (code: string, member = admin) => {
+    for (const { id } of Object((await member.get('/chat', 200)).body).items) {
+      expect((await endOf(await follow(member, id))).at(-1)).deep.equal(['error', code]);
+      expect(Object((await member.get(`/chat/${id}`, 200)).body).messages).length(1);
+    }
+  };
   const expectEnded = async (events: AsyncIterable<StreamEvent>) => {
-    const rest = await collect(events);
-    expect(rest.map(({ event }) => event)).deep.equal(['error']);
-    expect(Object(rest[0]?.data).code).to.be.oneOf(['invalid_token', 'account_disabled']);
+    const [[event, code] = [], ...others] = await endOf(events);
+    expect([event, others]).deep.equal(['error', []]);
+    expect(code).oneOf(['invalid_token', 'account_disabled']);
   };
 
-  it('ends its stream and is not stored when its user is disabled', async () => {
-    const events = await anOpenStream();
-    await disable();
-    await expectEnded(events);
-    await until('the round is over', async () => (await roundOfAda())?.status === 'error');
-    expect(await roundOfAda()).include({ errorCode: 'account_disabled', assistantReply: null, leaseOwner: null });
-  });
-
-  it('fails a non-streaming request with 403 when its user is disabled', async () => {
+  it('ends its stream, fails a request that is not streamed with 403, and is not stored when its user is disabled', async () => {
+    const events = await open(ada, question());
     const refused = ada.post('/chat', question(), 403);
-    await until('the round is open', roundOfAda);
-    await disable();
+    await until('the model is asked for both answers', async () => stack.model.requests.length === 2);
+    await elsewhere.post(`/entity/users/${ada.userId}/disable`, {}, 204);
+    await expectEnded(events);
     expect((await refused).body).property('code', 'account_disabled');
-    expect(await roundOfAda()).include({ status: 'error', assistantReply: null });
+    await expectDiscarded('account_disabled');
   });
 
-  it('is completed and stored when the session ends, while its stream and streams of jobs are closed', async () => {
+  it('is completed and stored when its session ends, which closes its streams and no stream of another session', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'parked');
     const progress = readEvents(await ada.raw(`/jobs/${jobId}/events`));
     await progress.next();
-    const events = await anOpenStream();
-    await logOut(ada.refreshToken);
+    const events = await open(ada, question());
+    const { body } = await ada.post('/auth/login', { username: ada.email, password: ada.password }, 200);
+    const other = await follow(ada.withToken(tokenResponse.parse(body).access_token), await newestChat());
+    await ada.post('/auth/logout', { refresh_token: ada.refreshToken }, 204);
     for (const stream of [events, progress]) await expectEnded(stream);
     finish.resolve();
-    await until('the answer is stored', async () => (await roundOfAda())?.status === 'complete');
+    expect((await endOf(other)).at(-1)).deep.equal(['done', undefined]);
   });
 
-  it('keeps its stream when another session of its user ends', async () => {
-    const { body } = await ada.post('/auth/login', { username: ada.email, password: ada.password }, 200);
-    const events = await anOpenStream();
-    const other: ApiClient = ada.withToken(tokenResponse.parse(body).access_token);
-    await other.get('/folders', 200);
-    await logOut(tokenResponse.parse(body).refresh_token);
-    await until('the other session is over', async () => (await other.raw('/folders')).status === 401);
+  it('ends for a user who is removed from the team meanwhile, and goes on for the owner of the chat', async () => {
+    const bob = await aColleague(stack, admin, 'Bob');
+    const team = await aTeam(admin, [ada, bob]);
+    const ofTeam = { visibility: 'team_level', team_ids: [team] };
+    const asked = { agent_id: await aPublishedAgent(ada, ofTeam), message };
+    const own = await open(ada, { ...asked, ...ofTeam });
+    const chatId = await newestChat();
+    const shared = await follow(bob, chatId);
+    await shared.next();
+    const personal = await open(bob, asked);
+    await elsewhere.delete(`/entity/teams/${team}/members/${bob.userId}`, 204);
+    expect(await endOf(shared)).deep.equal([['error', 'chat_not_found']]);
+    await bob.get(`/chat/${chatId}`, 404);
+    // The answer uses the old rights, too.
+    expect(await endOf(personal)).deep.equal([['error', 'interrupted']]);
+    await expectDiscarded('interrupted', bob);
     finish.resolve();
-    expect((await collect(events)).at(-1)?.event).equal('done');
+    expect((await collect(own)).at(-1)?.event).equal('done');
   });
 });

@@ -2,8 +2,10 @@ import { expect } from 'chai';
 import { decodeJwt } from 'jose';
 import type { Knex } from 'knex';
 import { sessionListSchema, tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import type { ApiClient, Member } from '#test/support/client.ts';
-import { type Stack, stack } from '#test/support/stack.ts';
+import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose';
+import { keySetResponse, sessionListSchema, tokenResponse } from '#src/modules/auth/auth.schema.ts';
+import { type ApiClient, type Member } from '#test/support/client.ts';
+import { stack, type Stack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 
@@ -32,7 +34,13 @@ describe('sessions:', () => {
     until('its access token is refused', async () => (await client.raw('/folders')).status === 401);
   const refresh = async ({ refreshToken }: { refreshToken: string }, status: number) =>
     Object((await api.anonymous.post('/auth/refresh_tokens', { refresh_token: refreshToken }, status)).body);
-  const families = () => api.container.db('refresh_token_families').where({ userId: ada.userId });
+  const rowsOf = (table: string, where: object) => api.container.db(table).where(where);
+  const families = () => rowsOf('refresh_token_families', { userId: ada.userId });
+  /** Moves a timestamp of the refresh tokens of all sessions of the caller into the past. */
+  const age = (column: 'used_at' | 'expires_at', interval: string) =>
+    rowsOf('refresh_tokens', {})
+      .whereIn('family_id', families().select('id'))
+      .update(column, api.container.db.raw(`${column} - ?::interval`, [interval]));
   const logOut = (refresh_token: string) => api.anonymous.post('/auth/logout', { refresh_token }, 204);
 
   it('a request without a valid access token gets 401 with a WWW-Authenticate header', async () => {
@@ -44,20 +52,31 @@ describe('sessions:', () => {
 
   const deleted = { deletedAt: new Date(), eraseDueAt: new Date('2100-01-01') };
   // Written to the database directly: the API has to notice without being told.
-  const ends: Record<string, (db: Knex, member: Member) => Promise<unknown>> = {
-    'its user is disabled': (db, { userId }) => db('users').where('id', userId).update({ disabledAt: new Date() }),
-    'its user is deleted': (db, { userId }) => db('users').where('id', userId).update(deleted),
-    'its organization is deleted': (db, { orgId }) => db('organizations').where('id', orgId).update(deleted),
+  const ends: Record<string, (member: Member) => PromiseLike<unknown>> = {
+    'its user is disabled': ({ userId: id }) => rowsOf('users', { id }).update({ disabledAt: new Date() }),
+    'its user is deleted': ({ userId: id }) => rowsOf('users', { id }).update(deleted),
+    'its organization is deleted': ({ orgId: id }) => rowsOf('organizations', { id }).update(deleted),
     'its session is cut off': () => families().update({ cutOffAt: new Date() }),
     'its session row is deleted': () => families().delete(),
   };
   for (const [what, end] of Object.entries(ends)) {
     it(`an access token stops working within seconds once ${what}`, async () => {
       await ada.get('/folders', 200);
-      await end(api.container.db, ada);
+      await end(ada);
       await isOver(ada);
     });
   }
+
+  it('an access token can be verified by other services with a library and the published keys', async () => {
+    const path = '/.well-known/jwks.json';
+    const { body, headers } = await api.anonymous.get(path, 200);
+    expect(headers.get('cache-control')).contain('max-age');
+    expect(keySetResponse.parse(body).keys).length(1);
+    const { access_token } = await refresh(ada, 200);
+    const keys = createRemoteJWKSet(new URL(`${api.baseUrl}${path}`));
+    const { payload } = await jwtVerify(access_token, keys, { typ: 'at+jwt', algorithms: ['RS256'] });
+    expect(payload.sub).equal(ada.userId);
+  });
 
   it('an access token stays valid when the refresh token of its session is revoked or expired', async () => {
     await families().update({ revokedAt: new Date(), expiresAt: new Date() });
@@ -69,23 +88,14 @@ describe('sessions:', () => {
       const { refresh_token, ...rest } = tokenResponse.parse(await refresh({ refreshToken }, 200));
       return { ...rest, refreshToken: refresh_token };
     };
-    const refuse = async (refreshToken: string, code: string, status = 401) =>
-      expect(await refresh({ refreshToken }, status)).include({ code });
-    /** Moves a timestamp of the tokens into the past. */
-    const age = (column: 'used_at' | 'expires_at', interval: string) =>
-      api.container.db.raw(
-        `update refresh_tokens t set ${column} = t.${column} - ?::interval
-         from refresh_token_families f where f.id = t.family_id and f.user_id = ?`,
-        [interval, ada.userId],
-      );
-
-    it('200: returns a new pair of tokens, neither of which is stored in plain text', async () => {
+    const refuse = async (refreshToken: string, code: string) =>
+      expect(await refresh({ refreshToken }, 401)).include({ code });
+    it('200: returns a new pair of tokens', async () => {
       const { refreshToken, access_token, is_new_user } = await next(ada.refreshToken);
       expect(refreshToken).not.equal(ada.refreshToken);
       expect(is_new_user).equal(false);
       await api.anonymous.withToken(access_token).get('/folders', 200);
       await next(refreshToken);
-      expect(JSON.stringify(await api.container.db('refresh_tokens'))).not.contain(refreshToken);
     });
 
     it('401: for the last used refresh token; ends the session if that use was over ten seconds ago', async () => {
@@ -95,16 +105,9 @@ describe('sessions:', () => {
       await age('used_at', '11 seconds');
       await refuse(second.refreshToken, 'refresh_reused');
       await refuse(third.refreshToken, 'refresh_invalid');
-    });
-
-    it('401: for a refresh token used before the last one, and ends the session at once', async () => {
-      const newest = await next((await next(ada.refreshToken)).refreshToken);
-      await refuse(ada.refreshToken, 'refresh_reused');
-      await refuse(newest.refreshToken, 'refresh_invalid');
-      const { orgId, userId } = ada;
       // The entry belongs to the organization, so that its admins see it.
-      const audit = await api.container.db('audit_log').where({ orgId, actorId: userId }).pluck('action');
-      expect(audit).include('session.reuse_detected');
+      const [entry] = await api.container.audit.list({ orgId: ada.orgId }, 1);
+      expect(entry).include({ actorId: ada.userId, action: 'session.reuse_detected' });
     });
 
     it('401: for an unknown refresh token, and for one that was not used for seven days', async () => {
@@ -124,24 +127,16 @@ describe('sessions:', () => {
       expect(await families()).length(0);
       await refuse(ada.refreshToken, 'refresh_invalid');
     });
-
-    it('403: for a disabled account', async () => {
-      await api.container.db('users').where({ id: ada.userId }).update({ disabledAt: new Date() });
-      await refuse(ada.refreshToken, 'account_disabled', 403);
-    });
   });
 
   it('GET /auth/sessions lists the open sessions of the caller with device and last refresh, in pages', async () => {
-    const [old, gone, phone] = [await signIn('Old'), await signIn('Gone'), await signIn('Phone/1.0 (x)')];
-    const tokensOf = ({ sessionId: familyId }: SignedIn) => api.container.db('refresh_tokens').where({ familyId });
-    await tokensOf(old).update({ createdAt: new Date(Date.now() - 3_600_000) });
-    await tokensOf(gone).update({ expiresAt: new Date() });
+    await age('expires_at', '7 days');
+    const [old, phone] = [await signIn('Old'), await signIn('Phone/1.0 (x)')];
     const { items, next_cursor } = await page(phone);
     expect(next_cursor).equal(null);
     expect(items.map(({ user_agent, current }) => [user_agent, current])).deep.equal([
       ['Phone/1.0 (x)', true],
       ['Old', false],
-      ['node', false],
     ]);
     const { id, created_at, last_used_at, expires_at } = Object(items[0]);
     expect(id).equal(phone.sessionId);
@@ -149,14 +144,14 @@ describe('sessions:', () => {
     expect(Date.parse(expires_at)).above(Date.now() + 6 * 24 * 60 * 60_000);
     await refresh(old, 200);
     const [before, after] = [items[1], (await page(phone)).items[1]];
-    expect(Date.parse(after?.last_used_at ?? '')).above(Date.parse(before?.last_used_at ?? '') + 3_000_000);
-    const first = await page(phone, '?limit=2');
-    const second = await page(phone, `?limit=2&cursor=${first.next_cursor}`);
+    expect(Date.parse(after?.last_used_at ?? '')).above(Date.parse(before?.last_used_at ?? ''));
+    const first = await page(phone, '?limit=1');
+    const second = await page(phone, `?limit=1&cursor=${first.next_cursor}`);
     expect([...first.items, ...second.items].map((listed) => listed.id)).deep.equal(await idsOf(phone));
     expect(second.next_cursor).equal(null);
   });
 
-  it('DELETE /auth/sessions/{session_id} ends a session with all its tokens, also the current session', async () => {
+  it('DELETE /auth/sessions/{session_id} ends a session with its tokens, and DELETE /auth/sessions all others', async () => {
     const [phone, tablet, bob] = [await signIn('Phone'), await signIn('Tablet'), await api.signUp()];
     const path = `/auth/sessions/${phone.sessionId}`;
     expect((await bob.delete(path, 404)).body).include({ code: 'session_not_found' });
@@ -169,18 +164,14 @@ describe('sessions:', () => {
     await tablet.delete(`/auth/sessions/${tablet.sessionId}`, 204);
     await isOver(tablet);
     expect(await idsOf(ada)).length(1);
-  });
 
-  it('DELETE /auth/sessions ends all sessions of the caller except the current session', async () => {
-    const bob = await api.signUp();
-    const [phone, tablet] = [await signIn('Phone'), await signIn('Tablet')];
-    await phone.delete('/auth/sessions', 204);
-    for (const client of [ada, tablet]) await isOver(client);
-    await refresh(tablet, 401);
+    const last = await signIn('Laptop');
+    await last.delete('/auth/sessions', 204);
+    await isOver(ada);
+    await refresh(ada, 401);
     await bob.get('/folders', 200);
-    expect(await idsOf(phone)).deep.equal([phone.sessionId]);
-    expect((await auditEntries(api, tablet.sessionId)).at(-1)).include({ action: 'session.ended' });
-    await refresh(phone, 200);
+    expect(await idsOf(last)).deep.equal([last.sessionId]);
+    await refresh(last, 200);
   });
 
   it('POST /auth/logout ends the session of the refresh token, and accepts ended and unknown tokens', async () => {
@@ -191,7 +182,6 @@ describe('sessions:', () => {
     await isOver(ada);
     await other.get('/folders', 200);
     for (const token of [ada.refreshToken, 'unknown']) await logOut(token);
-    const actions: string[] = await api.container.db('audit_log').where({ actorId: ada.userId }).pluck('action');
-    expect(actions.filter((action) => action === 'session.closed')).length(1);
+    expect(await api.container.audit.list({ orgId: ada.orgId, action: 'session.closed' }, 2)).length(1);
   });
 });

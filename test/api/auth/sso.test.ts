@@ -2,14 +2,13 @@ import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import { decodeJwt } from 'jose';
 import { type TokenResponse, tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import { type ApiClient, statusesOf } from '#test/support/client.ts';
-import {
-  type IdentityProvider,
-  type IdentityProviderAccount,
-  startIdentityProvider,
-} from '#test/support/identity-provider.ts';
+import { aColleague } from '#test/support/builders.ts';
+import { statusesOf, type ApiClient } from '#test/support/client.ts';
+import { startIdentityProvider, type IdentityProvider, type IdentityProviderAccount } from '#test/support/identity-provider.ts';
+import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
-import { type Stack, stack, startStack } from '#test/support/stack.ts';
+import { stack, startStack, type Stack } from '#test/support/stack.ts';
+import { auditEntries } from '#test/support/stored-rows.ts';
 
 describe('single sign-on:', () => {
   const password = 'Another-horse-2';
@@ -35,16 +34,12 @@ describe('single sign-on:', () => {
   }
   const signIn = async (account: IdentityProviderAccount) =>
     tokenResponse.parse((await api.anonymous.get(await visit(account), 200)).body);
-  /** Counts the rows of each table that a sign-in may write. */
-  async function traces(): Promise<Record<string, number>> {
-    const tables = ['users', 'organizations', 'userIdentities', 'refreshTokenFamilies', 'signInStates'];
-    const counts = tables.map(async (table) => [table, (await api.container.db(table)).length]);
-    return Object.fromEntries(await Promise.all(counts));
-  }
   const userIdOf = ({ access_token }: TokenResponse) => String(decodeJwt(access_token).sub);
   const clientOf = ({ access_token }: TokenResponse): ApiClient => api.anonymous.withToken(access_token);
-  const rowOf = async (tokens: TokenResponse) => (await api.container.db('users').where({ id: userIdOf(tokens) }))[0];
-  const auditOf = (action: string, target: string) => api.container.db('auditLog').where({ action, target });
+  const profileOf = async (tokens: TokenResponse) => (await clientOf(tokens).get('/entity/me/profile', 200)).body;
+  const states = () => api.container.db('signInStates');
+  const auditOf = async (target: string, action: string) =>
+    (await auditEntries(api, target)).filter((entry) => entry.action === action);
   const login = (username: string, secret: string, status: number) =>
     api.anonymous.post('/auth/login', { username, password: secret }, status);
 
@@ -61,40 +56,35 @@ describe('single sign-on:', () => {
       expect(Number(headers.get('retry-after'))).above(0);
       provider.tamper({ answers: { discovery: { status: 200, body: 'Welcome' } } });
       expect(await authorize({ provider: 'acme' }, 502)).include({ code: 'provider_response_invalid' });
-      expect(await traces()).include({ signInStates: 0 });
+      expect(await states()).deep.equal([]);
       provider.tamper({});
       await authorize({ provider: 'acme' }, 200);
     });
 
     it('200: returns the URL of the provider, and stores only the hash of its state until that expires', async () => {
-      const { db, sso } = api.container;
       const { origin, searchParams } = await addressOf({ provider: 'AcmeOAuth' });
       expect([origin, searchParams.get('redirect_uri')]).deep.equal([provider.issuer, 'https://app.example/signed-in']);
       const state = searchParams.get('state') ?? '';
       const hash = createHash('sha256').update(state).digest('hex');
-      const rows = JSON.stringify(await db('signInStates').select(db.raw('to_jsonb(sign_in_states)::text as row')));
+      const rows = JSON.stringify(await states().select(api.container.db.raw('sign_in_states::text as row')));
       expect([state.length, rows.includes(hash), rows.includes(state)]).deep.equal([43, true, false]);
-      await db('signInStates').update({ expiresAt: db.raw("now() - interval '1 second'") });
-      await sso.deleteExpired();
-      expect(await traces()).include({ signInStates: 0 });
+      await states().update({ expiresAt: new Date(Date.now() - 1_000) });
+      await api.container.sso.deleteExpired();
+      expect(await states()).deep.equal([]);
     });
 
     it('200 or 400: accepts known providers only, and a redirect_uri of an allowed origin and no query', async () => {
-      for (const redirect_uri of ['https://other.example/a/b', 'https://app.example/']) {
-        expect((await addressOf({ provider: 'acme', redirect_uri })).searchParams.get('redirect_uri')).equal(
-          redirect_uri,
-        );
-      }
-      for (const page of [
-        'https://evil.example/signed-in',
-        'https://app.example/?next=/',
-        'https://app.example/#here',
-      ]) {
-        const fields = { provider: 'acme', redirect_uri: page };
-        expect(await authorize(fields, 400), page).include({ code: 'redirect_not_allowed' });
-      }
-      for (const name of ['google', 'acme ', 'acme2']) {
-        expect(await authorize({ provider: name }, 400)).include({ code: 'unsupported_provider' });
+      const redirect_uri = 'https://other.example/a/b';
+      const { searchParams } = await addressOf({ provider: 'acme', redirect_uri });
+      expect(searchParams.get('redirect_uri')).equal(redirect_uri);
+      for (const [refused, code] of [
+        [{ redirect_uri: 'https://evil.example/signed-in' }, 'redirect_not_allowed'],
+        [{ redirect_uri: 'https://app.example/?next=/' }, 'redirect_not_allowed'],
+        [{ redirect_uri: 'https://app.example/#here' }, 'redirect_not_allowed'],
+        [{ provider: 'google' }, 'unsupported_provider'],
+        [{ provider: 'acme2' }, 'unsupported_provider'],
+      ] as const) {
+        expect(await authorize({ provider: 'acme', ...refused }, 400)).include({ code });
       }
     });
 
@@ -109,17 +99,16 @@ describe('single sign-on:', () => {
   describe('GET /auth/sso/callback', () => {
     const come = async (path: string, status: number) => Object((await api.anonymous.get(path, status)).body);
 
-    /** Sends a callback that is refused: it uses its state up and stores nothing. */
+    /** Sends a callback that is refused and uses its state up. */
     async function expectRefusal(path: string, status: number, code: string): Promise<Headers> {
-      const { signInStates = 0, ...before } = await traces();
       const { body, headers } = await api.anonymous.get(path, status);
       expect(body).include({ code });
-      expect(await traces()).deep.equal({ ...before, signInStates: signInStates - 1 });
+      expect(await come(path, 400)).include({ code: 'sign_in_invalid' });
       return headers;
     }
     const visitAsNewcomer = (fields = {}) => visit(provider.addAccount(fields));
 
-    it('200: creates an account and an organization for a new user, with the names from the provider', async () => {
+    it('200: creates an account and an organization for a new user, with names and picture from the provider', async () => {
       const person = { givenName: ' Ada ', familyName: 'Lovelace', picture: 'https://pictures.example/ada.png' };
       const email = `Ada-${process.pid}@Example.com`;
       const response = await api.anonymous.get(await visitAsNewcomer({ ...person, email }), 200);
@@ -129,10 +118,17 @@ describe('single sign-on:', () => {
       expect(tokens.organization).include({ name: "Ada Lovelace's organization", tier: 'free', is_org_admin: true });
       const names = { first_name: 'Ada', last_name: 'Lovelace', display_name: 'Ada Lovelace' };
       const profile = { email: email.toLowerCase(), ...names, avatar_fallback_url: person.picture };
-      const { body } = await clientOf(tokens).get('/entity/me/profile', 200);
-      expect(body).include({ ...profile, has_password: false });
+      expect(await profileOf(tokens)).include({ ...profile, has_avatar: false, has_password: false });
       expect((await clientOf(tokens).get('/folders', 200)).body).length(2);
-      expect(await auditOf('account.registered', userIdOf(tokens))).length(1);
+      expect(await auditOf(userIdOf(tokens), 'account.registered')).length(1);
+      // Colleagues see the picture at the provider until the user uploads an avatar.
+      const path = `/entity/users/${userIdOf(tokens)}/avatar`;
+      const { status, headers } = await clientOf(tokens).raw(path, { redirect: 'manual' });
+      expect([status, headers.get('location')]).deep.equal([302, person.picture]);
+      expect(headers.get('cache-control')).equal('no-store');
+      await clientOf(tokens).get('/entity/me/avatar', 404);
+      await uploadAvatar(clientOf(tokens), gifOfFrames(1), 200);
+      await clientOf(tokens).get(path, 200);
     });
 
     it('200: signs a known identity in to its account, even if its email has changed', async () => {
@@ -142,7 +138,7 @@ describe('single sign-on:', () => {
       const second = await signIn(account);
       expect(second).include({ is_new_user: false });
       expect(userIdOf(second)).equal(userIdOf(first));
-      expect(await auditOf('session.opened', String(decodeJwt(second.access_token).sid))).length(1);
+      expect(await auditOf(String(decodeJwt(second.access_token).sid), 'session.opened')).length(1);
       await api.anonymous.post('/auth/refresh_tokens', { refresh_token: first.refresh_token }, 200);
     });
 
@@ -150,8 +146,8 @@ describe('single sign-on:', () => {
       const visitWith = async (iss: string) => (await visitAsNewcomer()).replace(/&iss=[^&]*/, iss);
       await come(await visitWith(''), 200);
       await expectRefusal(await visitWith('&iss=https://elsewhere.example'), 401, 'identity_not_verified');
-      const reasons = await api.container.db('auditLog').where({ action: 'session.refused' }).pluck('detail');
-      expect(reasons).deep.include({ reason: 'identity_not_verified' });
+      const [refusal] = await api.container.audit.list({ action: 'session.refused' }, 1);
+      expect(refusal).deep.include({ detail: { reason: 'identity_not_verified' } });
     });
 
     it('200: ignores unsafe names and picture URLs, and updates the picture at each sign-in', async () => {
@@ -159,11 +155,11 @@ describe('single sign-on:', () => {
       const account = provider.addAccount(odd);
       const tokens = await signIn(account);
       expect(tokens).include({ is_new_user: true, needs_profile_completion: true });
-      expect(await rowOf(tokens)).include({ firstName: null, lastName: null, avatarUrl: null });
+      expect(await profileOf(tokens)).include({ first_name: null, last_name: null, avatar_fallback_url: null });
       const pictures = { 'https://pictures.example/a.png': 'https://pictures.example/a.png', 'http://a.example': null };
-      for (const [picture, avatarUrl] of Object.entries(pictures)) {
+      for (const [picture, shown] of Object.entries(pictures)) {
         provider.tamper({ userinfo: (claims) => ({ ...claims, picture }) });
-        expect(await rowOf(await signIn(account))).include({ avatarUrl });
+        expect(await profileOf(await signIn(account))).include({ avatar_fallback_url: shown });
       }
     });
 
@@ -175,7 +171,7 @@ describe('single sign-on:', () => {
       await member.get('/entity/me/profile', 401);
       await login(member.email, member.password, 401);
       await api.anonymous.post('/auth/refresh_tokens', { refresh_token: member.refreshToken }, 401);
-      const [entry] = await auditOf('identity.linked', member.userId);
+      const [entry] = await auditOf(member.userId, 'identity.linked');
       expect(entry).deep.include({ actorId: member.userId, detail: { had_password: true } });
     });
 
@@ -193,14 +189,13 @@ describe('single sign-on:', () => {
 
     it('400: for a state that is unknown, used or expired, and for all but one of concurrent requests', async () => {
       const path = await visitAsNewcomer();
-      expect(await statusesOf(Array.from({ length: 6 }, () => api.anonymous.raw(path)))).deep.equal([
-        200, 400, 400, 400, 400, 400,
-      ]);
+      const requests = Array.from({ length: 6 }, () => api.anonymous.raw(path));
+      expect(await statusesOf(requests)).deep.equal([200, 400, 400, 400, 400, 400]);
       for (const used of [path, '/auth/sso/callback?code=a&state=b']) {
         expect(await come(used, 400)).include({ code: 'sign_in_invalid' });
       }
       const late = await visitAsNewcomer();
-      await api.container.db('signInStates').update({ expiresAt: new Date(Date.now() - 1_000) });
+      await states().update({ expiresAt: new Date(Date.now() - 1_000) });
       await expectRefusal(late, 400, 'sign_in_invalid');
     });
 
@@ -213,7 +208,10 @@ describe('single sign-on:', () => {
 
     it('403: when the provider has not verified the email, also if the email has an account', async () => {
       const { email } = await api.signUp();
-      for (const claims of [{ emailVerified: false }, { email: null }, { email, emailVerified: false }]) {
+      const newcomer = provider.addAccount({ emailVerified: false });
+      await expectRefusal(await visit(newcomer), 403, 'email_not_verified');
+      await api.anonymous.post('/auth/register', { email: newcomer.email, password }, 201);
+      for (const claims of [{ email: null }, { email, emailVerified: false }]) {
         await expectRefusal(await visitAsNewcomer(claims), 403, 'email_not_verified');
       }
       const path = await visitAsNewcomer();
@@ -222,13 +220,14 @@ describe('single sign-on:', () => {
     });
 
     it('403: for a disabled account, found by its identity or by its email', async () => {
-      const known = provider.addAccount();
-      const member = await api.signUp();
-      const ids = [userIdOf(await signIn(known)), member.userId];
-      await api.container.db('users').whereIn('id', ids).update({ disabledAt: new Date() });
+      const admin = await api.signUp();
+      const [linked, other] = [await aColleague(api, admin), await aColleague(api, admin)];
+      const known = provider.addAccount({ email: linked.email });
+      await signIn(known);
+      for (const { userId } of [linked, other]) await admin.post(`/entity/users/${userId}/disable`, {}, 204);
       await expectRefusal(await visit(known), 403, 'account_disabled');
-      await expectRefusal(await visitAsNewcomer({ email: member.email }), 403, 'account_disabled');
-      const [refusal] = await auditOf('session.refused', member.userId);
+      await expectRefusal(await visitAsNewcomer({ email: other.email }), 403, 'account_disabled');
+      const [refusal] = await auditOf(other.userId, 'session.refused');
       expect(refusal).deep.include({ detail: { reason: 'account_disabled' } });
     });
 
@@ -239,15 +238,14 @@ describe('single sign-on:', () => {
       provider.tamper({ userinfo: (claims) => ({ ...claims, email: before.email }) });
       await expectRefusal(path, 409, 'email_taken');
       await clientOf(tokens).get('/entity/me/profile', 200);
-      const [refusal] = await auditOf('session.refused', userIdOf(tokens));
-      expect(refusal).deep.include({ orgId: tokens.organization.org_id, detail: { reason: 'email_taken' } });
+      const [refusal] = await auditOf(userIdOf(tokens), 'session.refused');
+      expect(refusal).deep.include({ detail: { reason: 'email_taken' } });
       // Several new identities that sign in concurrently with one email.
-      const { email, userId } = await api.signUp();
+      const { email } = await api.signUp();
       const paths: string[] = [];
       for (let count = 0; count < 4; count += 1) paths.push(await visitAsNewcomer());
       provider.tamper({ userinfo: (claims) => ({ ...claims, email }) });
       expect(await statusesOf(paths.map((path) => api.anonymous.raw(path)))).deep.equal([200, 409, 409, 409]);
-      expect(await api.container.db('userIdentities').where({ userId })).length(1);
     });
 
     it('422: when the state is missing, or both the code and the error', async () => {
@@ -274,18 +272,29 @@ describe('single sign-on:', () => {
       }
       expect(await signIn(account)).include({ is_new_user: true });
     });
-  });
 
-  describe('an account without a password', () => {
-    it('can be deleted by its owner or an admin; a later sign-in creates or links another account', async () => {
+    it('200: a user without a password can delete the account without one and sign in anew, or set a password', async () => {
       const account = provider.addAccount();
       const first = await signIn(account);
       await login(account.email, password, 401);
+      const change = { current_password: password, new_password: 'Battery-staple-3' };
+      const unchanged = await clientOf(first).post('/auth/change-password', change, 403);
+      const kept = await clientOf(first).delete('/auth/account', 403, { password });
+      for (const refused of [unchanged, kept]) expect(refused.body).include({ code: 'wrong_password' });
       await clientOf(first).delete('/auth/account', 204);
+
       const admin = await api.signUp();
       const { user_id } = Object((await admin.post('/entity/members', { email: account.email, password }, 201)).body);
       const second = await signIn(account);
       expect(userIdOf(second)).equal(user_id).and.not.equal(userIdOf(first));
+      await clientOf(second).post('/auth/set-password', { password }, 204);
+      expect(await auditOf(user_id, 'password.set')).length(1);
+      await login(account.email, password, 200);
+      // Sessions stay open.
+      await api.anonymous.post('/auth/refresh_tokens', { refresh_token: second.refresh_token }, 200);
+      const { body } = await clientOf(second).post('/auth/set-password', { password }, 409);
+      expect(body).include({ code: 'password_already_set' });
+
       await admin.delete(`/entity/members/${user_id}`, 204);
       const third = await signIn(account);
       expect(third).include({ is_new_user: true });

@@ -2,15 +2,23 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
-import { aColleague, anIngestedDocument, aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
+import {
+  aColleague,
+  anIngestedDocument,
+  aPublishedAgent,
+  ask,
+  aTeam,
+  openChatStream,
+  rootOf,
+  streamAnswer,
+} from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
-
-/** `/chat/stream` answers a refusal with a problem, not with a stream. */
-const paths = ['/chat', '/chat/stream'];
 
 describe('a message to an agent', () => {
   let stack: ScriptedStack;
@@ -51,11 +59,15 @@ describe('a message to an agent', () => {
     });
 
     it('is answered from all documents that the user may read, or only from those that are chosen', async () => {
-      const grace = await stack.signUp('Grace');
+      const [grace, eve] = [await aColleague(stack, ada), await stack.signUp('Eve')];
       const agent_id = await aPublishedAgent(grace);
-      const terms = await anIngestedDocument(grace, 'Loan terms', 'The loan fee is one percent.');
-      const rules = await anIngestedDocument(grace, 'House rules', 'The loan fee is payable in the house of the bank.');
-      await anIngestedDocument(ada, 'Canary', 'The loan fee is a canary of another organization.');
+      const team = await aTeam(ada, [grace]);
+      const membership = `/entity/teams/${team}/members/${grace.userId}`;
+      await anIngestedDocument(grace, 'Loan terms', 'The loan fee is one percent.');
+      const inTeam = { target_folder_id: await rootOf(grace, 'team_root') };
+      const says = 'The loan fee is payable in the house of the bank.';
+      const rules = await anIngestedDocument(ada, 'House rules', says, inTeam);
+      for (const other of [ada, eve]) await anIngestedDocument(other, 'Canary', 'The loan fee is a canary.');
       const documentsInPrompt = async (settings: object): Promise<string[]> => {
         answer('It is one percent.');
         await send({ agent_id, message: 'What is the loan fee?', ...settings }, grace);
@@ -67,9 +79,12 @@ describe('a message to an agent', () => {
       expect(await documentsInPrompt({ include_document_ids: [] })).deep.equal(['House rules', 'Loan terms']);
       expect(await documentsInPrompt({ include_document_ids: [rules.toUpperCase()] })).deep.equal(['House rules']);
       expect(await documentsInPrompt({ exclude_document_ids: [rules] })).deep.equal(['Loan terms']);
-      const acl = ['user:another'];
-      await stack.container.db('documents').where({ id: terms }).update({ acl });
-      expect(await documentsInPrompt({}), 'the private documents of a colleague').deep.equal(['House rules']);
+      await ada.delete(membership, 204);
+      expect(await documentsInPrompt({}), 'for a user who left the team').deep.equal(['Loan terms']);
+      await ada.put(membership, {}, 200);
+      expect(await documentsInPrompt({})).deep.equal(['House rules', 'Loan terms']);
+      await ada.delete(`/entity/teams/${team}`, 204);
+      expect(await documentsInPrompt({}), 'of a disabled team').deep.equal(['Loan terms']);
     });
 
     it('may be long and have unusual characters, and is stored unchanged', async () => {
@@ -86,31 +101,30 @@ describe('a message to an agent', () => {
     });
   });
 
-  describe('in an existing chat', () => {
-    it('is answered in the failed round when it is sent again; a different message opens the next round', async () => {
-      const chat_id = await newChat();
-      const message = 'Who gives the loan?';
-      stack.model.behave(() => ({ kind: 'break_off', text: 'The ba' }));
-      await ada.post('/chat', { chat_id, message }, 503);
-      expect(await contentsOf(chat_id)).length(3);
-      answer('The bank does.');
-      const again = await ask(ada, { chat_id, message }, 200);
-      expect(again.postprocess_job_id).match(/\.2$/);
-      expect((await contentsOf(chat_id)).at(-1)).equal('The bank does.');
+  it('is answered in the failed round when it is sent again; a different message opens the next round', async () => {
+    const chat_id = await newChat();
+    const message = 'Who gives the loan?';
+    stack.model.behave(() => ({ kind: 'break_off', text: 'The ba' }));
+    await ada.post('/chat', { chat_id, message }, 503);
+    expect(await contentsOf(chat_id)).length(3);
+    answer('The bank does.');
+    const again = await ask(ada, { chat_id, message }, 200);
+    expect(again.postprocess_job_id).match(/\.2$/);
+    expect((await contentsOf(chat_id)).at(-1)).equal('The bank does.');
 
-      stack.model.behave(() => ({ kind: 'status', status: 429, retryAfterSeconds: 7 }));
-      const refused = await ada.post('/chat', { chat_id, message: 'And then?' }, 503);
-      expect(refused.headers.get('retry-after')).equal('7');
-      answer('The rate is low.');
-      const next = await ask(ada, { chat_id, message: 'What is the rate?' }, 200);
-      expect(next.postprocess_job_id).match(/\.4$/);
-      expect(next.echo.round).equal(4);
-    });
+    stack.model.behave(() => ({ kind: 'status', status: 429, retryAfterSeconds: 7 }));
+    const refused = await ada.post('/chat', { chat_id, message: 'And then?' }, 503);
+    expect(refused.headers.get('retry-after')).equal('7');
+    answer('The rate is low.');
+    const next = await ask(ada, { chat_id, message: 'What is the rate?' }, 200);
+    expect(next.postprocess_job_id).match(/\.4$/);
+    expect(next.echo.round).equal(4);
   });
 
   describe('is refused by POST /chat and POST /chat/stream with', () => {
     async function refused(body: object, status: number, code: string, field?: string, member = ada): Promise<void> {
-      for (const path of paths) {
+      // `/chat/stream` answers a refusal with a problem, not with a stream.
+      for (const path of ['/chat', '/chat/stream']) {
         const problem = problemSchema.parse((await member.post(path, { message: 'A loan?', ...body }, status)).body);
         expect(problem.code, path).equal(code);
         if (field !== undefined) expect(problem.errors?.map((error) => error.path)).include(field);
@@ -123,11 +137,11 @@ describe('a message to an agent', () => {
       const eve = await stack.signUp('Eve');
       await refused({ chat_id }, 404, 'chat_not_found', undefined, eve);
       await refused({ agent_id: agentId }, 404, 'agent_not_found', undefined, eve);
-      const agent_id = await aPublishedAgent(ada, { visibility: 'org_level' });
       const grace = await aColleague(stack, ada);
+      const team = await aTeam(ada, [grace]);
+      const agent_id = await aPublishedAgent(ada, { visibility: 'team_level', team_ids: [team] });
       const { chat_id: begun } = await send({ agent_id }, grace);
-      const acl = [`user:${ada.userId}`];
-      await stack.container.db('agents').where({ id: agent_id }).update({ visibility: 'personal', acl });
+      await ada.delete(`/entity/teams/${team}/members/${grace.userId}`, 204);
       await refused({ chat_id: begun }, 404, 'agent_not_found', undefined, grace);
     });
 
@@ -157,8 +171,7 @@ describe('a message to an agent', () => {
       ] as const) {
         await refused(body, 422, 'validation_failed', field, own);
       }
-      const { body: team } = await ada.post('/entity/teams', { name: 'Others' }, 201);
-      for (const id of [Object(team).id, uuidv7()]) {
+      for (const id of [await aTeam(ada), uuidv7()]) {
         await refused({ agent_id, visibility: 'team_level', team_ids: [id] }, 404, 'team_not_found', undefined, own);
       }
       expect((await own.get('/chat', 200)).body).include({ total: 0 });
@@ -172,44 +185,77 @@ describe('a message to an agent', () => {
     });
   });
 
-  it('gets 503 while the chat model is down, but is kept, and 502 when the answer of the model is empty', async () => {
-    const body = { agent_id: agentId, message: 'A loan?' };
+  it('with the Idempotency-Key of an earlier message continues its chat, unless the message is different', async () => {
+    const grace = await stack.signUp('Grace');
+    const body = { agent_id: await aPublishedAgent(grace), message: 'What is a mortgage loan?' };
+    const key = { 'idempotency-key': uuidv7() };
     stack.model.behave(() => ({ kind: 'status', status: 500 }));
-    expect((await ada.post('/chat', body, 503)).body).include({ code: 'model_unavailable' });
-    const { id, round } = await newestChat();
-    expect([round, await contentsOf(id)]).deep.equal([1, ['A loan?']]);
-    answer(' ');
-    expect((await ada.post('/chat', body, 502)).body).include({ code: 'model_response_invalid' });
+    await grace.post('/chat', body, 503, key);
+    answer('A loan on a house.');
+    const { chat_id } = await ask(grace, body, 201, key);
+    expect(await newestChat(grace)).include({ id: chat_id, round: 1 });
+    // The other route has no stored response under this key.
+    const different = { ...body, message: 'Who gives a loan?' };
+    const { answer: other } = await streamAnswer(grace, different, { headers: key });
+    expect(other.chat_id).not.equal(chat_id);
+    expect((await grace.get('/chat', 200)).body).include({ total: 2 });
+  });
+});
+
+describe('a message to an agent with a model of a known context window and price', () => {
+  let model: ScriptedModel;
+  let stack: Stack;
+  let ada: Member;
+
+  before(async () => {
+    model = await startScriptedModel();
+    model.offer([
+      { id: 'small-1', kind: 'chat', context_window: 2_000 },
+      { id: 'gpt-4o-mini', kind: 'chat', context_window: 128_000 },
+      { id: 'unknown-1', kind: 'chat' },
+    ]);
+    const prices = '{ "small-1": { "input": 2, "cached_input": 1, "output": 10 } }';
+    const settings = { OPENAI_BASE_URL: model.baseUrl, MODEL_PRICES: prices, ECHO_WAIT_MS: '0' };
+    stack = await startStack(settings, { workers: false });
+    ada = await stack.signUp('Ada');
+  });
+  after(async () => {
+    await stack.close();
+    await model.close();
+  });
+  beforeEach(() => model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' })));
+
+  /** A question to a new agent with this model. */
+  const questionTo = async (chat_model: string, message = 'A loan?') => {
+    return { agent_id: await aPublishedAgent(ada, { chat_model, max_tokens: 4_000 }), message, enable_rag: false };
+  };
+
+  it('gets 422 if it exceeds the context window, and is stored only if the model, not the service, found that out', async () => {
+    const body = await questionTo('small-1', 'loan '.repeat(2_000));
+    for (const path of ['/chat', '/chat/stream']) {
+      expect((await ada.post(path, body, 422)).body).include({ code: 'context_too_long' });
+    }
+    expect((await ada.get('/chat', 200)).body).include({ total: 0 });
+    expect(model.requests).deep.equal([]);
+
+    model.behave(() => ({ kind: 'status', status: 400, code: 'context_length_exceeded' }));
+    const refused = await ada.post('/chat', await questionTo('unknown-1'), 422);
+    expect(refused.body).include({ code: 'context_too_long' });
+    const [{ id, round }] = Object((await ada.get('/chat', 200)).body).items;
+    expect(round).equal(1);
+    expect(Object((await ada.get(`/chat/${id}`, 200)).body).messages).length(1);
   });
 
-  describe('with an Idempotency-Key', () => {
-    const message = 'What is a mortgage loan?';
-    let key: { 'idempotency-key': string };
-    beforeEach(() => {
-      key = { 'idempotency-key': uuidv7() };
-    });
-    const forgetResponse = () => stack.container.db('idempotencyKeys').where({ key: key['idempotency-key'] }).delete();
-
-    it('gets the same answer after its stored response is gone; a different message starts a new chat', async () => {
-      const body = { agent_id: agentId, message };
-      const { chat_id, postprocess_job_id } = await ask(ada, body, 201, key);
-      await forgetResponse();
-      expect(await ask(ada, body, 201, key)).include({ chat_id, postprocess_job_id });
-      expect(stack.model.requests).length(1);
-      await forgetResponse();
-      const other = await ask(ada, { ...body, message: 'Who gives a loan?' }, 201, key);
-      expect(other.chat_id).not.equal(chat_id);
-    });
-
-    it('continues the chat of the first attempt if that attempt was not answered', async () => {
-      const grace = await stack.signUp('Grace');
-      const body = { agent_id: await aPublishedAgent(grace), message };
-      stack.model.behave(() => ({ kind: 'status', status: 500 }));
-      await grace.post('/chat', body, 503, key);
-      answer('A loan on a house.');
-      await ask(grace, body, 201, key);
-      expect((await grace.get('/chat', 200)).body).include({ total: 1 });
-      expect(await newestChat(grace)).include({ round: 1 });
-    });
+  it('is recorded with its cost by the price table of the model, and the version of the table', async () => {
+    for (const [name, priceVersion, cost] of [
+      ['small-1', '2025-06+settings', (100 * 2 + 20 * 1 + 7 * 10) / 1e6],
+      ['gpt-4o-mini', '2025-06', (100 * 0.15 + 20 * 0.075 + 7 * 0.6) / 1e6],
+      ['unknown-1', null, 0],
+    ] as const) {
+      const { chat_id } = await ask(ada, await questionTo(name), 201);
+      const round = await stack.container.db('rounds').where({ chatId: chat_id }).first();
+      expect(round, name).include({ priceVersion });
+      expect(Number(round?.costUsd)).closeTo(cost, 1e-8);
+    }
   });
 });

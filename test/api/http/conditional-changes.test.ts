@@ -6,7 +6,7 @@ import { type ConnectorStack, connect, startConnectorStack } from '#test/support
 import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
 import { connectionPath } from '#test/support/import-stack.ts';
 import { forwardEmbeddings, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
-import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
 const text = { name: 'fox', content: 'The quick brown fox.', source_format: 'text' };
@@ -129,12 +129,14 @@ describe('If-Match', () => {
     expect(Object.keys(subjects)).have.members(conditional);
   });
 
-  it('accepts *, a list of ETags and a weakened ETag, and answers 412 to any other value', async () => {
+  it('accepts *, a list of ETags and a weakened ETag, as If-None-Match does; 412 for any other value', async () => {
     const path = await pasteDocument();
     const etag = await etagOf(ada, path);
     expect(etag).match(/^"\d+\.[\w-]{22}"$/);
+    await ada.get(path, 304, { 'If-None-Match': `"other", W/${etag}` });
     const change = (tag: string, status: number) => ada.patch(path, { name: 'wolf' }, status, { 'If-Match': tag });
     await change(`"other", W/${etag}`, 200);
+    await ada.get(path, 200, { 'If-None-Match': etag });
     for (const tag of ['nonsense', etag]) await change(tag, 412);
     // A resource without an ETag.
     for (const [tag, status] of Object.entries({ '"x"': 412, '"1.x"': 412, '*': 200 })) {
@@ -142,18 +144,8 @@ describe('If-Match', () => {
     }
   });
 
-  it('and If-None-Match see the same ETag until the body changes', async () => {
-    const path = await pasteDocument();
-    const etag = await etagOf(ada, path);
-    await ada.get(path, 304, { 'If-None-Match': `"other", W/${etag}` });
-    await ada.patch(path, { name: 'wolf' }, 200);
-    await ada.get(path, 200, { 'If-None-Match': etag });
-  });
-
   describe('answers 412 after another client', () => {
     const put = async (path: string, folderId: string) => ada.post(`${path}/links`, { folder_id: folderId }, 201);
-    type Meanwhile = readonly [path: string, meanwhile: () => Promise<unknown>];
-
     type OnDocument = (path: string, folderId: string) => Promise<unknown>;
     const ofDocument = (meanwhile: OnDocument, first?: OnDocument) => async () => {
       const [path, folderId] = [await pasteDocument(), await newFolder(crypto.randomUUID())];
@@ -162,7 +154,7 @@ describe('If-Match', () => {
     };
 
     /** Makes a resource that one client reads and changes; another client changes it meanwhile. */
-    const writes: Record<string, () => Promise<Meanwhile>> = {
+    const writes: Record<string, () => Promise<readonly [path: string, meanwhile: () => Promise<unknown>]>> = {
       'put the document into another folder of the same tree': ofDocument(put),
       'took the document out of a folder': ofDocument((path, id) => ada.delete(`${path}/links/${id}`, 204), put),
       'deleted one of the folders of the document': ofDocument(
@@ -197,11 +189,11 @@ describe('If-Match', () => {
         return [`/chat/${chat_id}`, () => ask(ada, { chat_id, message: 'And then?' }, 200)];
       },
       'sent a failed message to the chat again': async () => {
-        const chat_id = await newChat();
-        const rounds = api.container.db('rounds').where({ chatId: chat_id });
-        const { userContent: message } = await rounds.clone().first('userContent');
-        await rounds.update({ status: 'error', errorCode: 'model_unavailable' });
-        return [`/chat/${chat_id}`, () => ask(ada, { chat_id, message }, 200)];
+        const again = { chat_id: await newChat(), message: 'And then?' };
+        model.behave(() => ({ kind: 'status', status: 500 }));
+        await ada.post('/chat', again, 503);
+        model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
+        return [`/chat/${again.chat_id}`, () => ask(ada, again, 200)];
       },
       'uploaded an avatar': async () => ['/entity/me/profile', () => uploadAvatar(ada, gifOfFrames(1), 200)],
       'deleted the avatar': async () => ['/entity/me/profile', () => ada.delete('/entity/me/avatar', 200)],
@@ -235,14 +227,9 @@ describe('If-Match', () => {
 });
 
 describe('If-Match after work in the background', () => {
-  let api: ScriptedStack;
-  let ada: Member;
-  before(async () => {
-    api = await scriptedStack();
-    ada = await api.signUp();
-  });
-
-  it('lets a client change a document that was ingested after the client read it', async () => {
+  it('lets a client change what was ingested or got anchor word candidates after the client read it', async () => {
+    const api = await scriptedStack();
+    const ada = await api.signUp();
     const read = Promise.withResolvers<void>();
     api.model.behaveEmbedding(async (response, body) => {
       await read.promise;
@@ -256,12 +243,10 @@ describe('If-Match after work in the background', () => {
     api.model.behaveEmbedding(null);
     expect(await etagOf(ada, path)).not.equal(etag);
     await ada.patch(path, { name: 'wolf' }, 200, { 'If-Match': etag });
-  });
 
-  it('lets a client change an agent that got anchor word candidates after the client read it', async () => {
     const { id } = await anAgentOfDraft(ada, await aDraft(ada));
-    const etag = await etagOf(ada, `/agents/${id}`);
+    const etagOfAgent = await etagOf(ada, `/agents/${id}`);
     await untilJob(ada, anchorWordsWorkflowId(id), 'succeeded');
-    await ada.patch(`/agents/${id}`, { agent_name: 'Fox' }, 200, { 'If-Match': etag });
+    await ada.patch(`/agents/${id}`, { agent_name: 'Fox' }, 200, { 'If-Match': etagOfAgent });
   });
 });

@@ -1,17 +1,15 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { createApp } from '#src/app.ts';
 import type { HttpRoute } from '#src/http/routing/route.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 import { recordAnsweredStatuses } from '#test/support/answered-statuses.ts';
-import { aPublishedAgent, aStoredConnection, freshEmail } from '#test/support/builders.ts';
-import { type Member, readEvents } from '#test/support/client.ts';
+import { aPublishedAgent, aStoredConnection, aTeam, freshEmail, rootOf } from '#test/support/builders.ts';
+import { readEvents, type Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
+import { serveLocally } from '#test/support/local-server.ts';
 import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
-import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
-import { type Stack, startStack } from '#test/support/stack.ts';
+import { startScriptedModel, type ScriptedModel } from '#test/support/scripted-model.ts';
+import { startStack, type Stack } from '#test/support/stack.ts';
 import { answerWith, startWebSite, type WebSite } from '#test/support/web-site.ts';
 
 /** Points at which the process crashes while it handles a request with a key. */
@@ -25,13 +23,12 @@ const uncounted = ['idempotency_keys', 'blob_claims', 'rate_limits', 'evaluation
 /** These routes reject a second request while the first one runs, or find what they ask for only once. */
 const exclusive = ['sendMessage', 'streamMessage', 'importDocumentFromUrl'];
 
-describe('a request with an Idempotency-Key whose process dies', () => {
+describe('a request with an Idempotency-Key', () => {
   let stack: Stack;
   let model: ScriptedModel;
   let site: WebSite;
   let ada: Member;
-  let server: Server;
-  let baseUrl: string;
+  let crashing: Awaited<ReturnType<typeof serveLocally>>;
   let ids: Ids;
   let bodies: ReturnType<typeof bodiesOfRoutes>;
   let crash: Crash | null = null;
@@ -43,40 +40,34 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     // No workers run, so that only the requests change the database.
     const settings = { OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl, ECHO_WAIT_MS: '0' };
     stack = await startStack({ ...settings, EGRESS_ALLOW: site.place }, { workers: false });
-    server = createServer(
-      createApp({ ...stack.container, idempotency: crashing(stack.container.idempotency) }).express,
-    );
-    recordAnsweredStatuses(server, stack.routes);
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const idempotency = crashingStore(stack.container.idempotency);
+    crashing = await serveLocally(createApp({ ...stack.container, idempotency }).express);
+    recordAnsweredStatuses(crashing.server, stack.routes);
     ada = await stack.signUp();
     // Limits are raised for all that the tests create.
     await stack.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
     bodies = bodiesOfRoutes('A loan.', {});
     const { id: documentId } = Object((await ada.post('/documents/paste', bodies.pasteDocument?.({}), 201)).body);
-    const root = await stack.container.db('folders').where({ ownerId: ada.userId }).first('id');
     ids = {
       document_id: documentId,
-      folder_id: root.id,
+      folder_id: await rootOf(ada, 'personal_root'),
       agent_id: await aPublishedAgent(ada),
-      team_id: Object((await ada.post('/entity/teams', { name: 'Red' }, 201)).body).id,
+      team_id: await aTeam(ada),
       connection_id: await aStoredConnection(stack, ada, 'Reports'),
     };
   });
   after(async () => {
-    server?.closeAllConnections();
-    server?.close();
-    await stack?.close();
-    await Promise.all([model?.close(), site?.close()]);
+    await crashing.close();
+    await stack.close();
+    await Promise.all([model.close(), site.close()]);
   });
 
-  /** Omits what a crashed process would not have done. */
-  function crashing(store: IdempotencyStore): IdempotencyStore {
+  /** Omits what a crashed process would not have done, and lets its lease expire at once. */
+  function crashingStore(store: IdempotencyStore): IdempotencyStore {
     return {
       ...store,
       claim: async (key, fingerprint, leaseSeconds) => {
-        const claimed = await store.claim(key, fingerprint, areLeasesOver ? -1 : leaseSeconds);
+        const claimed = await store.claim(key, fingerprint, areLeasesOver || crash !== null ? -1 : leaseSeconds);
         if (crash === 'before the effect') throw new Error('The process is dead.');
         return claimed;
       },
@@ -121,9 +112,8 @@ describe('a request with an Idempotency-Key whose process dies', () => {
       return { body: { display_name: freshEmail(), credentials, config } };
     },
     requestExport: async () => {
-      const finished = { status: 'succeeded', finishedAt: new Date() };
-      await stack.container.db('jobs').where({ kind: 'export' }).update(finished);
-      await stack.container.db('exports').update({ completedAt: finished.finishedAt });
+      const { items } = Object((await ada.get('/entity/org/exports', 200)).body);
+      for (const { export_id } of items) await ada.delete(`/entity/org/exports/${export_id}`, 204);
       return {};
     },
   };
@@ -153,7 +143,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
 
   async function send(route: HttpRoute, request: Request, key: string) {
     const options = { body: request.body, headers: { 'idempotency-key': key, prefer: 'wait=0' } };
-    const response = await askRoute(ada.at(baseUrl), route, { ...ids, ...request.ids }, options);
+    const response = await askRoute(ada.at(crashing.baseUrl), route, { ...ids, ...request.ids }, options);
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
     const { status } = response;
     // A stream that is written again may be split into other pieces.
@@ -162,28 +152,19 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     return { status, text, body: text === '' ? null : JSON.parse(text) };
   }
 
-  const endLease = (key: string) =>
-    stack.container
-      .db('idempotency_keys')
-      .where({ key })
-      .update({ leaseExpiresAt: new Date(0) });
-
   async function newRequest(operationId: string) {
     const route = stack.routes.find((one) => one.operationId === operationId);
     const request = await requests[operationId]?.();
     if (route === undefined || request === undefined) throw new Error(`there is no route ${operationId}`);
     const key = crypto.randomUUID();
     return {
-      key,
       send: () => send(route, request, key),
-      /** Sends the request to a process that crashes at this point; then its lease expires. */
-      sendAndCrash: async (point: Crash) => {
+      /** Sends the request to a process that crashes at this point. */
+      sendAndCrash: (point: Crash) => {
         crash = point;
-        const answer = await send(route, request, key).finally(() => {
+        return send(route, request, key).finally(() => {
           crash = null;
         });
-        await endLease(key);
-        return answer;
       },
     };
   }
@@ -193,7 +174,19 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     expect(Object.keys(requests)).to.have.members(idempotent);
   });
 
-  it('is answered 404 on retry if the new resource was deleted meanwhile; a draft is created again', async () => {
+  it('is refused with 422 if it uploads another file than the first one, and that file is not kept', async () => {
+    const storedFiles = async () => (await stack.container.blobs.list({ after: null, limit: 1_000 })).length;
+    const before = await storedFiles();
+    const options = { headers: { 'idempotency-key': crypto.randomUUID() }, fields: { ingest: 'false' } };
+    const upload = async (content: string, status: number) =>
+      Object((await ada.upload('/documents', { name: 'f.txt', content }, status, options)).body);
+    const { id } = await upload('One.', 201);
+    expect(await upload('One.', 201)).include({ id });
+    expect(await upload('Two.', 422)).include({ code: 'idempotency_key_reused' });
+    expect(await storedFiles()).equal(before + 1);
+  });
+
+  it('is answered 404 after a crash if its resource was deleted meanwhile; a draft is created again', async () => {
     for (const [operationId, pathOf, code] of [
       ['publishVersion', ({ id }) => `/agents/${id}`, 'agent_not_found'],
       ['createMember', ({ user_id }) => `/entity/members/${user_id}`, 'member_not_found'],
@@ -209,7 +202,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
   });
 
   for (const operationId of Object.keys(requests)) {
-    it(`has one effect when it is sent again: ${operationId}`, async () => {
+    it(`has one effect when its process dies and it is sent again: ${operationId}`, async () => {
       const undisturbed = await newRequest(operationId);
       const start = await countRows();
       expect((await undisturbed.send()).status).below(300);

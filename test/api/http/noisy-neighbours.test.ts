@@ -1,12 +1,10 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { aColleague, clerk } from '#test/support/builders.ts';
-import { type Member, readEvents } from '#test/support/client.ts';
+import { readEvents, type Member } from '#test/support/client.ts';
+import { serveLocally } from '#test/support/local-server.ts';
 import { forwardEmbeddings } from '#test/support/scripted-model.ts';
-import { type Stack, startStack } from '#test/support/stack.ts';
+import { startStack, type Stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 const rateLimits = { RATE_LIMIT_READ: '4/3600', RATE_LIMIT_WRITE: '3/3600', RATE_LIMIT_SEARCH: '2/3600' };
@@ -14,7 +12,8 @@ const text = { name: 'n', content: 'A fox.', source_format: 'text' };
 
 const slowJson = { path: '/agent-drafts', type: 'application/json', beginning: '{"agent_name": "' };
 const slowAvatar = {
-  ...{ path: '/entity/me/avatar', type: 'multipart/form-data; boundary=b' },
+  path: '/entity/me/avatar',
+  type: 'multipart/form-data; boundary=b',
   beginning: '--b\r\ncontent-disposition: form-data; name="file"; filename="a.png"\r\n\r\nsome',
 };
 
@@ -97,9 +96,8 @@ describe('an organization with many requests', () => {
     await withStack(rateLimits, async (limited) => {
       const [noisy, quiet] = [await limited.signUp(), await limited.signUp()];
       for (const remaining of [1, 0]) {
-        const { headers } = await noisy.get('/documents/search?q=fox', 200);
-        expect(headers.get('ratelimit-policy')).equal('"search";q=2;w=3600');
-        expect(headers.get('ratelimit')).contain(`"search";r=${remaining};t=`);
+        const allowed = await noisy.get('/documents/search?q=fox', 200);
+        expect(allowed.headers.get('ratelimit')).contain(`"search";r=${remaining};t=`);
       }
       const { headers } = await noisy.get('/documents/search?q=fox', 429);
       expect(Number(headers.get('retry-after'))).within(3_500, 3_600);
@@ -112,14 +110,12 @@ describe('an organization with many requests', () => {
 
   it('has a limited number of waiting previews, while other organizations do not wait', async () => {
     const held = Promise.withResolvers<void>();
-    const model = createServer(async (request, response) => {
+    const model = await serveLocally(async (request, response) => {
       const body = await json(request).catch(() => null);
       await held.promise;
       if (body !== null) await forwardEmbeddings(body, response);
-    }).listen(0, '127.0.0.1');
-    await once(model, 'listening');
-    const modelUrl = `http://127.0.0.1:${(model.address() as AddressInfo).port}/v1`;
-    await withStack({ OPENAI_BASE_URL: modelUrl }, async (stack) => {
+    });
+    await withStack({ OPENAI_BASE_URL: `${model.baseUrl}/v1` }, async (stack) => {
       const [noisy, quiet] = [await stack.signUp(), await stack.signUp()];
       const body = JSON.stringify({ content: 'A fox. A hound.', config: { method: 'semantic' } });
       const headers = { 'content-type': 'application/json' };
@@ -130,7 +126,7 @@ describe('an organization with many requests', () => {
       await quiet.post('/rag/chunks/preview', { content: 'A fox.' }, 200);
       held.resolve();
       expect((await Promise.all(answers)).toSorted()).deep.equal([...Array<number>(9).fill(200), 429]);
-    }).finally(() => model.close());
+    }).finally(model.close);
   });
 
   it('uses one database connection for concurrent creations', async () => {

@@ -54,10 +54,8 @@ describe('the profile of the caller', () => {
     const membership = async (member: Member) =>
       membershipSchema.parse((await member.get('/entity/me/membership', 200)).body);
     const organization = { org_id: ada.orgId, org_name: "Ada's organization", tier: 'free' };
-    expect(await membership(ada)).deep.equal({
-      ...organization,
-      ...{ user_id: ada.userId, is_org_admin: true, teams: [] },
-    });
+    const founder = { user_id: ada.userId, is_org_admin: true, teams: [] };
+    expect(await membership(ada)).deep.equal({ ...organization, ...founder });
     const grace = await aColleague(shared, ada);
     const [red, blue] = [await aTeam(ada, [grace]), await aTeam(ada, [grace])];
     await ada.patch(`/entity/teams/${blue}/members/${grace.userId}/team-admin`, { is_team_admin: true }, 200);
@@ -85,8 +83,6 @@ describe('avatars:', () => {
   });
 
   const square = (side: number) => plainImage({ width: side, height: side });
-  const showElsewhere = ({ userId }: Member, avatarUrl: string) =>
-    shared.container.db('users').where({ id: userId }).update({ avatarUrl });
 
   describe('POST /entity/me/avatar', () => {
     const uploaded = async (image: Buffer | Sharp) => {
@@ -94,50 +90,39 @@ describe('avatars:', () => {
       return readAvatar(ada);
     };
 
-    it('200: converts the centre of a PNG, JPEG, WebP or GIF to a WebP of 512 pixels per side', async () => {
+    it('200: converts the centre of a PNG, JPEG, WebP or GIF (its first frame) to a WebP of at most 512 pixels per side', async () => {
       for (const format of ['png', 'jpeg', 'webp', 'gif'] as const) {
-        const avatar = await uploaded(redWithBlue(1_600, 800, { width: 800 }).toFormat(format));
-        expect(await sharp(avatar).metadata(), format).include({ format: 'webp', width: 512, height: 512 });
-        const at = await colours(avatar);
-        expect(
-          [at(2, 2), at(509, 2), at(256, 256), at(2, 509), at(509, 509)].every((colour) => colour === 'blue'),
-          format,
-        ).equal(true);
+        const avatar = sharp(await uploaded(redWithBlue(1_600, 800, 800, 400).toFormat(format)));
+        expect(await avatar.metadata(), format).include({ format: 'webp', width: 512, height: 512 });
+        expect(await colourOf(avatar), format).equal('0.0,0.0,1.0');
       }
-    });
-
-    it('200: never enlarges an image, and uses the first frame of an animation', async () => {
-      const avatar = await uploaded(plainImage({ width: 90, height: 300 }).png());
-      expect(await sharp(avatar).metadata()).include({ width: 90, height: 90 });
+      const small = await uploaded(plainImage({ width: 90, height: 300 }).png());
+      expect(await sharp(small).metadata(), 'not enlarged').include({ width: 90, height: 90 });
       expect((await sharp(await uploaded(gifOfFrames(10_000))).metadata()).pages).equal(undefined);
     });
 
     it('200: applies the EXIF orientation, and removes metadata and files appended to the image', async () => {
       const exif = { IFD0: { Artist: 'canary of the artist' }, IFD3: { GPSLatitude: '52/1 31/1 0/1' } };
-      const turned = redWithBlue(300, 300, { width: 150, left: 150 }).withExif(exif).withMetadata({ orientation: 6 });
+      const turned = redWithBlue(300, 300, 150, 150).withExif(exif).withMetadata({ orientation: 6 });
       const image = Buffer.concat([await turned.jpeg().toBuffer(), Buffer.from('<script>canary</script>')]);
       const avatar = await uploaded(image);
-      const at = await colours(avatar);
-      expect([at(150, 20), at(150, 280)]).deep.equal(['red', 'blue']);
-      const { exif: kept, icc, xmp, orientation } = await sharp(avatar).metadata();
-      expect([kept, icc, xmp, orientation]).deep.equal([undefined, undefined, undefined, undefined]);
+      const half = (top: number) => colourOf(sharp(avatar).extract({ left: 0, top, width: 300, height: 140 }));
+      expect([await half(0), await half(160)]).deep.equal(['1.0,0.0,0.0', '0.0,0.0,1.0']);
+      expect(await sharp(avatar).metadata()).not.have.any.keys('exif', 'icc', 'xmp', 'orientation');
       expect(avatar.includes('canary')).equal(false);
     });
 
     it('401: for a user who is deleted during the upload, of which nothing is stored', async () => {
       const { db } = shared.container;
-      const eve = await shared.signUp('Eve');
-      const upload = await db.transaction(async (trx) => {
-        await trx('users').where({ id: eve.userId }).update({ deletedAt: db.fn.now(), eraseDueAt: db.fn.now() });
-        const answer = uploadAvatar(eve, gifOfFrames(1), 401);
-        const waiting = db('pg_stat_activity')
-          .whereRaw('datname = current_database()')
-          .where({ waitEventType: 'Lock' });
-        await until('the avatar waits for its user', async () => (await waiting.clone()).length > 0);
-        return { answer };
-      });
-      expect((await upload.answer).body).include({ code: 'invalid_token' });
-      expect(await db('avatars').where({ userId: eve.userId })).deep.equal([]);
+      const eve = await aColleague(shared, ada, 'Eve');
+      const trx = await db.transaction();
+      await trx('users').where({ id: eve.userId }).update({ deletedAt: db.fn.now(), eraseDueAt: db.fn.now() });
+      const upload = uploadAvatar(eve, gifOfFrames(1), 401);
+      const waiting = db('pg_stat_activity').where({ waitEventType: 'Lock' }).whereRaw('datname = current_database()');
+      await until('the avatar waits for its user', () => waiting.clone().first());
+      await trx.commit();
+      expect((await upload).body).include({ code: 'invalid_token' });
+      await ada.get(avatarOf(eve), 404);
     });
 
     it('413: for an image above 5 MB, but not for one of exactly 5 MB', async () => {
@@ -151,17 +136,11 @@ describe('avatars:', () => {
       const before = await uploaded(gifOfFrames(1));
       const halfOf = (image: Buffer) => image.subarray(0, image.length / 2);
       // It takes room in every format.
-      const noise = sharp({
-        create: {
-          ...{ width: 300, height: 300, channels: 3, background: 'blue' },
-          noise: { type: 'gaussian', mean: 99, sigma: 50 },
-        },
-      });
+      const gaussian = { type: 'gaussian', mean: 99, sigma: 50 } as const;
+      const noise = sharp({ create: { width: 300, height: 300, channels: 3, background: 'blue', noise: gaussian } });
       const cases: [content: Buffer, code: string][] = [
         [Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'), 'unsupported_format'],
         [await square(20).tiff().toBuffer(), 'unsupported_format'],
-        [await square(20).avif().toBuffer(), 'unsupported_format'],
-        [Buffer.from('P3 1 1 255 0 0 0\n'), 'unsupported_format'],
         [Buffer.from('No image at all.'), 'unsupported_format'],
         [halfOf(await noise.clone().png().toBuffer()), 'corrupt_document'],
         [halfOf(await noise.clone().gif().toBuffer()), 'corrupt_document'],
@@ -206,64 +185,35 @@ describe('avatars:', () => {
     expect((await ada.get(own, 404)).body).include({ code: 'avatar_not_found' });
   });
 
-  describe('GET /entity/users/{user_id}/avatar', () => {
-    it('200: shows the avatar to all members of the organization until its user is disabled or deleted', async () => {
-      const grace = await aColleague(shared, ada);
-      await uploadAvatar(grace, gifOfFrames(1), 200);
-      const image = await readAvatar(grace);
-      for (const member of [ada, grace, await aColleague(shared, ada)]) {
-        expect(await readAvatar(member, avatarOf(grace))).deep.equal(image);
-      }
-      const { headers } = await ada.get(avatarOf(grace), 200);
-      await ada.get(avatarOf(grace), 304, { 'If-None-Match': headers.get('etag') ?? '' });
-      await ada.get(avatarOf(grace), 206, { range: 'bytes=0-3' });
-      await ada.get(avatarOf(grace), 416, { range: 'bytes=1000000-' });
-      await ada.post(`/entity/users/${grace.userId}/disable`, undefined, 204);
-      await ada.get(avatarOf(grace), 404);
-      await ada.post(`/entity/users/${grace.userId}/enable`, undefined, 204);
-      await ada.get(avatarOf(grace), 200);
-      await ada.delete(`/entity/members/${grace.userId}`, 204);
-      await ada.get(avatarOf(grace), 404);
-    });
-
-    it('302: redirects to the picture at the identity provider, unless the user has uploaded an avatar', async () => {
-      const third = await aColleague(shared, ada, 'Third');
-      await ada.get(avatarOf(third), 404);
-      const url = 'https://id.example/third?size=96';
-      await showElsewhere(third, url);
-      const response = await ada.raw(avatarOf(third), { redirect: 'manual' });
-      expect([response.status, response.headers.get('location')]).deep.equal([302, url]);
-      expect(response.headers.get('cache-control')).equal('no-store');
-      await third.get(own, 404);
-      const { body } = await third.get('/entity/me/profile', 200);
-      expect(body).include({ has_avatar: false, avatar_fallback_url: url });
-      await uploadAvatar(third, gifOfFrames(1), 200);
-      await ada.get(avatarOf(third), 200);
-      const otto = await shared.signUp('Otto');
-      await showElsewhere(otto, url);
-      await ada.get(avatarOf(otto), 404);
-    });
+  it('GET /entity/users/{user_id}/avatar shows the avatar to colleagues until its user is disabled or deleted', async () => {
+    const grace = await aColleague(shared, ada);
+    await uploadAvatar(grace, gifOfFrames(1), 200);
+    const image = await readAvatar(grace);
+    for (const member of [ada, grace, await aColleague(shared, ada)]) {
+      expect(await readAvatar(member, avatarOf(grace))).deep.equal(image);
+    }
+    const { headers } = await ada.get(avatarOf(grace), 200);
+    await ada.get(avatarOf(grace), 304, { 'If-None-Match': headers.get('etag') ?? '' });
+    await ada.get(avatarOf(grace), 206, { range: 'bytes=0-3' });
+    await ada.get(avatarOf(grace), 416, { range: 'bytes=1000000-' });
+    await ada.post(`/entity/users/${grace.userId}/disable`, undefined, 204);
+    await ada.get(avatarOf(grace), 404);
+    await ada.post(`/entity/users/${grace.userId}/enable`, undefined, 204);
+    await ada.get(avatarOf(grace), 200);
+    await ada.delete(`/entity/members/${grace.userId}`, 204);
+    await ada.get(avatarOf(grace), 404);
   });
 });
 
-/** Red, with a blue rectangle that is as high as the image, by default in the middle. */
-function redWithBlue(
-  width: number,
-  height: number,
-  { width: blueWidth, left }: { width: number; left?: number },
-): Sharp {
+/** Red, with a blue rectangle that is as high as the image. */
+function redWithBlue(width: number, height: number, blueWidth: number, left: number): Sharp {
   const blue = { create: { width: blueWidth, height, channels: 3, background: 'blue' } } as const;
-  const place = left === undefined ? {} : { left, top: 0 };
   const red = sharp({ create: { width, height, channels: 3, background: 'red' } });
-  return red.composite([{ input: blue, ...place }]);
+  return red.composite([{ input: blue, left, top: 0 }]);
 }
 
-/** Of each pixel. Lossy formats move a colour a little. */
-async function colours(image: Uint8Array) {
-  const { data, info } = await sharp(image).removeAlpha().raw().toBuffer({ resolveWithObject: true });
-  return (x: number, y: number) => {
-    const [red = 0, green = 0, blue = 0] = data.subarray((y * info.width + x) * info.channels);
-    if (red > 200 && green < 60 && blue < 60) return 'red';
-    return blue > 200 && red < 60 && green < 60 ? 'blue' : 'another';
-  };
+/** The mean of red, green and blue, rounded, because lossy formats move a colour a little. */
+async function colourOf(image: Sharp): Promise<string> {
+  const { channels } = await sharp(await image.toBuffer()).stats();
+  return channels.map(({ mean }) => (mean / 255).toFixed(1)).join();
 }
