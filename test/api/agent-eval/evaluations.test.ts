@@ -1,22 +1,23 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
-import {
-  caseResultSchema,
-  comparisonResultSchema,
-  evaluationResultSchema,
-} from '#src/modules/evaluations/evaluations.schema.ts';
+import { type DraftVersionDto, draftVersionSchema } from '#src/modules/drafts/drafts.schema.ts';
+import { comparisonResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import {
   aColleague,
   anEvaluableVersion,
-  type EvaluationDto,
+  commitVersion,
+  type Evaluable,
   evaluate,
   persona,
+  readVersion,
+  startPath,
   twoEvaluableVersions,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 const unknownId = '00000000-0000-4000-8000-000000000000';
@@ -32,7 +33,18 @@ const operations: Record<string, (member: Member) => Promise<object>> = {
   '/agent-eval/compare': async (member) => ({ ...(await twoEvaluableVersions(member))[0], cases: [feeCase] }),
 };
 
-describe('agent evaluations', () => {
+const golden_cases = [
+  { id: 'fee', prompt: 'What is the fee?', reference_answer: 'One percent.' },
+  { id: 'term', prompt: 'How long?', reference_answer: '' },
+];
+/** Longer than the default wait, which CPU contention may exceed. */
+const longWait: Record<string, string> = { prefer: 'wait=100' };
+const noWait = { prefer: 'wait=0' };
+/** Counts cases of today as used, of the 500 that the tier allows. */
+const useUp = async ({ container: { db } }: ScriptedStack, { orgId }: Member, cases: number) =>
+  db('evaluationDays').insert({ orgId, day: db.raw(`(now() at time zone 'utc')::date`), cases });
+
+describe('evaluations', () => {
   let shared: ScriptedStack;
   let ada: Member;
   before(async () => {
@@ -44,48 +56,44 @@ describe('agent evaluations', () => {
     shared.model.behave(judgeWell());
   });
 
-  const evaluatePrompt = async (path: string, body: object, member = ada): Promise<EvaluationDto> =>
-    evaluationResultSchema.parse((await member.post(`/agent-eval/${path}`, body, 200)).body);
+  const evaluatePrompt = async (body: object, member = ada) =>
+    Object((await member.post('/agent-eval/evaluate-prompt-adhoc', body, 200)).body);
 
   for (const [path, newBody] of Object.entries(operations)) {
-    describe(`by POST ${path}`, () => {
-      it('answer 502 and name a missing verdict, and ask the model only for that verdict when repeated', async () => {
-        const body = await newBody(ada);
-        shared.model.behave((request) =>
-          isForJudge(request) ? { kind: 'answer', text: '{"winner":"version"}' } : judgeWell()(request),
-        );
-        const problem = problemSchema.parse((await ada.post(path, body, 502)).body);
-        expect(problem.code).equal('eval_incomplete');
-        expect(problem.detail).include('judge_response_invalid');
-        shared.model.behave(judgeWell());
-        await ada.post(path, body, 200);
-        expect(shared.model.requests.filter((request) => !isForJudge(request))).deep.equal([]);
-      });
+    it(`by POST ${path} answer 502 and name a missing verdict, and ask the model only for that verdict when repeated`, async () => {
+      const body = await newBody(ada);
+      shared.model.behave((request) =>
+        isForJudge(request) ? { kind: 'answer', text: '{"winner":"version"}' } : judgeWell()(request),
+      );
+      const problem = problemSchema.parse((await ada.post(path, body, 502)).body);
+      expect(problem.code).equal('eval_incomplete');
+      expect(problem.detail).include('judge_response_invalid');
+      shared.model.behave(judgeWell());
+      await ada.post(path, body, 200);
+      expect(shared.model.requests.filter((request) => !isForJudge(request))).deep.equal([]);
+    });
 
-      it('answer 504 and name the job, which continues, when the wait ends first', async () => {
-        const body = await newBody(ada);
-        const { promise: released, resolve: release } = Promise.withResolvers<void>();
-        shared.model.behave(judgeWell(undefined, released));
-        const reply = await ada.post(path, body, 504, { prefer: 'wait=0' }).finally(release);
-        const { code, detail } = problemSchema.parse(reply.body);
-        expect(code).equal('eval_timeout');
-        const [jobId = ''] = /(?:evaluate|compare)-[0-9a-f]+/.exec(detail) ?? [];
-        await untilJob(ada, jobId, 'succeeded');
-        await ada.post(path, body, 200, { prefer: 'wait=0' });
-      });
+    it(`by POST ${path} answer 504 and name the job, which continues, when the wait ends first`, async () => {
+      const body = await newBody(ada);
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      shared.model.behave(judgeWell(undefined, released));
+      const reply = await ada.post(path, body, 504, { prefer: 'wait=0' }).finally(release);
+      const { code, detail } = problemSchema.parse(reply.body);
+      expect(code).equal('eval_timeout');
+      const [jobId = ''] = /(?:evaluate|compare)-[0-9a-f]+/.exec(detail) ?? [];
+      await untilJob(ada, jobId, 'succeeded');
+      await ada.post(path, body, 200, { prefer: 'wait=0' });
+    });
 
-      it('answer 409 over the daily limit, 404 for an unknown version, and 422 for an unknown judge', async () => {
-        const body = await newBody(ada);
-        const codeOf = async (changes: object, status: number) =>
-          problemSchema.parse((await ada.post(path, { ...body, ...changes }, status)).body).code;
-        expect(await codeOf({ evaluator_model: 'nobody-9000' }, 422)).equal('unknown_model');
-        if ('version_id' in body) expect(await codeOf({ version_id: unknownId }, 404)).equal('version_not_found');
-        const { db } = shared.container;
-        const day = db.raw(`(now() at time zone 'utc')::date`);
-        await db('evaluationDays').insert({ orgId: ada.orgId, day, cases: 500 });
-        expect(await codeOf({}, 409)).equal('evaluation_case_limit_reached');
-        expect(shared.model.requests).deep.equal([]);
-      });
+    it(`by POST ${path} answer 409 over the daily limit, 404 for an unknown version, and 422 for an unknown judge`, async () => {
+      const body = await newBody(ada);
+      const codeOf = async (changes: object, status: number) =>
+        problemSchema.parse((await ada.post(path, { ...body, ...changes }, status)).body).code;
+      expect(await codeOf({ evaluator_model: 'nobody-9000' }, 422)).equal('unknown_model');
+      if ('version_id' in body) expect(await codeOf({ version_id: unknownId }, 404)).equal('version_not_found');
+      await useUp(shared, ada, 500);
+      expect(await codeOf({}, 409)).equal('evaluation_case_limit_reached');
+      expect(shared.model.requests).deep.equal([]);
     });
   }
 
@@ -135,14 +143,14 @@ describe('agent evaluations', () => {
   });
 
   it('of a prompt without a draft show their job to its owner only, and give colleagues the same verdict', async () => {
-    const result = await evaluatePrompt('evaluate-prompt-adhoc', adhoc);
+    const result = await evaluatePrompt(adhoc);
     expect(result).deep.include({ agent_id: null, rubric: 'plain', cases: [], prompt_average: 3 });
     const grace = await aColleague(shared, ada);
     expect((await grace.get('/jobs', 200)).body).deep.include({ items: [] });
-    await evaluatePrompt('evaluate-prompt-adhoc', adhoc, grace);
+    await evaluatePrompt(adhoc, grace);
     expect(shared.model.requests).length(1);
     const { agent_prompt } = adhoc;
-    const anchored = await evaluatePrompt('evaluate-prompt-adhoc', { agent_prompt, rubric: 'anchored' });
+    const anchored = await evaluatePrompt({ agent_prompt, rubric: 'anchored' });
     expect(anchored.prompt_scores).length(6);
     expect(anchored.prompt_scores[0]).include({ severity: 'structural' });
   });
@@ -150,13 +158,8 @@ describe('agent evaluations', () => {
   it('of a single case use the chat model, temperature and max_tokens of the version', async () => {
     const chat_model = shared.config.models.chatModel;
     const of = await anEvaluableVersion(ada, { chat_model, temperature: 0.4, max_tokens: 99 });
-    const reply = await ada.post('/agent-eval/evaluate-case', { ...of, case: feeCase }, 200);
-    const result = caseResultSchema.parse(reply.body);
-    expect(result).include({
-      ...{ input: feeCase.input, generated_response: `An answer to ${feeCase.input} by ${persona}` },
-      ...{ has_reference: true, response_average: 3 },
-    });
-    expect(result.response_scores).length(5);
+    const { body } = await ada.post('/agent-eval/evaluate-case', { ...of, case: feeCase }, 200);
+    expect(body).include({ input: feeCase.input, has_reference: true, response_average: 3 });
     expect(shared.model.requests).length(2);
     expect(shared.model.requests[0]).include({ model: chat_model, temperature: 0.4, max_tokens: 99 });
   });
@@ -176,11 +179,9 @@ describe('agent evaluations', () => {
       shared.model.behave(brevityWins);
       const [version, parent] = await twoEvaluableVersions(ada);
       const result = await compare({ ...version, cases });
-      expect(result).deep.include({
-        ...{ version_id: version.version_id, version_prompt_average: 3 },
-        ...{ baseline_version_id: parent.version_id, baseline_prompt_average: 3 },
-        summary: { version_wins: 9, baseline_wins: 0, ties: 0 },
-      });
+      expect(result).include({ version_id: version.version_id, version_prompt_average: 3 });
+      expect(result).include({ baseline_version_id: parent.version_id, baseline_prompt_average: 3 });
+      expect(result.summary).deep.equal({ version_wins: 9, baseline_wins: 0, ties: 0 });
       expect(result.cases[1]).include({
         input: 'How long?',
         version_response: `An answer to How long? by ${persona} Be brief.`,
@@ -197,10 +198,167 @@ describe('agent evaluations', () => {
     it('answer 404 for a baseline of another draft, and 422 for a first version without a baseline', async () => {
       const of = await anEvaluableVersion(ada);
       const { version_id: baseline_version_id } = await anEvaluableVersion(ada);
-      expect((await ada.post('/agent-eval/compare', { ...of, baseline_version_id }, 404)).body).include({
-        code: 'version_not_found',
-      });
+      const elsewhere = await ada.post('/agent-eval/compare', { ...of, baseline_version_id }, 404);
+      expect(elsewhere.body).include({ code: 'version_not_found' });
       expect((await ada.post('/agent-eval/compare', of, 422)).body).include({ code: 'no_baseline' });
+    });
+  });
+
+  describe('of draft versions', () => {
+    async function start(of: Evaluable, body: object = {}, headers = longWait): Promise<DraftVersionDto> {
+      return draftVersionSchema.parse((await ada.post(startPath(of), body, 200, headers)).body);
+    }
+    const ended = (of: Evaluable, status: string) =>
+      until(`the evaluation has ${status}`, async () => {
+        const version = await readVersion(ada, of);
+        return version.eval_status === status && version;
+      });
+    const jobs = async (): Promise<{ id: string; kind: string; status: string }[]> =>
+      Object((await ada.get('/jobs', 200)).body).items;
+    const inputsOf = ({ eval_scores }: DraftVersionDto) =>
+      Object(eval_scores).cases.map((each: { input: string }) => each.input);
+
+    it('judge the prompt, and on request all golden cases or the named ones, and store what is sent', async () => {
+      const of = await anEvaluableVersion(ada);
+      const version = await start(of);
+      expect(version).include({ id: of.version_id, eval_status: 'completed' });
+      const { eval_scores } = version;
+      expect(eval_scores).include({ rubric: 'plain', rubric_version: 'r1', samples: 1, same_family: true });
+      expect(eval_scores).include({ prompt_average: 3, overall_average: 3, ci95: null, length_confounded: false });
+      expect(eval_scores).deep.include({ cases: [], failed_units: [] });
+      expect(await readVersion(ada, of)).deep.equal(version);
+      const all = await start(of, { golden_cases, run_golden: true });
+      expect(inputsOf(all)).deep.equal(['What is the fee?', 'How long?']);
+      expect(all.eval_scores?.ci95).deep.equal([3, 3]);
+      expect(all.golden_cases).deep.equal(golden_cases);
+      expect(inputsOf(await start(of, { golden_case_ids: ['term'] }))).deep.equal(['How long?']);
+      expect(inputsOf(await start(of, { run_golden: false, golden_case_ids: ['term'] }))).deep.equal([]);
+    });
+
+    it('continue after the request stopped waiting, keep the earlier scores until they end, and are joined by concurrent starts', async () => {
+      const of = await anEvaluableVersion(ada, { golden_cases });
+      const { eval_scores } = await start(of);
+      const path = `/agent-drafts/${of.draft_id}`;
+      const etagNow = async () => (await ada.get(path, 200)).headers.get('etag') ?? '';
+      const before = await etagNow();
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      shared.model.behave(judgeWell(undefined, released));
+      const starts = [1, 2].map(() => start(of, { run_golden: true }, noWait));
+      for (const version of await Promise.all(starts)) {
+        expect(version.eval_status).oneOf(['queued', 'running', 'completed']);
+        expect(version.eval_scores).deep.equal(eval_scores);
+      }
+      const started = await etagNow();
+      await ended(of, 'running');
+      release();
+      expect((await ended(of, 'completed')).eval_scores?.cases).length(2);
+      expect(await jobs()).length(2);
+      // The ETag of the draft changes when they start, and not when they end.
+      const rename = (title: string, status: number, etag: string) =>
+        ada.patch(`${path}/versions/${of.version_id}`, { title }, status, { 'if-match': etag });
+      await rename('One', 412, before);
+      await rename('Two', 200, started);
+    });
+
+    it('are partial if some cases cannot be answered; a retry asks only for the missing answers', async () => {
+      const of = await anEvaluableVersion(ada, { golden_cases });
+      shared.model.behave((request) =>
+        !isForJudge(request) && JSON.stringify(request.messages).includes('How long?')
+          ? { kind: 'status', status: 400 }
+          : judgeWell()(request),
+      );
+      const version = await start(of, { run_golden: true });
+      expect(version.eval_status).equal('partial');
+      expect(version.eval_scores).deep.include({ failed_units: [{ unit: 'case 2 answer', code: 'model_rejected' }] });
+      const [job] = await jobs();
+      expect(job).include({ kind: 'evaluate', status: 'failed' });
+      shared.model.behave(judgeWell());
+      await ada.post(`/jobs/${job?.id}/retry`, undefined, 202);
+      expect((await ended(of, 'completed')).eval_scores).deep.include({ failed_units: [] });
+      expect(shared.model.requests).length(2);
+    });
+
+    it('fail and keep earlier scores if the prompt or most cases could not be judged', async () => {
+      const of = await anEvaluableVersion(ada, { golden_cases });
+      const { eval_scores } = await start(of);
+      shared.model.behave(() => ({ kind: 'answer', text: 'Five out of five.' }));
+      expect(await start(of, { run_golden: true })).deep.include({ eval_status: 'failed', eval_scores });
+      const other = await anEvaluableVersion(ada, { agent_prompt: 'Another one.' });
+      expect(await start(other)).include({ eval_status: 'failed', eval_scores: null });
+    });
+
+    it('leave the scores that a commit has sent unchanged, whatever their form', async () => {
+      const { draft_id, version_id: first } = await anEvaluableVersion(ada);
+      const eval_scores = { prompt_average: 4.5, cases: [{ input: 'How long?' }] };
+      const { id: second } = await commitVersion(ada, draft_id, { parent_version_id: first, eval_scores });
+      const committed = await readVersion(ada, { draft_id, version_id: second });
+      expect(committed).deep.include({ eval_scores, eval_status: null });
+      const { id: version_id } = await commitVersion(ada, draft_id, { parent_version_id: second });
+      const version = await start({ draft_id, version_id });
+      expect(version).include({ eval_status: 'completed' });
+      expect(await start({ draft_id, version_id })).deep.equal(version);
+    });
+
+    it('are deleted with their version, and with their draft: the model is asked again', async () => {
+      const evaluateNew = async () => {
+        const of = await anEvaluableVersion(ada, { golden_cases });
+        shared.model.behave(judgeWell());
+        await start(of, { run_golden: true });
+        // The prompt, two answers and their verdicts.
+        expect(shared.model.requests).length(5);
+        return of;
+      };
+      const first = await evaluateNew();
+      await ada.delete(`/agent-drafts/${first.draft_id}`, 204);
+      const { draft_id, version_id } = await evaluateNew();
+      await commitVersion(ada, draft_id, { parent_version_id: version_id });
+      await ada.delete(`/agent-drafts/${draft_id}/versions/${version_id}`, 204);
+      await evaluateNew();
+    });
+
+    it('are refused for a version of another draft, wrong golden cases, and over the daily limit', async () => {
+      await useUp(shared, ada, 499);
+      const of = await anEvaluableVersion(ada, { golden_cases });
+      const { draft_id } = await anEvaluableVersion(ada);
+      const many = Array.from({ length: 21 }, (_, index) => ({ id: `${index}`, prompt: 'x' }));
+      const path = 'golden_case_ids';
+      for (const [at, body, status, problem] of [
+        [{ ...of, draft_id }, {}, 404, { code: 'version_not_found' }],
+        [of, { [path]: ['fee', 'nobody'] }, 422, { code: 'unknown_golden_case', 'errors[0].path': path }],
+        [of, { golden_cases: many, run_golden: true }, 422, { code: 'validation_failed', 'errors[0].path': path }],
+        [of, { run_golden: true }, 409, { code: 'evaluation_case_limit_reached' }],
+      ] as const) {
+        expect((await ada.post(startPath(at), body, status)).body).nested.include(problem);
+      }
+      expect(await readVersion(ada, of)).deep.include({ golden_cases, eval_status: null });
+      await start(of, { golden_case_ids: ['fee'] });
+    });
+
+    it('have a report in Markdown, JSON or HTML, beside the scores of the parent version', async () => {
+      const [version, parent] = await twoEvaluableVersions(ada);
+      const sent = { golden_cases: [{ id: 'fee', prompt: '<b>What?</b>' }], run_golden: true };
+      for (const each of [parent, version]) await start(each, sent);
+      const { eval_scores } = await readVersion(ada, version);
+      expect(eval_scores).include({ rubric: 'anchored', samples: 3, length_confounded: false });
+      const pathOf = ({ draft_id, version_id }: Evaluable) =>
+        `/agent-drafts/${draft_id}/versions/${version_id}/eval/report`;
+      const path = pathOf(version);
+      const markdown = await ada.get(path, 200);
+      expect(markdown.headers.get('content-type')).match(/^text\/markdown/);
+      expect(markdown.headers.get('content-disposition')).match(/^attachment; filename="Lena v2 evaluation\.md"/);
+      expect(String(markdown.body)).match(/^# Evaluation of Lena, version 2[\s\S]*Role/);
+      const report = Object((await ada.get(`${path}?format=json`, 200)).body);
+      expect(report).deep.include({ agent_name: 'Lena', failed_units: [] });
+      expect(report.averages.overall).deep.equal({ score: 3, parent: 3, change: 0 });
+      const html = await ada.get(`${path}?format=html`, 200);
+      expect(html.headers.get('content-type')).match(/^text\/html/);
+      expect(html.body).include('<svg').not.include('<b>What?');
+
+      expect((await ada.get(path, 206, { range: 'bytes=0-9' })).body).length(10);
+      await ada.get(path, 416, { range: 'bytes=9999999-' });
+      expect((await ada.get(`${path}?format=pdf`, 400)).body).include({ code: 'unsupported_report_format' });
+      const none = await ada.get(pathOf(await anEvaluableVersion(ada)), 404);
+      expect(none.body).include({ code: 'evaluation_not_found' });
     });
   });
 });

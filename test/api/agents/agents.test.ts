@@ -22,8 +22,8 @@ describe('agents', () => {
     grace = await aColleague(shared, ada);
   });
 
-  const publish = async (scope: object = {}, member = ada) =>
-    aSettledAgentOfDraft(member, await aDraft(member, { ...clerk, tags: ['law'], color: '#00aaff' }), scope);
+  const publish = async (scope: object = {}) =>
+    aSettledAgentOfDraft(ada, await aDraft(ada, { ...clerk, tags: ['law'], color: '#00aaff' }), scope);
   const list = async (member: Member) => agentListSchema.parse((await member.get('/agents', 200)).body).items;
   const read = async (member: Member, id: string) => (await member.get(`/agents/${id}`, 200)).body;
 
@@ -106,20 +106,5 @@ describe('agents', () => {
     await ada.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 409);
     await ada.delete(`/agents/${id}`, 204);
     await anAgentOfDraft(ada, draft);
-  });
-
-  it('can be hidden by a user from their own list, also repeatedly, and be shown again', async () => {
-    const ids = [(await publish({ visibility: 'org_level' })).id, (await publish({ visibility: 'org_level' })).id];
-    const [one = '', two = ''] = ids;
-    const listed = async (member: Member) => (await list(member)).map(({ id }) => id);
-    const hidden = async (member: Member) => Object((await member.get('/agents/hidden', 200)).body).ids;
-    for (const id of [one, one, two]) await grace.post(`/agents/${id}/hide`, undefined, 204);
-    expect(await listed(grace)).deep.equal([]);
-    expect(await hidden(grace)).have.members(ids);
-    expect([(await listed(ada)).length, await hidden(ada)]).deep.equal([2, []]);
-    await ada.delete(`/agents/${two}`, 204);
-    expect(await hidden(grace)).deep.equal([one]);
-    await grace.delete(`/agents/${one}/hide`, 204);
-    expect([await listed(grace), await hidden(grace)]).deep.equal([[one], []]);
   });
 });

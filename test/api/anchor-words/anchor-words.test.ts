@@ -10,24 +10,14 @@ import type { ChatRequest } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-/** Agents of two trades, as their authors would describe them. */
-const personas = {
-  webShop: {
-    agent_name: 'Shop assistant',
-    tags: ['support', 'e-commerce'],
-    agent_prompt:
-      'You are the support assistant of an online shop for outdoor clothing. Help customers with orders, delivery ' +
-      'times, returns and refunds, sizes and vouchers. Always ask for the order number before you look anything up. ' +
-      'Be friendly and brief. If a question has nothing to do with the shop, say so politely.',
-  },
-  networkOperations: {
-    agent_name: 'NetOps',
-    tags: ['networking', 'NOC'],
-    agent_prompt:
-      'You support the network operations centre. Diagnose BGP flaps, OSPF adjacency problems, MTU mismatches, VLAN ' +
-      'trunking and packet loss on routers and switches. Ask for the output of show commands before you conclude.',
-  },
-} as const;
+const webShop = {
+  agent_name: 'Shop assistant',
+  tags: ['support', 'e-commerce'],
+  agent_prompt:
+    'You are the support assistant of an online shop for outdoor clothing. Help customers with orders, delivery ' +
+    'times, returns and refunds, sizes and vouchers. Always ask for the order number before you look anything up. ' +
+    'Be friendly and brief. If a question has nothing to do with the shop, say so politely.',
+};
 
 const analyze = createTextAnalyzer();
 const stemsOf = (word: string) => Array.from(analyze(word), ({ stem }) => stem).join(' ');
@@ -60,41 +50,32 @@ describe('anchor words', () => {
     return { code, paths: errors.map(({ path }) => path) };
   }
 
-  for (const [name, persona] of Object.entries(personas)) {
-    it(`are proposed without a chat model: 24 to 40 words with different stems (${name})`, async () => {
-      isDown();
-      const words = await expand({ ...persona, words: ['', ' '], exclude_words: [''] });
-      expect(words).length.within(24, 40);
-      expect(new Set(words.map(stemsOf)).size).equal(words.length);
-      for (const word of words) expect(analyze(word)).length.within(1, 3);
-    });
-  }
-
-  it('are proposed with the words of the chat model first, and words from other sources after them', async () => {
-    const jargon = ['route reflector', 'AS path', 'spanning tree', 'LACP', 'core switch'];
-    stack.model.behaveAnchoring(proposing(...jargon));
-    const words = await expand(personas.networkOperations);
-    expect(words.slice(0, 20)).include.members(jargon);
+  it('are proposed without a chat model: 24 to 40 words with different stems', async () => {
+    isDown();
+    const words = await expand({ ...webShop, words: ['', ' '], exclude_words: [''] });
     expect(words).length.within(24, 40);
+    expect(new Set(words.map(stemsOf)).size).equal(words.length);
+    for (const word of words) expect(analyze(word)).length.within(1, 3);
+  });
+
+  it('are proposed with the valid words of the chat model first, and words from other sources after them', async () => {
+    const valid = ['parcel', 'gift card', 'size chart', '天文学', 'звезда'];
+    const invalid = ['x', '<b>bold</b>', 'see https://example.com', 'one two three four', '12', 'line\nbreak', 7, null];
+    stack.model.behaveAnchoring(proposing(...Array(40).fill('comet'), ...invalid, ...valid));
+    const words = await expand(webShop);
+    expect(words).length.within(24, 40);
+    expect(words.slice(0, 20)).include.members(valid);
+    expect(words.filter((word) => stemsOf(word) === 'comet')).length(1);
+    for (const word of words) expect(word).match(/^[\p{L}\p{M}\p{N} '’.+#&/-]+$/u);
   });
 
   it('are not proposed in a form of a word that is chosen, excluded or an anchor word of the agent', async () => {
     stack.model.behaveAnchoring(proposing('Refunds', 'vouchers', 'the', 'parcels', 'loans', 'mortgages', 'deposit'));
     const taken = { words: ['refund'], anchor_words: ['voucher'], exclude_words: ['Parcel'] };
-    const stems = (await expand({ ...personas.webShop, ...taken })).map(stemsOf);
-    for (const word of ['refund', 'voucher', 'parcel', 'the']) expect(stems).not.include(stemsOf(word));
-    const more = await expand({ agent_id: await aPublishedAgent(ada), agent_name: '', tags: [] });
-    expect(more).include('deposit');
-    for (const word of Object.keys(loanAnchors)) expect(more.map(stemsOf)).not.include(stemsOf(word));
-  });
-
-  it('are proposed from the valid words in the answer of the chat model', async () => {
-    const invalid = ['x', '<b>bold</b>', 'see https://example.com', 'one two three four', '12', 'line\nbreak'];
-    stack.model.behaveAnchoring(proposing(...Array(40).fill('comet'), ...invalid, '天文学', 'звезда', 7, null));
-    const words = await expand(personas.networkOperations);
-    expect(words.filter((word) => stemsOf(word) === 'comet')).length(1);
-    expect(words).include.members(['天文学', 'звезда']);
-    for (const word of words) expect(word).match(/^[\p{L}\p{M}\p{N} '’.+#&/-]+$/u);
+    const words = await expand({ agent_id: await aPublishedAgent(ada), agent_name: '', tags: [], ...taken });
+    expect(words).include('deposit');
+    const known = ['refund', 'voucher', 'parcel', 'the', ...Object.keys(loanAnchors)];
+    for (const word of known) expect(words.map(stemsOf)).not.include(stemsOf(word));
   });
 
   it('are proposed only from documents that the caller may read', async () => {
@@ -114,22 +95,22 @@ describe('anchor words', () => {
       [{ agent_id, tags: ['a'], agent_prompt: 'You lend.' }, 'validation_failed', ['agent_prompt', 'tags']],
       [{}, 'validation_failed', ['agent_prompt']],
       [{ agent_name: ' ', agent_prompt: '…', words: ['12'] }, 'validation_failed', ['agent_prompt']],
-      [{ ...personas.webShop, chat_model: 'nobody' }, 'unknown_model', ['chat_model']],
+      [{ ...webShop, chat_model: 'nobody' }, 'unknown_model', ['chat_model']],
     ] as const) {
       expect(await refused(body, 422)).deep.equal({ code, paths });
     }
   });
 
-  for (const [status, providerStatus, code] of [
-    [502, 400, 'model_rejected'],
-    [503, 503, 'model_unavailable'],
-  ] as const) {
-    it(`are not proposed (${status}) when the embedding service answers ${providerStatus}`, async () => {
+  it('are not proposed when the embedding service rejects the request (502) or is unavailable (503)', async () => {
+    for (const [status, providerStatus, code] of [
+      [502, 400, 'model_rejected'],
+      [503, 503, 'model_unavailable'],
+    ] as const) {
       stack.model.failEmbeddings(true, providerStatus);
-      const answer = await refused(personas.webShop, status).finally(() => stack.model.failEmbeddings(false));
+      const answer = await refused(webShop, status).finally(() => stack.model.failEmbeddings(false));
       expect(answer.code).equal(code);
-    });
-  }
+    }
+  });
 
   it('are shown with their weights to all users of the agent; GET answers 404 if the agent has none', async () => {
     const agent_id = await aPublishedAgent(ada, { visibility: 'org_level' });

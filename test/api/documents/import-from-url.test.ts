@@ -6,7 +6,6 @@ import { aColleague, anUpload, readDocument, replaceOriginal, rootOf } from '#te
 import type { Member } from '#test/support/client.ts';
 import { pdfFile } from '#test/support/document-fixtures.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { expectStoresMatch } from '#test/support/stores.ts';
 import { until } from '#test/support/until.ts';
 import { answerWith, redirectTo, startWebSite, type WebSite } from '#test/support/web-site.ts';
 
@@ -132,13 +131,5 @@ describe('POST /documents/import-from-url', () => {
       const answer = await refuse(eve, { url }, [422, 'url_not_allowed'], url === led ? 1 : 0);
       expect(answer).not.match(/canary|169\.254|closed|refused/);
     }
-  });
-
-  it('leaves blobs, indexes and database consistent with each other', async () => {
-    await until('no job is left', async () => {
-      const { queued, running } = Object((await ada.get('/jobs/summary', 200)).body);
-      return queued + running === 0;
-    });
-    await expectStoresMatch(stack);
   });
 });

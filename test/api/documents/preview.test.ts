@@ -39,7 +39,6 @@ describe('the preview of an office file', () => {
     await untilJob(as, `ingest-${id}-1`, status);
     return id;
   }
-  const show = (id: string) => readDocument(ada, id);
   const whyNot = async (id: string, as: ApiClient = ada): Promise<string> => {
     const { code, detail } = Object((await as.get(`/documents/${id}/preview`, 404)).body);
     expect(code).equal('preview_not_found');
@@ -49,7 +48,7 @@ describe('the preview of an office file', () => {
   it('is a PDF once rendered, with ranges (206) and revalidation (304); chunks have page numbers', async () => {
     const path = `/documents/${shown}/preview`;
     await untilJob(ada, `${previewWorkflowId(shown, 1)}.render`, 'succeeded');
-    expect(await show(shown)).include({ has_preview_pdf: true, page_count: 2 });
+    expect(await readDocument(ada, shown)).include({ has_preview_pdf: true, page_count: 2 });
     const { body, headers } = await ada.get(path, 200);
     expect(body).match(/^%PDF-1\.4.*The rent is due/s);
     expect(headers.get('content-type')).equal('application/pdf');
@@ -65,7 +64,7 @@ describe('the preview of an office file', () => {
     const first = await ingest('a.docx', texts);
     await untilJob(ada, previewWorkflowId(first, 1), 'succeeded');
     const second = await ingest('b.docx', texts);
-    expect(await show(second)).include({ has_preview_pdf: true });
+    expect(await readDocument(ada, second)).include({ has_preview_pdf: true });
     await untilJob(ada, previewWorkflowId(second, 1), 'succeeded');
     expect(gotenberg.files).length(1);
 
@@ -82,7 +81,7 @@ describe('the preview of an office file', () => {
     gotenberg.answer('hang');
     const slow = await ingest('a.docx', word('Something that takes long to print.'));
     expect(await whyNot(slow)).equal('It is being made.');
-    expect(await show(slow)).include({ has_preview_pdf: false, page_count: 1 });
+    expect(await readDocument(ada, slow)).include({ has_preview_pdf: false, page_count: 1 });
 
     gotenberg.answer({ status: 400, text: 'no' });
     const failing = await ingest('a.docx', word('Something that cannot be printed.'));
@@ -105,7 +104,12 @@ describe('the preview of an office file', () => {
     const id = await ingest('talk.ppt', new Uint8Array(compoundFile({ 'PowerPoint Document': 'slides' })));
     await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
     const content = pages.join('\n\n');
-    expect(await show(id)).include({ source_format: 'ppt', page_count: 2, has_preview_pdf: true, content });
+    expect(await readDocument(ada, id)).include({
+      source_format: 'ppt',
+      page_count: 2,
+      has_preview_pdf: true,
+      content,
+    });
   });
 
   it('does not exist without a renderer, so that old presentations (ppt) cannot be ingested', async () => {

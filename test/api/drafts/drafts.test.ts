@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
-import { type DraftDto, draftListSchema } from '#src/modules/drafts/drafts.schema.ts';
+import { draftListSchema } from '#src/modules/drafts/drafts.schema.ts';
 import {
   aColleague,
   aDraft,
@@ -30,6 +29,14 @@ const fields = {
   golden_cases: [{ id: 'one', prompt: 'What is VAT?', reference_answer: 'A tax.' }],
 };
 
+/** A random change of a version, which is chosen by its position; most often the head. */
+const anyChange = fc.record({
+  kind: fc.constantFrom('commit', 'commit', 'force', 'delete', 'rename'),
+  place: fc.oneof(fc.nat(7), fc.constant(-1)),
+  agent_name: fc.constantFrom('', 'Clerk', 'Notary', ' '),
+});
+type Change = typeof anyChange extends fc.Arbitrary<infer Value> ? Value : never;
+
 describe('drafts of agents', () => {
   let shared: Stack;
   let ada: Member;
@@ -43,14 +50,14 @@ describe('drafts of agents', () => {
   it('start personal, with a root version that has the default values', async () => {
     const draft = await aDraft(ada, {});
     expect(draft).deep.include({ name: 'Untitled Draft', visibility: 'personal', next_version_number: 2 });
-    expect(draft.versions).length(1);
-    expect(draft.versions[0]).deep.include({
-      ...{ id: draft.head_version_id, parent_version_id: null, title: 'v1', agent_name: '', chat_model: null },
-      ...{ temperature: 0.7, max_tokens: 4096, anchor_words: {}, anchor_word_count: 0, eval_scores: null },
-    });
+    const [version, ...others] = draft.versions;
+    expect(others).deep.equal([]);
+    expect(version).include({ id: draft.head_version_id, parent_version_id: null, title: 'v1', agent_name: '' });
+    expect(version).include({ chat_model: null, temperature: 0.7, max_tokens: 4096, eval_scores: null });
+    expect(version).deep.include({ anchor_words: {}, anchor_word_count: 0 });
   });
 
-  it('store every field, also in a fork by a reader, which is personal whatever the request says', async () => {
+  it('store every field, also in a fork by a reader, which is personal whatever the request says, and of an agent', async () => {
     const source = await aDraft(ada, { ...fields, visibility: 'org_level' });
     const ignored = { agent_name: 'Ignored', color: 'red', temperature: 9, enabled_tools: ['none.such'], tags: 1 };
     const fork = await aDraft(grace, { source_version_id: source.head_version_id, ...ignored });
@@ -58,12 +65,10 @@ describe('drafts of agents', () => {
     for (const { versions } of [source, fork]) {
       expect(versions[0]).deep.include({ ...fields, anchor_word_count: 2, title: 'v1', parent_version_id: null });
     }
-  });
-
-  it('that are forked from an agent have no golden cases', async () => {
-    const agent = await anAgentOfDraft(ada, await aDraft(ada, fields));
-    const fork = await aDraft(ada, { source_agent_id: agent.id });
-    expect(fork.versions[0]).deep.include({ ...fields, golden_cases: [] });
+    // Agents have no golden cases.
+    const agent = await anAgentOfDraft(ada, source);
+    const ofAgent = await aDraft(ada, { source_agent_id: agent.id });
+    expect(ofAgent.versions[0]).deep.include({ ...fields, golden_cases: [] });
   });
 
   it('reject a source, team or model that the owner cannot use, and teams that do not fit the visibility', async () => {
@@ -74,11 +79,14 @@ describe('drafts of agents', () => {
     const change = (sent: object, status: number) => grace.patch(`/agent-drafts/${id}/scope`, sent, status);
     const commit = (sent: object, status: number) =>
       grace.post(`/agent-drafts/${id}/versions`, { parent_version_id: head_version_id, ...sent }, status);
+    const publish = (sent: object, status: number) =>
+      grace.post(`/agent-drafts/${id}/publish`, { version_id: head_version_id, ...sent }, status);
     for (const [ask, sent, status, expected] of [
       [create, { source_agent_id: unknown }, 404, { code: 'agent_not_found' }],
       [create, { source_version_id: foreign }, 404, { code: 'version_not_found' }],
       [create, forOthers, 404, { code: 'team_not_found' }],
       [change, forOthers, 404, { code: 'team_not_found' }],
+      [publish, forOthers, 404, { code: 'team_not_found' }],
       [create, { source_agent_id: unknown, source_version_id: unknown }, 422, { code: 'validation_failed' }],
       [create, { visibility: 'team_level' }, 422, { code: 'validation_failed' }],
       [create, { chat_model: 'unheard-of' }, 422, { code: 'unknown_model' }],
@@ -86,6 +94,8 @@ describe('drafts of agents', () => {
       [change, {}, 422, { 'errors[0].path': 'visibility' }],
       [change, { visibility: 'team_level' }, 422, { 'errors[0].path': 'team_ids' }],
       [change, { ...forOthers, visibility: 'org_level' }, 422, { 'errors[0].path': 'team_ids' }],
+      [publish, { visibility: 'team_level' }, 422, { 'errors[0].path': 'team_ids' }],
+      [publish, { ...forOthers, visibility: 'personal' }, 422, { 'errors[0].path': 'team_ids' }],
     ] as const) {
       expect((await ask(sent, status)).body).nested.include(expected);
     }
@@ -123,236 +133,171 @@ describe('drafts of agents', () => {
     expect((await ada.get(`/agents/${agent.id}`, 200)).body).deep.equal(agent);
   });
 
-  it('can be hidden by a user from their own list, also repeatedly, and be shown again', async () => {
-    const [owner, barbara] = [await aColleague(shared, ada), await aColleague(shared, ada, 'Barbara')];
-    const listed = async (member: Member) =>
-      draftListSchema.parse((await member.get('/agent-drafts', 200)).body).items.map(({ id }) => id);
-    const hidden = async (member: Member) => Object((await member.get('/agent-drafts/hidden', 200)).body).ids;
-    const [own, others] = [await aDraft(barbara), await aDraft(owner, { visibility: 'org_level' })];
-    await barbara.delete(`/agent-drafts/${own.id}/hide`, 204);
-    for (const { id } of [own, own, others]) await barbara.post(`/agent-drafts/${id}/hide`, undefined, 204);
-    expect(await listed(barbara)).deep.equal([]);
-    expect(await hidden(barbara)).have.members([own.id, others.id]);
-    expect([await listed(owner), await hidden(owner)]).deep.equal([[others.id], []]);
-    await readDraft(barbara, own.id);
-    await owner.patch(`/agent-drafts/${others.id}/scope`, { visibility: 'personal' }, 200);
-    expect(await hidden(barbara), 'a draft that became unreadable').deep.equal([own.id]);
-    await barbara.delete(`/agent-drafts/${own.id}/hide`, 204);
-    expect([await listed(barbara), await hidden(barbara)]).deep.equal([[own.id], []]);
-  });
+  for (const path of ['/agent-drafts', '/agents']) {
+    it(`can be hidden by a user from their own list, as published agents can, and be shown again (${path})`, async () => {
+      const owner = await shared.signUp();
+      const reader = await aColleague(shared, owner);
+      const make = async () => {
+        const draft = await aDraft(owner, { ...clerk, visibility: 'org_level' });
+        return path === '/agents' ? (await anAgentOfDraft(owner, draft)).id : draft.id;
+      };
+      const [one, two] = [await make(), await make()];
+      const listed = async () => Object((await owner.get(path, 200)).body).items.map((item: { id: string }) => item.id);
+      const hidden = async (member: Member) => Object((await member.get(`${path}/hidden`, 200)).body).ids;
+      await owner.delete(`${path}/${one}/hide`, 204);
+      for (const id of [one, one, two]) await owner.post(`${path}/${id}/hide`, undefined, 204);
+      await reader.post(`${path}/${one}/hide`, undefined, 204);
+      expect(await listed()).deep.equal([]);
+      expect(await hidden(owner)).have.members([one, two]);
+      await owner.get(`${path}/${one}`, 200);
+      await owner.delete(`${path}/${one}/hide`, 204);
+      await owner.delete(`${path}/${two}`, 204);
+      expect([await listed(), await hidden(owner), await hidden(reader)]).deep.equal([[one], [], [one]]);
+      await owner.delete(`${path}/${one}`, 204);
+      expect(await hidden(reader)).deep.equal([]);
+    });
+  }
 
-  it('are deleted with all versions, also when hidden, while agents and forks made of them stay', async () => {
+  it('are deleted with all versions, while agents and forks made of them stay', async () => {
     const draft = await aDraftWithVersions(ada, 3, { ...fields, visibility: 'org_level' });
     const agent = await aSettledAgentOfDraft(ada, draft);
     const fork = await aDraft(ada, { source_version_id: draft.head_version_id });
-    await grace.post(`/agent-drafts/${draft.id}/hide`, undefined, 204);
     await ada.delete(`/agent-drafts/${draft.id}`, 204);
     await ada.get(`/agent-drafts/${draft.id}`, 404);
     await ada.delete(`/agent-drafts/${draft.id}`, 404);
     await ada.post('/agent-drafts', { source_version_id: draft.versions[0]?.id }, 404);
-    expect((await grace.get('/agent-drafts/hidden', 200)).body).deep.equal({ ids: [] });
     expect((await ada.get(`/agents/${agent.id}`, 200)).body).deep.equal({ ...agent, source_draft_id: draft.id });
     expect(await readDraft(ada, fork.id)).deep.equal(fork);
   });
-});
 
-describe('versions of drafts', () => {
-  let shared: Stack;
-  let ada: Member;
-  before(async () => {
-    shared = await stack();
-    ada = await shared.signUp();
-  });
+  describe('have versions, which', () => {
+    const versionsOf = (draftId: string) => `/agent-drafts/${draftId}/versions`;
 
-  const versionsOf = (draftId: string) => `/agent-drafts/${draftId}/versions`;
-  const _titlesOf = async (draftId: string) => (await readDraft(ada, draftId)).versions.map(({ title }) => title);
-
-  it('are not found (404) by any operation under another or an unknown draft', async () => {
-    const [one, two] = [await aDraftWithVersions(ada, 2), await aDraft(ada)];
-    const id = one.head_version_id;
-    const requests: ((draftId: string) => ReturnType<Member['delete']>)[] = [
-      (draftId) => ada.post(versionsOf(draftId), { parent_version_id: id }, 404),
-      (draftId) => ada.patch(`${versionsOf(draftId)}/${id}`, { title: 'x' }, 404),
-      (draftId) => ada.delete(`${versionsOf(draftId)}/${id}`, 404),
-      (draftId) => ada.post(`/agent-drafts/${draftId}/publish`, { version_id: id }, 404),
-      (draftId) => ada.get(`${versionsOf(draftId)}/${id}/eval/report`, 404),
-    ];
-    for (const request of requests) {
-      expect((await request(crypto.randomUUID())).body).include({ code: 'draft_not_found' });
-      expect((await request(two.id)).body).include({ code: 'version_not_found' });
-    }
-  });
-
-  it('are committed with the fields that are sent, also empty ones, and inherit the other fields', async () => {
-    const inherited = {
-      tags: ['tax'],
-      color: '#00aaff',
-      golden_cases: [{ id: 'a', prompt: 'x', reference_answer: '' }],
-    };
-    const { id, head_version_id: parent_version_id } = await aDraft(ada, { ...clerk, ...inherited });
-    const scored = { eval_scores: { clarity: { score: 4 } }, agent_name: '' };
-    const second = await commitVersion(ada, id, { parent_version_id, ...scored, title: ' Calm ' });
-    expect(second).deep.include({ ...inherited, ...scored, title: 'Calm', parent_version_id });
-    expect(await readDraft(ada, id)).include({ head_version_id: second.id, name: 'Untitled Draft' });
-    const empty = {
-      ...{ agent_prompt: '', tags: [], color: null, chat_model: null, anchor_words: {} },
-      ...{ enabled_tools: [], golden_cases: [], temperature: 0 },
-    };
-    const third = await commitVersion(ada, id, { parent_version_id: second.id, ...empty, icon_name: '', title: '  ' });
-    expect(third).deep.include({ ...empty, icon_name: null, title: 'v3', agent_name: '', eval_scores: null });
-  });
-
-  it('are not committed above the version limit (409), unless they replace other versions', async () => {
-    const limited = await startStack({ TIER_LIMITS: '{"free":{"versionsPerDraft":2}}' }, { workers: false });
-    try {
-      const member = await limited.signUp();
-      const { id, versions, head_version_id } = await aDraftWithVersions(member, 2);
-      const refused = await member.post(versionsOf(id), { parent_version_id: head_version_id }, 409);
-      expect(refused.body).include({ code: 'version_limit_reached' });
-      await commitVersion(member, id, { parent_version_id: versions[0]?.id, force: true });
-    } finally {
-      await limited.close();
-    }
-  });
-
-  it('are published as a new agent each time, with the defaults of the deployment', async () => {
-    const draft = await aDraft(ada);
-    await commitVersion(ada, draft.id, {
-      parent_version_id: draft.head_version_id,
-      agent_name: 'Notary',
-      tags: ['new'],
-    });
-    const agent = await anAgentOfDraft(ada, draft);
-    expect(agent).deep.include({
-      ...{ agent_name: 'Clerk', agent_prompt: 'Answer briefly.', tags: [], source_draft_id: draft.id },
-      ...{ chat_model: shared.config.models.chatModel, visibility: 'personal', anchor_word_candidates: [] },
-      ...{ user_off_topic_streak_threshold: 3, user_on_topic_streak_threshold: 2 },
-      ...{ ready: true, has_chats: false, can_write: true },
-    });
-    expect((await anAgentOfDraft(ada, draft)).id).not.equal(agent.id);
-  });
-
-  it('are published with the visibility of the draft unless the request sends another', async () => {
-    const scope = { visibility: 'team_level', team_ids: [await aTeam(ada)] };
-    const draft = await aDraft(ada, { ...clerk, ...scope });
-    expect(await anAgentOfDraft(ada, draft)).deep.include(scope);
-    const forAll = await anAgentOfDraft(ada, draft, { visibility: 'org_level' });
-    expect(forAll).deep.include({ visibility: 'org_level', team_ids: [] });
-  });
-
-  itHoldsTheLimit('agent_limit_reached', async (member) => {
-    const { id, head_version_id } = await aDraft(member);
-    return () => post(member, `/agent-drafts/${id}/publish`, { version_id: head_version_id });
-  });
-
-  it('are not published for a foreign team (404), incomplete (409), or with a wrong visibility (422)', async () => {
-    const [ready, unready] = [await aDraft(ada), await aDraft(ada, { agent_name: 'Clerk' })];
-    const team_ids = [crypto.randomUUID()];
-    const publish = async (sent: object, status: number, draft = ready) => {
-      const body = { version_id: draft.head_version_id, ...sent };
-      return (await ada.post(`/agent-drafts/${draft.id}/publish`, body, status)).body;
-    };
-    const lacks = { 'errors[0].path': 'agent_prompt', 'errors[1].path': 'anchor_words' };
-    expect(await publish({}, 409, unready)).nested.include({ code: 'not_ready', ...lacks });
-    expect(await publish({ visibility: 'team_level', team_ids }, 404)).include({ code: 'team_not_found' });
-    for (const scope of [{ visibility: 'team_level' }, { visibility: 'personal', team_ids }]) {
-      expect(await publish(scope, 422)).nested.include({ 'errors[0].path': 'team_ids' });
-    }
-  });
-});
-
-const kinds = ['commit', 'commit', 'force', 'delete', 'delete', 'rename', 'fork', 'publish', 'deleteDraft'] as const;
-/** A random change of a draft or version, which are chosen by position among the existing ones; most often the head. */
-const anyStep = fc.record({
-  kind: fc.constantFrom(...kinds),
-  draft: fc.nat(3),
-  version: fc.oneof(fc.nat(7), fc.constant(-1)),
-  name: fc.constantFrom('', 'Clerk', 'Notary', ' '),
-});
-type Step = { kind: (typeof kinds)[number]; draft: number; version: number; name: string };
-
-/** Expected state of a draft, computed from the changes alone. */
-type Expected = { id: string; next: number; versions: { id: string; title: string; name: string }[] };
-
-const stateOf = ({ id, next_version_number, versions }: DraftDto): Expected => {
-  const each = versions.map((version) => ({ id: version.id, title: version.title, name: version.agent_name }));
-  return { id, next: next_version_number, versions: each };
-};
-
-describe('a draft under random sequences of changes', () => {
-  let shared: Stack;
-  let ada: Member;
-  before(async () => {
-    shared = await stack();
-    ada = await shared.signUp();
-    await shared.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
-  });
-
-  async function take({ kind, name, ...step }: Step, drafts: Expected[], agents: AgentDto[]): Promise<void> {
-    const draft = drafts[step.draft % drafts.length];
-    const count = draft?.versions.length ?? 0;
-    const index = step.version < 0 ? count - 1 : step.version % count;
-    const version = draft?.versions[index];
-    if (draft === undefined || version === undefined) throw new Error('a draft without versions');
-    const path = `/agent-drafts/${draft.id}/versions`;
-    if (kind === 'commit' || kind === 'force') {
-      const sent = { parent_version_id: version.id, agent_name: name, force: kind === 'force' };
-      if (kind === 'commit' && index < count - 1) {
-        await ada.post(path, sent, 409);
-        return;
+    it('are not found (404) by any operation under another or an unknown draft', async () => {
+      const [one, two] = [await aDraftWithVersions(ada, 2), await aDraft(ada)];
+      const id = one.head_version_id;
+      const requests: ((draftId: string) => ReturnType<Member['delete']>)[] = [
+        (draftId) => ada.post(versionsOf(draftId), { parent_version_id: id }, 404),
+        (draftId) => ada.patch(`${versionsOf(draftId)}/${id}`, { title: 'x' }, 404),
+        (draftId) => ada.delete(`${versionsOf(draftId)}/${id}`, 404),
+        (draftId) => ada.post(`/agent-drafts/${draftId}/publish`, { version_id: id }, 404),
+        (draftId) => ada.get(`${versionsOf(draftId)}/${id}/eval/report`, 404),
+      ];
+      for (const request of requests) {
+        expect((await request(crypto.randomUUID())).body).include({ code: 'draft_not_found' });
+        expect((await request(two.id)).body).include({ code: 'version_not_found' });
       }
-      const { id, title } = await commitVersion(ada, draft.id, sent);
-      expect(title).equal(`v${draft.next}`);
-      draft.versions.splice(index + 1, Number.POSITIVE_INFINITY, { id, title, name });
-      draft.next += 1;
-    } else if (kind === 'delete') {
-      await ada.delete(`${path}/${version.id}`, count === 1 ? 409 : 204);
-      if (count > 1) draft.versions.splice(index, 1);
-    } else if (kind === 'rename') {
-      version.title = `Renamed ${draft.next}`;
-      const { body } = await ada.patch(`${path}/${version.id}`, { title: ` ${version.title} ` }, 200);
-      expect(body).include({ id: version.id, title: version.title });
-    } else if (kind === 'fork') {
-      const fork = stateOf(await aDraft(ada, { source_version_id: version.id }));
-      const root = { id: fork.versions[0]?.id, title: 'v1', name: version.name };
-      expect(fork).deep.include({ next: 2, versions: [root] });
-      drafts.push(fork);
-    } else if (kind === 'publish') {
-      const agent = await anAgentOfDraft(ada, { id: draft.id, head_version_id: version.id });
-      expect(agent).include({ agent_name: version.name, source_draft_id: draft.id });
-      agents.push(agent);
-    } else if (drafts.length > 1) {
-      await ada.delete(`/agent-drafts/${draft.id}`, 204);
-      drafts.splice(drafts.indexOf(draft), 1);
-    }
-  }
-
-  async function expectAsExpected(draft: Expected): Promise<void> {
-    const found = await readDraft(ada, draft.id);
-    expect(stateOf(found)).deep.equal(draft);
-    const ids = draft.versions.map(({ id }) => id);
-    expect(found.versions.map(({ parent_version_id }) => parent_version_id)).deep.equal([null, ...ids.slice(0, -1)]);
-    const name = draft.versions.at(-1)?.name.trim() || 'Untitled Draft';
-    expect(found).include({ head_version_id: ids.at(-1), name });
-  }
-
-  it('keeps a linear chain of versions, reuses no number and loses no version', async () => {
-    const agents: AgentDto[] = [];
-    const property = fc.asyncProperty(fc.array(anyStep, { minLength: 20, maxLength: 40 }), async (steps) => {
-      const started = { agent_name: 'Clerk', agent_prompt: 'Be brief.', anchor_words: { tax: 5 } };
-      const drafts = [stateOf(await aDraft(ada, started))];
-      for (const step of steps) {
-        const changed = drafts[step.draft % drafts.length];
-        await take(step, drafts, agents);
-        if (changed !== undefined && drafts.includes(changed)) await expectAsExpected(changed);
-      }
-      // Drafts that the last change did not affect are compared too.
-      for (const draft of drafts) await expectAsExpected(draft);
     });
-    await fc.assert(property, { numRuns: propertyRuns(40), endOnFailure: true });
-    for (const agent of agents) {
-      const found = agentSchema.parse((await ada.get(`/agents/${agent.id}`, 200)).body);
-      expect({ ...found, anchor_word_candidates: [] }).deep.equal(agent);
-    }
+
+    it('are committed with the fields that are sent, also empty ones, and inherit the other fields', async () => {
+      const inherited = {
+        tags: ['tax'],
+        color: '#00aaff',
+        golden_cases: [{ id: 'a', prompt: 'x', reference_answer: '' }],
+      };
+      const { id, head_version_id: parent_version_id } = await aDraft(ada, { ...clerk, ...inherited });
+      const scored = { eval_scores: { clarity: { score: 4 } }, agent_name: '' };
+      const second = await commitVersion(ada, id, { parent_version_id, ...scored, title: ' Calm ' });
+      expect(second).deep.include({ ...inherited, ...scored, title: 'Calm', parent_version_id });
+      expect(await readDraft(ada, id)).include({ head_version_id: second.id, name: 'Untitled Draft' });
+      const noLists = { tags: [], anchor_words: {}, enabled_tools: [], golden_cases: [] };
+      const empty = { agent_prompt: '', color: null, chat_model: null, temperature: 0, ...noLists };
+      const third = await commitVersion(ada, id, {
+        parent_version_id: second.id,
+        ...empty,
+        icon_name: '',
+        title: '  ',
+      });
+      expect(third).deep.include({ ...empty, icon_name: null, title: 'v3', agent_name: '', eval_scores: null });
+    });
+
+    it('are not committed above the version limit (409), unless they replace other versions', async () => {
+      const limited = await startStack({ TIER_LIMITS: '{"free":{"versionsPerDraft":2}}' }, { workers: false });
+      try {
+        const member = await limited.signUp();
+        const { id, versions, head_version_id } = await aDraftWithVersions(member, 2);
+        const refused = await member.post(versionsOf(id), { parent_version_id: head_version_id }, 409);
+        expect(refused.body).include({ code: 'version_limit_reached' });
+        await commitVersion(member, id, { parent_version_id: versions[0]?.id, force: true });
+      } finally {
+        await limited.close();
+      }
+    });
+
+    it('are published as a new agent each time, with the defaults of the deployment and the visibility of the draft', async () => {
+      const draft = await aDraft(ada);
+      await commitVersion(ada, draft.id, {
+        parent_version_id: draft.head_version_id,
+        agent_name: 'Notary',
+        tags: ['new'],
+      });
+      const agent = await anAgentOfDraft(ada, draft);
+      const { chatModel: chat_model } = shared.config.models;
+      expect(agent).include({ agent_name: 'Clerk', agent_prompt: 'Answer briefly.', source_draft_id: draft.id });
+      expect(agent).deep.include({ chat_model, tags: [], visibility: 'personal' });
+      expect(agent).include({ user_off_topic_streak_threshold: 3, user_on_topic_streak_threshold: 2 });
+      expect(agent).deep.include({ ready: true, has_chats: false, can_write: true, anchor_word_candidates: [] });
+      expect((await anAgentOfDraft(ada, draft)).id).not.equal(agent.id);
+
+      const scope = { visibility: 'team_level', team_ids: [await aTeam(ada)] };
+      const ofTeam = await aDraft(ada, { ...clerk, ...scope });
+      expect(await anAgentOfDraft(ada, ofTeam)).deep.include(scope);
+      const forAll = await anAgentOfDraft(ada, ofTeam, { visibility: 'org_level' });
+      expect(forAll).deep.include({ visibility: 'org_level', team_ids: [] });
+    });
+
+    itHoldsTheLimit('agent_limit_reached', async (member) => {
+      const { id, head_version_id } = await aDraft(member);
+      return () => post(member, `/agent-drafts/${id}/publish`, { version_id: head_version_id });
+    });
+
+    it('are not published (409) without a prompt and anchor words', async () => {
+      const { id, head_version_id: version_id } = await aDraft(ada, { agent_name: 'Clerk' });
+      const { body } = await ada.post(`/agent-drafts/${id}/publish`, { version_id }, 409);
+      const missing = { 'errors[0].path': 'agent_prompt', 'errors[1].path': 'anchor_words' };
+      expect(body).nested.include({ code: 'not_ready', ...missing });
+    });
+
+    it('keep a linear chain, reuse no number and lose no version under random sequences of changes', async () => {
+      const holds = async (changes: Change[]) => {
+        const member = await shared.signUp();
+        const { id: draftId, head_version_id: id } = await aDraft(member);
+        const fork = await aDraft(member, { source_version_id: id });
+        const path = `/agent-drafts/${draftId}/versions`;
+        const versions = [{ id, title: 'v1', agent_name: 'Clerk' }];
+        let next = 2;
+        for (const { kind, place, agent_name } of changes) {
+          const { length } = versions;
+          const index = place < 0 ? length - 1 : place % length;
+          const version = versions[index] ?? expect.fail('The draft has no versions.');
+          if (kind === 'delete') {
+            await member.delete(`${path}/${version.id}`, length === 1 ? 409 : 204);
+            if (length > 1) versions.splice(index, 1);
+          } else if (kind === 'rename') {
+            version.title = `Renamed ${next}`;
+            const { body } = await member.patch(`${path}/${version.id}`, { title: ` ${version.title} ` }, 200);
+            expect(body).include(version);
+          } else if (kind === 'commit' && index < length - 1) {
+            await member.post(path, { parent_version_id: version.id }, 409);
+          } else {
+            const sent = { parent_version_id: version.id, agent_name, force: kind === 'force' };
+            const { id } = await commitVersion(member, draftId, sent);
+            versions.splice(index + 1, Number.POSITIVE_INFINITY, { id, title: `v${next}`, agent_name });
+            next += 1;
+          }
+          const draft = await readDraft(member, draftId);
+          const found = draft.versions.map(({ id, title, agent_name, parent_version_id }) => {
+            return { id, title, agent_name, parent_version_id };
+          });
+          const parents = [null, ...versions.map(({ id }) => id)];
+          expect(found).deep.equal(versions.map((each, at) => ({ ...each, parent_version_id: parents[at] })));
+          const name = versions.at(-1)?.agent_name.trim() || 'Untitled Draft';
+          expect(draft).include({ name, head_version_id: versions.at(-1)?.id, next_version_number: next });
+        }
+        expect(await readDraft(member, fork.id)).deep.equal(fork);
+      };
+      const sequences = fc.array(anyChange, { minLength: 20, maxLength: 40 });
+      await fc.assert(fc.asyncProperty(sequences, holds), { numRuns: propertyRuns(40), endOnFailure: true });
+    });
   });
 });

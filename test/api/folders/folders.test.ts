@@ -1,11 +1,30 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import type { Knex } from 'knex';
+import { documentListSchema } from '#src/modules/documents/documents.schema.ts';
 import { type FolderDto, type FolderTreeNodeDto, folderSchema } from '#src/modules/folders/folders.schema.ts';
 import { createFoldersService } from '#src/modules/folders/folders.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague, aDocumentIn, aFolder, aTeam, rootOf, treesOf } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
-import { type Stack, startStack } from '#test/support/stack.ts';
+import { sendJson, statusesOf, type ApiClient, type Member } from '#test/support/client.ts';
+import { startStack, type Stack } from '#test/support/stack.ts';
+
+const ROUNDS = 8;
+
+const folderChanges = ['create', 'rename', 'move', 'delete', 'cascade'] as const;
+const documentChanges = ['upload', 'link', 'unlink', 'promote', 'moveDocument'] as const;
+const number = fc.nat({ max: 1_000 });
+/** Numbers are indexes into lists that grow, modulo their length at that time. */
+const step = fc.record({
+  // Some changes are made more often.
+  what: fc.constantFrom('create', 'move', 'upload', 'link', ...folderChanges, ...documentChanges),
+  who: number,
+  folder: number,
+  target: number,
+  document: number,
+  name: fc.nat({ max: 3 }),
+});
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
 describe('folders:', () => {
   let own: Stack;
@@ -15,7 +34,7 @@ describe('folders:', () => {
   let shared: string;
   before(async () => {
     // Workers would update the vector store and reset `points_outdated_at`.
-    own = await startStack({}, { workers: false });
+    own = await startStack({ TIER_LIMITS: '{"free":{"documents":1000}}' }, { workers: false });
     db = own.container.db;
   });
   after(() => own.close());
@@ -76,13 +95,9 @@ describe('folders:', () => {
       }
       await aFolder(ada, shared, 'Café');
       const asked = ['Loans', 'LOANS', 'loans', 'lOANS'].map((name) =>
-        ada.raw('/folders', {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ name, parent_id: personal }),
-        }),
+        sendJson(ada, 'POST', '/folders', { name, parent_id: personal }),
       );
-      expect((await Promise.all(asked)).map(({ status }) => status).sort()).deep.equal([201, 409, 409, 409]);
+      expect(await statusesOf(asked)).deep.equal([201, 409, 409, 409]);
     });
 
     it('or moving a folder to level 33 is refused (409)', async () => {
@@ -178,16 +193,12 @@ describe('folders:', () => {
   });
 
   describe('deleting', () => {
-    it('removes a folder that is empty or whose documents were deleted', async () => {
-      const { id } = await aFolder(ada, personal, 'Loans');
-      await ada.delete(`/documents/${await aDocumentIn(ada, id)}`, 204);
-      await ada.delete(`/folders/${id}`, 204);
-      await ada.get(`/folders/${id}/info`, 404);
-      expect((await nodeOf(personal))?.folders).deep.equal([]);
-      await aFolder(ada, personal, 'Loans');
-    });
-
     it('needs cascade for a folder that is not empty, and is refused for a root folder (409)', async () => {
+      const { id: empty } = await aFolder(ada, personal, 'Loans');
+      await ada.delete(`/documents/${await aDocumentIn(ada, empty)}`, 204);
+      await ada.delete(`/folders/${empty}`, 204);
+      await ada.get(`/folders/${empty}/info`, 404);
+      await aFolder(ada, personal, 'Loans');
       const [outer, full] = [await aFolder(ada, personal), await aFolder(ada, personal)];
       const inside = await aFolder(ada, outer.id);
       const documents = [await aDocumentIn(ada, full.id), await aDocumentIn(ada, inside.id)];
@@ -261,6 +272,112 @@ describe('folders:', () => {
     for (const member of [ada, grace]) {
       expect((await member.get('/documents', 200)).body).include({ total: 0 });
       expect((await member.get('/jobs/summary?kind=delete', 200)).body).include({ queued: 1_501 });
+    }
+  });
+
+  describe('concurrent changes of folders and links', () => {
+    /** Folders are trees with the access keys of their root, and documents have those of their folders and author. */
+    async function expectRightKeys(): Promise<void> {
+      const violations = await own.container.invariants.check();
+      expect(violations.filter(({ invariant }) => invariant === 'I15')).deep.equal([]);
+    }
+    afterEach(expectRightKeys);
+
+    const paste = (target_folder_id: string, name = 'Note', user: ApiClient = ada) =>
+      sendJson(user, 'POST', '/documents/paste', { name, content: 'Words.', source_format: 'text', target_folder_id });
+    const move = (id: string, parent_id: string) => sendJson(ada, 'PATCH', `/folders/${id}`, { parent_id });
+
+    it('lead to 409 for one of 16 moves that together would form a cycle', async () => {
+      const ring = await Promise.all(Array.from({ length: 16 }, () => aFolder(ada, personal)));
+      const moves = ring.map(({ id }, index) => move(id, ring[(index + 1) % 16]?.id ?? ''));
+      expect(await statusesOf(moves)).deep.equal([...Array(15).fill(200), 409]);
+      const names = JSON.stringify(await treesOf(ada));
+      for (const { id } of ring) expect(names).contain(id);
+    });
+
+    it('give a document that is added, linked or moved meanwhile the readers of its final folders', async () => {
+      const [one, two] = [await aFolder(ada, personal), await aFolder(ada, shared)];
+      const { id } = Object(await (await paste(one.id)).json());
+      const link = () => sendJson(ada, 'POST', `/documents/${id}/links`, { folder_id: two.id });
+      const unlink = () => sendJson(ada, 'DELETE', `/documents/${id}/links/${two.id}`);
+      const moveDocument = () => sendJson(ada, 'PATCH', `/documents/${id}`, { target_folder_id: one.id });
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const [here, there] = round % 2 === 0 ? [shared, personal] : [personal, shared];
+        const added = [paste(one.id), move(one.id, here), paste(one.id)];
+        const asked = [link(), move(two.id, there), moveDocument(), unlink(), link()];
+        for (const { status } of await Promise.all(asked)) expect(status).oneOf([200, 201, 204, 404, 409]);
+        expect(await statusesOf(added)).deep.equal([200, 201, 201]);
+        await expectRightKeys();
+      }
+    });
+
+    it('leave no document in a folder that is deleted while the document is added', async () => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const { id } = await aFolder(ada, personal);
+        const remove = sendJson(ada, 'DELETE', `/folders/${id}?cascade=true`);
+        const [first, removed, second] = await Promise.all([paste(id), remove, paste(id)]);
+        expect(removed.status).equal(204);
+        for (const answer of [first, second]) {
+          const body = Object(await answer.json());
+          if (answer.status === 404) expect(body.code).oneOf(['folder_not_found', 'document_not_found']);
+          else await ada.get(`/documents/${body.id}`, 404);
+        }
+      }
+    });
+
+    it('leave each user with exactly what they may read after random changes by three users', async () => {
+      const sequences = fc.array(step, { minLength: 40, maxLength: 60 });
+      await fc.assert(fc.asyncProperty(sequences, holdsAfter), { numRuns: 4, endOnFailure: true });
+    });
+
+    async function holdsAfter(sequence: Step[]): Promise<void> {
+      const admin = await own.signUp();
+      const [grace, olga] = [await aColleague(own, admin), await aColleague(own, admin)];
+      const teamId = await aTeam(admin, [grace, olga]);
+      await admin.put(`/entity/teams/${teamId}/members/${grace.userId}`, { is_team_admin: true }, 200);
+      const users = [admin, grace, olga];
+      const folders = [await rootOf(admin, 'org_root'), await rootOf(grace, 'team_root')];
+      for (const user of users) folders.push(await rootOf(user, 'personal_root'));
+      const documents = [crypto.randomUUID()];
+      for (const one of sequence) await take(one, { users, folders, documents });
+      for (const user of users) await expectAllShown(user);
+    }
+
+    async function take(one: Step, world: { users: Member[]; folders: string[]; documents: string[] }): Promise<void> {
+      const pick = <Item>(list: Item[], index: number): Item => list[index % list.length] as Item;
+      const user = pick(world.users, one.who);
+      const [folder, target] = [pick(world.folders, one.folder), pick(world.folders, one.target)];
+      const document = pick(world.documents, one.document);
+      const name = pick(['Loans', 'loans', 'Fees', 'Café'], one.name);
+      const links = `/documents/${document}/links`;
+      const requests: Record<Step['what'], () => Promise<Response>> = {
+        create: () => sendJson(user, 'POST', '/folders', { name, parent_id: folder }),
+        rename: () => sendJson(user, 'PATCH', `/folders/${folder}`, { name }),
+        move: () => sendJson(user, 'PATCH', `/folders/${folder}`, { parent_id: target }),
+        delete: () => sendJson(user, 'DELETE', `/folders/${folder}`),
+        cascade: () => sendJson(user, 'DELETE', `/folders/${folder}?cascade=true`),
+        upload: () => paste(folder, name, user),
+        link: () => sendJson(user, 'POST', links, { folder_id: target }),
+        promote: () => sendJson(user, 'POST', links, { folder_id: target, promote: true }),
+        unlink: () => sendJson(user, 'DELETE', `${links}/${folder}`),
+        moveDocument: () => sendJson(user, 'PATCH', `/documents/${document}`, { target_folder_id: target }),
+      };
+      const response = await requests[one.what]();
+      expect(response.status, `${one.what}: ${response.status}`).oneOf([200, 201, 204, 403, 404, 409]);
+      if (response.status !== 201 || !['create', 'upload'].includes(one.what)) return;
+      const { id } = Object(await response.json());
+      (one.what === 'create' ? world.folders : world.documents).push(id);
+    }
+
+    /** The tree of a user shows every document that they may read, in all folders that they may read. */
+    async function expectAllShown(user: Member): Promise<void> {
+      const { items } = documentListSchema.parse((await user.get('/documents?limit=100', 200)).body);
+      const places = items.flatMap(({ id, folder_ids }) => folder_ids.map((folder) => `${folder} ${id}`));
+      const shown = ({ id, documents, folders }: FolderTreeNodeDto): string[] => [
+        ...documents.map((document) => `${id} ${document.id}`),
+        ...folders.flatMap(shown),
+      ];
+      expect((await treesOf(user)).flatMap(shown)).have.members(places);
     }
   });
 });

@@ -15,7 +15,7 @@ describe('GET /models', () => {
     expect(embedding).include({ id: 'all-minilm-l6-v2-int8-r2', kind: 'embedding', dimensions: 384 });
   });
 
-  it('200: merges the models of settings and provider, which drafts and documents can use', async () => {
+  it('200: merges the models of settings and provider, which drafts can use', async () => {
     const provider = await startScriptedModel();
     provider.offer([
       { id: 'big', context_length: 128_000 },
@@ -23,8 +23,11 @@ describe('GET /models', () => {
       { id: 'rerank-x', local: true },
     ]);
     const settings = {
-      ...{ OPENAI_BASE_URL: provider.baseUrl, CHAT_MODEL: 'small', EMBEDDING_MODEL: 'text-embedding-x' },
-      ...{ EMBEDDING_DIMENSIONS: '256', MODEL_PRICES: '{"big": {"input": 2, "cached_input": 1, "output": 8}}' },
+      OPENAI_BASE_URL: provider.baseUrl,
+      CHAT_MODEL: 'small',
+      EMBEDDING_MODEL: 'text-embedding-x',
+      EMBEDDING_DIMENSIONS: '256',
+      MODEL_PRICES: '{"big": {"input": 2, "cached_input": 1, "output": 8}}',
     };
     const own = await startStack(settings, { workers: false });
     try {
@@ -44,12 +47,6 @@ describe('GET /models', () => {
       await member.post('/agent-drafts', { chat_model: 'big' }, 201);
       const refused = await member.post('/agent-drafts', { chat_model: 'text-embedding-x' }, 422);
       expect(refused.body).include({ code: 'unknown_model' });
-      const note = { name: 'Note', content: 'Text.', source_format: 'text' };
-      const { id } = Object((await member.post('/documents/paste', note, 201)).body);
-      expect(Object((await member.get(`/rag/config/${id}`, 200)).body).config).deep.include({
-        reranking: { enabled: true, reranker_type: 'cross_encoder', top_k: 8 },
-        embedding: { model: 'text-embedding-x@256' },
-      });
     } finally {
       await own.close();
       await provider.close();

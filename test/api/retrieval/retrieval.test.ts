@@ -1,14 +1,12 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import fc from 'fast-check';
 import { appError } from '#src/errors.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
-import type { VectorHit, VectorStore } from '#src/ports/vector-store.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   adaOf,
   addIndexedChunks,
-  type NewDocument,
   question,
   type RetrievalFixture,
   useRetrievalFixture,
@@ -20,7 +18,7 @@ type Searcher = Pick<VectorStore, 'search'>;
 type Parts = Parameters<RetrievalFixture['createRetrieval']>[0];
 const contentsOf = (chunks: readonly { content: string }[]) => chunks.map(({ content }) => content);
 
-describe('retrieval from documents with different configurations', () => {
+describe('retrieval', () => {
   const { fixture, organization, add } = useRetrievalFixture();
   const retrieve = async (parts: Parts = {}, options = {}) =>
     fixture()
@@ -28,7 +26,7 @@ describe('retrieval from documents with different configurations', () => {
       .retrieve(adaOf(organization().orgId), { ...question('loan'), ...options });
 
   /** Asks a question and notes the texts that are embedded, each with its model. */
-  async function ask(query: string, documents: { includeDocumentIds?: string[]; excludeDocumentIds?: string[] } = {}) {
+  async function ask(query: string) {
     const embedded: string[] = [];
     const embedders: EmbedderFactory = {
       of: (model) => ({
@@ -41,13 +39,13 @@ describe('retrieval from documents with different configurations', () => {
     };
     const models = { reranker: async () => null, queryPrefix: async (model: string) => `${model} asks ` };
     const retrieval = fixture().createRetrieval({ embedders, models });
-    const found = await retrieval.rankChunks(adaOf(organization().orgId), { ...question(query), ...documents });
+    const found = await retrieval.rankChunks(adaOf(organization().orgId), question(query));
     expect(found.degradations).deep.equal([]);
     return { embedded, texts: contentsOf(found.ranked) };
   }
 
   it('finds documents of any number of configurations, and embeds the question once for each model', async () => {
-    const common = await add({ texts: ['A loan of two.', 'Another loan of two.'], retrieval: { vectorLimit: 1 } });
+    await add({ texts: ['A loan of two.', 'Another loan of two.'], retrieval: { vectorLimit: 1 } });
     for (let wordMatchLimit = 101; wordMatchLimit <= 120; wordMatchLimit += 1) {
       const model = wordMatchLimit % 2 === 0 ? 'model-a' : 'model-b';
       await add({ texts: [`Loan ${wordMatchLimit}.`], model, retrieval: { rrfK: wordMatchLimit, wordMatchLimit } });
@@ -55,7 +53,6 @@ describe('retrieval from documents with different configurations', () => {
     const { embedded, texts } = await ask('loan');
     expect(embedded.sort()).deep.equal(['model-a: model-a asks loan', 'model-b: model-b asks loan']);
     expect(texts).length(22);
-    expect((await ask('loan', { includeDocumentIds: [common.documentId] })).texts).length(2);
   });
 
   it('applies the retrieval settings of each document', async () => {
@@ -156,9 +153,7 @@ describe('retrieval from documents with different configurations', () => {
       const vectors: Searcher = {
         search: async ({ limit }) => {
           limits.push(limit);
-          return chunkIds
-            .slice(0, limit)
-            .map((chunkId, index): VectorHit => ({ chunkId, similarity: 1 - index / 1e6 }));
+          return chunkIds.slice(0, limit).map((chunkId, index) => ({ chunkId, similarity: 1 - index / 1e6 }));
         },
       };
       const { chunks, degradations } = await retrieve({ vectors });
@@ -221,152 +216,111 @@ describe('retrieval from documents with different configurations', () => {
     expect(searches).equal(2);
   });
 
-  const words = ['loan', 'fee', 'bank', 'house', 'rate', 'year', 'payment', 'credit'];
-  const sentence = fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 6 }).map((all) => all.join(' '));
-  const document: fc.Arbitrary<NewDocument> = fc.record({
-    texts: fc.array(sentence, { minLength: 1, maxLength: 3 }),
-    model: fc.constantFrom('model-a', 'model-b'),
-    retrieval: fc.record({
-      mode: fc.constantFrom('hybrid', 'vector', 'word_match'),
-      rrfK: fc.constantFrom(1, 60),
-      minVectorSimilarity: fc.constantFrom(-1, 0.25),
-    }),
-  });
-  const library = fc.array(document, { minLength: 1, maxLength: 5 });
-
-  async function answer(orgId: string, query: string): Promise<string[]> {
-    const { ranked, degradations } = await fixture().createRetrieval().rankChunks(adaOf(orgId), question(query));
-    expect(degradations).deep.equal([]);
-    return ranked.map(({ chunkId }) => chunkId);
-  }
-
-  it('is not changed by unreadable documents, except in order if they are of the same organization', async () => {
-    const holds = async (documents: NewDocument[], query: string, unreadable: NewDocument) => {
-      const mine = await fixture().addOrganization();
-      for (const each of documents) await fixture().addDocument(mine, each);
-      const before = await answer(mine.orgId, query);
-      // With her own key on it, as it should never be.
-      const foreign = { ...unreadable, acl: ['user:ada'] };
-      await fixture().addDocument(await fixture().addOrganization(), foreign);
-      expect(await answer(mine.orgId, query)).deep.equal(before);
-      await fixture().addDocument(mine, { ...unreadable, acl: ['user:eve'] });
-      expect(await answer(mine.orgId, query)).have.members(before);
-    };
-    await fc.assert(fc.asyncProperty(library, sentence, document, holds), { numRuns: propertyRuns(100) });
-  });
-});
-
-describe('retrieval while a service is unavailable', () => {
-  const { fixture, organization, add } = useRetrievalFixture();
-
-  const storeDown: Searcher = {
-    search: async () => {
-      throw appError('service_unavailable', { detail: 'connection refused' });
-    },
-  };
-  const embeddersDown = (...models: string[]): EmbedderFactory => ({
-    of: (model) => {
-      if (!models.includes(model)) return wordEmbedders.of(model);
-      const embed = async () => {
-        throw appError('model_unavailable');
-      };
-      return { model, embed };
-    },
-  });
-  const allDown = embeddersDown('model-a', 'model-b');
-
-  const ask = (parts: Parts, options = {}) =>
-    fixture()
-      .createRetrieval(parts)
-      .retrieve(adaOf(organization().orgId), { ...question('loan'), ...options });
-  async function found(parts: Parts) {
-    const { chunks, degradations } = await ask(parts);
-    const texts = chunks.map(({ content }) => content).sort();
-    return { texts, reasons: degradations.map(({ reason }) => reason).sort() };
-  }
-
-  it('finds passages by words, and reports each degradation once', async () => {
-    await add({ texts: ['Loan of one model.'] });
-    await add({ texts: ['Loan of another.'], model: 'model-b' });
-    await add({ texts: ['Loan of other settings.'], model: 'model-b', retrieval: { rrfK: 1 } });
-    const texts = ['Loan of another.', 'Loan of one model.', 'Loan of other settings.'];
-    const [noEmbedder, noStore] = ['embedder_unavailable', 'vector_store_unavailable'];
-    expect(await found({ vectors: storeDown })).deep.equal({ texts, reasons: [noStore] });
-    expect(await found({ embedders: allDown })).deep.equal({ texts, reasons: [noEmbedder] });
-    const one = { embedders: embeddersDown('model-a'), vectors: storeDown };
-    expect(await found(one)).deep.equal({ texts, reasons: [noEmbedder, noStore] });
-  });
-
-  it('searches documents whose model is available or that are searched by words, and else fails', async () => {
-    await add({ texts: ['Loan of one model.'], retrieval: { mode: 'vector' } });
-    await add({ texts: ['Loan of another.'], model: 'model-b', retrieval: { mode: 'vector' } });
-    const reasons = ['embedder_unavailable'];
-    const half = { embedders: embeddersDown('model-a') };
-    expect(await found(half)).deep.equal({ texts: ['Loan of another.'], reasons });
-    for (const none of [{ vectors: storeDown }, { embedders: allDown }, { ...half, vectors: storeDown }]) {
-      expect(await appErrorCode(ask(none))).equal('service_unavailable');
-    }
-    await add({ texts: ['Loan by words.'], retrieval: { mode: 'word_match' } });
-    expect(await found({ embedders: allDown })).deep.equal({ texts: ['Loan by words.'], reasons });
-  });
-
-  it('reports no degradation for documents that the caller cannot read', async () => {
-    await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
-    await add({ texts: ['Loan.'], acl: ['user:eve'] });
-    expect(await found({ vectors: storeDown })).deep.equal({ texts: ['Loan.'], reasons: [] });
-  });
-
-  it('stops waiting for a slow service at the timeout', async () => {
-    await add({ texts: ['Loan.'] });
-    let timeout = new AbortController();
-    const timeouts = mock.method(AbortSignal, 'timeout', () => timeout.signal);
-    /** The time is over as soon as the slow service has been asked. */
-    const untilStopped = (signal: AbortSignal | undefined) =>
-      new Promise<never>((_resolve, reject) => {
-        signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
-        timeout.abort();
-        timeout = new AbortController();
-      });
-    const vectors: Searcher = { search: ({ signal }) => untilStopped(signal) };
-    const embedders: EmbedderFactory = {
-      of: (model) => ({ model, embed: (_texts, options) => untilStopped(options?.signal) }),
-    };
-    const timeoutMs = 60_000;
-    for (const [slow, reason] of [
-      [{ vectors }, 'vector_store_unavailable'],
-      [{ embedders }, 'embedder_unavailable'],
-    ] as const) {
-      expect(await found({ ...slow, timeoutMs })).deep.equal({ texts: ['Loan.'], reasons: [reason] });
-    }
-    for (const { arguments: given } of timeouts.mock.calls) expect(given).deep.equal([timeoutMs]);
-    timeouts.mock.restore();
-  });
-
-  it('finds passages by vectors when the word search times out, and fails if there is no other search', async () => {
-    await add({ texts: ['Loan.'] });
-    // Only the words have no more time.
-    const vectors: Searcher = { search: ({ signal: _, ...query }) => fixture().vectors.search(query) };
-    const whileLocked = <Answer>(work: () => Promise<Answer>) =>
-      fixture().db.transaction(async (trx) => {
-        await trx.raw('lock table document_terms in access exclusive mode');
-        return work();
-      });
-    const answer = await whileLocked(() => found({ vectors, timeoutMs: 200 }));
-    expect(answer).deep.equal({ texts: ['Loan.'], reasons: ['word_search_unavailable'] });
-    await fixture().db('documents').where({ orgId: organization().orgId }).delete();
-    await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
-    expect(await whileLocked(() => appErrorCode(ask({ timeoutMs: 200 })))).equal('service_unavailable');
-  });
-
-  it('rejects with the abort reason instead of returning partial results', async () => {
-    await add({ texts: ['Loan.'] });
-    const stopped = new AbortController();
-    const vectors: Searcher = {
-      search: async ({ signal }) => {
-        stopped.abort(appError('interrupted'));
-        throw signal?.reason;
+  describe('while a service is unavailable', () => {
+    const storeDown: Searcher = {
+      search: async () => {
+        throw appError('service_unavailable', { detail: 'connection refused' });
       },
     };
-    expect(await appErrorCode(ask({ vectors }, { signal: stopped.signal }))).equal('interrupted');
+    const embeddersDown = (...models: string[]): EmbedderFactory => ({
+      of: (model) => {
+        if (!models.includes(model)) return wordEmbedders.of(model);
+        const embed = async () => {
+          throw appError('model_unavailable');
+        };
+        return { model, embed };
+      },
+    });
+    const allDown = embeddersDown('model-a', 'model-b');
+
+    async function found(parts: Parts) {
+      const { chunks, degradations } = await retrieve(parts);
+      return { texts: contentsOf(chunks).sort(), reasons: degradations.map(({ reason }) => reason).sort() };
+    }
+
+    it('finds passages by words, and reports each degradation once', async () => {
+      await add({ texts: ['Loan of one model.'] });
+      await add({ texts: ['Loan of another.'], model: 'model-b' });
+      await add({ texts: ['Loan of other settings.'], model: 'model-b', retrieval: { rrfK: 1 } });
+      const texts = ['Loan of another.', 'Loan of one model.', 'Loan of other settings.'];
+      const [noEmbedder, noStore] = ['embedder_unavailable', 'vector_store_unavailable'];
+      expect(await found({ vectors: storeDown })).deep.equal({ texts, reasons: [noStore] });
+      expect(await found({ embedders: allDown })).deep.equal({ texts, reasons: [noEmbedder] });
+      const one = { embedders: embeddersDown('model-a'), vectors: storeDown };
+      expect(await found(one)).deep.equal({ texts, reasons: [noEmbedder, noStore] });
+    });
+
+    it('searches documents whose model is available or that are searched by words, and else fails', async () => {
+      await add({ texts: ['Loan of one model.'], retrieval: { mode: 'vector' } });
+      await add({ texts: ['Loan of another.'], model: 'model-b', retrieval: { mode: 'vector' } });
+      const reasons = ['embedder_unavailable'];
+      const half = { embedders: embeddersDown('model-a') };
+      expect(await found(half)).deep.equal({ texts: ['Loan of another.'], reasons });
+      for (const none of [{ vectors: storeDown }, { embedders: allDown }, { ...half, vectors: storeDown }]) {
+        expect(await appErrorCode(retrieve(none))).equal('service_unavailable');
+      }
+      await add({ texts: ['Loan by words.'], retrieval: { mode: 'word_match' } });
+      expect(await found({ embedders: allDown })).deep.equal({ texts: ['Loan by words.'], reasons });
+    });
+
+    it('reports no degradation for documents that the caller cannot read', async () => {
+      await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
+      await add({ texts: ['Loan.'], acl: ['user:eve'] });
+      expect(await found({ vectors: storeDown })).deep.equal({ texts: ['Loan.'], reasons: [] });
+    });
+
+    it('stops waiting for a slow service at the timeout', async () => {
+      await add({ texts: ['Loan.'] });
+      let timeout = new AbortController();
+      const timeouts = mock.method(AbortSignal, 'timeout', () => timeout.signal);
+      /** The time is over as soon as the slow service has been asked. */
+      const untilStopped = (signal: AbortSignal | undefined) =>
+        new Promise<never>((_resolve, reject) => {
+          signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+          timeout.abort();
+          timeout = new AbortController();
+        });
+      const vectors: Searcher = { search: ({ signal }) => untilStopped(signal) };
+      const embedders: EmbedderFactory = {
+        of: (model) => ({ model, embed: (_texts, options) => untilStopped(options?.signal) }),
+      };
+      const timeoutMs = 60_000;
+      for (const [slow, reason] of [
+        [{ vectors }, 'vector_store_unavailable'],
+        [{ embedders }, 'embedder_unavailable'],
+      ] as const) {
+        expect(await found({ ...slow, timeoutMs })).deep.equal({ texts: ['Loan.'], reasons: [reason] });
+      }
+      for (const { arguments: given } of timeouts.mock.calls) expect(given).deep.equal([timeoutMs]);
+      timeouts.mock.restore();
+    });
+
+    it('finds passages by vectors when the word search times out, and fails if there is no other search', async () => {
+      await add({ texts: ['Loan.'] });
+      // Only the words have no more time.
+      const vectors: Searcher = { search: ({ signal: _, ...query }) => fixture().vectors.search(query) };
+      const whileLocked = <Answer>(work: () => Promise<Answer>) =>
+        fixture().db.transaction(async (trx) => {
+          await trx.raw('lock table document_terms in access exclusive mode');
+          return work();
+        });
+      const answer = await whileLocked(() => found({ vectors, timeoutMs: 200 }));
+      expect(answer).deep.equal({ texts: ['Loan.'], reasons: ['word_search_unavailable'] });
+      await fixture().db('documents').where({ orgId: organization().orgId }).delete();
+      await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
+      expect(await whileLocked(() => appErrorCode(retrieve({ timeoutMs: 200 })))).equal('service_unavailable');
+    });
+
+    it('rejects with the abort reason instead of returning partial results', async () => {
+      await add({ texts: ['Loan.'] });
+      const stopped = new AbortController();
+      const vectors: Searcher = {
+        search: async ({ signal }) => {
+          stopped.abort(appError('interrupted'));
+          throw signal?.reason;
+        },
+      };
+      expect(await appErrorCode(retrieve({ vectors }, { signal: stopped.signal }))).equal('interrupted');
+    });
   });
 });
