@@ -125,6 +125,8 @@ async function mutate(stryker: string, tests: TestsOfFiles): Promise<Readonly<Re
       testsOf: tests,
       coverageAnalysis: 'perTest',
       concurrency: availableParallelism(),
+      // A test that takes longer counts as failed, so a busy machine needs time.
+      timeoutFactor: 4,
       reporters: ['json'],
       jsonReporter: { fileName: reportPath },
       tempDirName: join(folder, 'copies'),

@@ -21,6 +21,8 @@ describe('the fields of a version', () => {
     const parent = { ...emptyDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };
     expect(emptyDraftFields).deep.include({ tags: [], iconName: null, chatModel: null });
     expect(mergeDraftFields(parent, { agentName: 'Clerk' })).to.deep.equal({ ...parent, agentName: 'Clerk' });
+    const chosen = { iconName: 'owl', chatModel: 'small' };
+    expect(mergeDraftFields(parent, chosen)).to.deep.equal({ ...parent, ...chosen });
     expect(mergeDraftFields(parent, { agentPrompt: '', color: null, tags: [] })).to.deep.equal(emptyDraftFields);
   });
 
@@ -106,7 +108,7 @@ describe('the tools of an agent', () => {
     for (const { id, provider, actions, parameters } of allTools) {
       expect(parameters, id).include({ type: 'object', additionalProperties: false });
       const { properties, required = [] } = parameters as { properties: object; required?: string[] };
-      expect(Object.keys(properties)).include.members(required);
+      expect(Object.keys(properties), id).include.members(required).and.length.above(0);
       for (const property of Object.values(properties)) {
         expect(property).property('type').a('string');
         expect('maxLength' in property || 'maximum' in property || 'enum' in property, id).equal(true);
@@ -121,6 +123,7 @@ describe('the tools of an agent', () => {
       }
     }
     for (const { auth } of toolProviders) {
+      expect(auth.kind).oneOf(['api_key', 'oauth']);
       if (auth.kind === 'api_key') expect(auth.fields).deep.include({ ...auth.fields[0], id: 'api_key', secret: true });
     }
     expect(unknownToolIds(['web.fetch', 'web.forget', 'time.now'])).deep.equal(['web.forget']);

@@ -113,8 +113,11 @@ describe('the alignment state of a chat', () => {
     const recovering = eventsOf('0 0, 0 0, 0 0, 0.9 0.1, 0.5 0.5, 0.5 0.5');
     expect(recovering.slice(3).map((list) => list.at(-1))).to.deep.equal(['topic_on 1', 'recovering', 'topic_on 3']);
     expect(eventsOf('0.9 0.1, 0.9 0.1')[1]?.at(-1)).to.match(/^drift_started agent_streak 2/);
-    const byTrend = eventsOf('0 0, 0 0, 0.5 0, 0 0').flat();
-    expect(byTrend.find((text) => text.startsWith('drift_started'))).to.match(/ (ewma|agent_streak) /);
+    const byTrend = eventsOf(Array<string>(7).fill('0.4 0.4').join(', ')).at(-1);
+    expect(byTrend?.at(-1)).to.match(/^drift_started ewma 0 44/);
+    // The chat recovers when the agent is on topic again, too.
+    const both = eventsOf('0 0.9, 0 0.9, 0 0.9, 0.9 0.1, 0.9 0.9').slice(3);
+    expect(both).to.deep.equal([['topic_on 1'], ['topic_on 2', 'drift_resolved 2']]);
   });
 });
 

@@ -9,8 +9,11 @@ import {
   windowsForSemanticChunking,
 } from '#src/domain/documents/chunking.ts';
 import { propertyRuns } from '#test/support/seeded.ts';
+import type { TokenCounter } from '#src/domain/text/tokens.ts';
 
 const tokens = createTokenCounter();
+/** Each character counts as a token. */
+const characters: TokenCounter = { count: (text) => text.length, measure: () => (start, end) => end - start };
 const repeat = (count: number, text: (index: number) => string) => Array.from({ length: count }, (_, n) => text(n));
 
 describe('chunking by tokens', () => {
@@ -72,14 +75,38 @@ describe('chunking by tokens', () => {
     expect(pieces[1]?.content).to.match(/^## Setup/);
   });
 
-  it('keeps a table whole if it fits, and otherwise splits it between rows', () => {
-    const rows = (count: number) => repeat(count, (n) => `| row ${n} | value ${n} |\n`).join('');
-    const table = `| name | value |\n|---|---|\n${rows(6)}`;
-    const around = 'A sentence before the table is here to take some room. '.repeat(3);
-    const whole = chunk(`${around}\n\n${table}\n${around}`, 90, 0);
-    expect(whole.some(({ content }) => content.includes(table))).to.equal(true);
-    expect(whole.map(({ chunkKind }) => chunkKind)).to.include('table');
-    for (const { content } of chunk(`${table}${rows(60)}`, 90, 20)) expect(content).to.match(/^\|[\s\S]*\|\n$/);
+  it('packs whole sentences, headings with their text, and whole tables, and splits only what is too long', () => {
+    const sentences = 'Aa. Bb. Cc. Dd. ';
+    for (const [body, targetTokens, overlapTokens, chunks] of [
+      [sentences, 8, 0, ['Aa. Bb. ', 'Cc. Dd. ']],
+      [sentences, 8, 4, ['Aa. Bb. ', 'Bb. Cc. ', 'Dd. ']],
+      [sentences, 12, 8, ['Aa. Bb. Cc. ', 'Bb. Cc. Dd. ']],
+      ['- a\n- b\n- c\n', 8, 4, ['- a\n- b\n', '- b\n- c\n']],
+      ['- Aa. Bb. \n- Cc.\n', 10, 4, ['- Aa. ', 'Bb. \n', '- Cc.\n']],
+      ['- a\n\n\n- b\n', 6, 0, ['- a\n\n\n', '- b\n']],
+      // A heading begins a new chunk once the chunk is half full, and else stays with the text below it.
+      ['Aa. Bb. \n\n# T\n\nBb. Cc. ', 16, 4, ['Aa. Bb. \n\n', '# T\n\nBb. Cc. ']],
+      ['Aa. Bb. \n\n# T\n\nBb. Cc. ', 24, 4, ['Aa. Bb. \n\n# T\n\nBb. Cc. ']],
+      ['Aa. Bb. Cc. \n\n# T\n\n## U\n\nDd. ', 20, 0, ['Aa. Bb. Cc. \n\n', '# T\n\n## U\n\nDd. ']],
+      ['# T\n\n## U\n\nDd. Ee. ', 12, 4, ['# T\n\n## U\n\n', 'Dd. Ee. ']],
+      ['Aa. \n# T\nBb. \n# U\nCc. ', 13, 4, ['Aa. \n', '# T\nBb. \n', '# U\nCc. ']],
+      ['| a |\n| b |\nAa. ', 12, 6, ['| a |\n| b |\n', 'Aa. ']],
+      ['| a |\n| b |\n| c |\n', 12, 6, ['| a |\n| b |\n', '| c |\n']],
+      ['```\na\nb\n```\n', 8, 4, ['```\na\nb\n', '```\n']],
+      // Splits at white space in the second half of a part, or else between characters.
+      ['aaaa bbbb cccc', 6, 0, ['aaaa ', 'bbbb ', 'cccc']],
+      ['a bbbbbb', 4, 0, ['a bb', 'bbbb']],
+      ['aa\nb ccccc', 6, 0, ['aa\nb ', 'ccccc']],
+      ['a😀😀', 2, 0, ['a', '😀', '😀']],
+      ['😀😀', 1, 0, ['😀', '😀']],
+    ] as const) {
+      const found = chunkByTokens(body, { method: 'token', targetTokens, overlapTokens }, { tokens: characters });
+      expect(found.map(({ content }) => content)).to.deep.equal(chunks);
+    }
+    const kinds = ['Aa. \n| a |\n| b |\n', '# T\n\nAa. ', '# T', '```\na\n```'].map(
+      (body) => chunk(body, 50, 0)[0]?.chunkKind,
+    );
+    expect(kinds).to.deep.equal(['table', 'text', 'heading', 'code']);
   });
 
   it('splits code between lines, a very long line at white space, and never a character', () => {
@@ -142,14 +169,28 @@ describe('semantic chunking', () => {
     );
   });
 
-  it('joins a segment below a quarter of the target size to a neighbour if both fit', () => {
-    const pieces = chunk([...loans.slice(0, 9), 'Tiny. ', ...birds].join(''), 100, (index) => index * index);
-    expect(pieces.length).to.be.greaterThan(1);
-    for (const [index, { content, tokenCount }] of pieces.entries()) {
-      for (const neighbour of tokenCount < 25 ? [pieces[index - 1], pieces[index + 1]] : []) {
-        if (neighbour) expect(neighbour.tokenCount + tokenCount, content).to.be.greaterThan(100);
-      }
+  it('splits at the largest distance, again where a segment is too long, and joins short segments to the nearer one', () => {
+    const sentences = repeat(14, (n) => `${String.fromCharCode(65 + n)}a. `);
+    const split = (distances: string, target: number) => {
+      const body = sentences.slice(0, distances.length + 1).join('');
+      const pieces = chunkSemantically(body, options(target), distances.split('').map(Number), { tokens: characters });
+      return pieces.map(({ content }) => content.replaceAll('a. ', '')).join(' ');
+    };
+    for (const [distances, target, pieces] of [
+      ['111191111', 40, 'ABCDE FGHIJ'],
+      ['111191111', 12, 'A B CDE F G HIJ'],
+      // A fits into no neighbour, or into one.
+      ['911118111', 20, 'A BCDEF GHIJ'],
+      ['911181111', 20, 'ABCDE FGHIJ'],
+      // D and G are nearer to the segment after and before them.
+      ['119811211', 20, 'ABC DEFG HIJ'],
+      ['1151189112111', 20, 'ABC DEFG HIJ KLMN'],
+      ['1111911', 32, 'ABCDE FGH'],
+    ] as const) {
+      expect(split(distances, target), `${distances} ${target}`).to.equal(pieces);
     }
+    const tooMany = () => chunkSemantically('Aa. Bb. ', options(40), Array<number>(9).fill(1), { tokens: characters });
+    expect(tooMany).to.throw('2 sentences needs 1 distances; got 9');
   });
 
   it('chunks by tokens if there are too few sentences', () => {

@@ -4,6 +4,7 @@ import {
   createCitationMarkerRewriter,
   type DroppedCitation,
   findSourcePassages,
+  removeCitationMarkers,
   scoreSentenceAttribution,
   sentenceBeforeCitationMarker,
   shareOfWordsInPassage,
@@ -65,6 +66,10 @@ describe('citation markers in a reply', () => {
     ]);
     expect(sentenceBeforeCitationMarker('One. Dr. Who [1] came ')).equal('Dr. Who came');
     expect(sentenceBeforeCitationMarker('[1]\n')).equal('');
+    expect(sentenceBeforeCitationMarker('One\r Two [1]')).equal('Two');
+    judged.length = 0;
+    await rewrite([`${'long '.repeat(400)}[1]`], check);
+    expect(judged[0]?.length).equal('leave: '.length + 999);
   });
 
   it('are only brackets with up to eight numbers, and never arise when other markers are removed', async () => {
@@ -72,6 +77,11 @@ describe('citation markers in a reply', () => {
     expect(await rewrite([text])).deep.equal({ text, cited: [], dropped: [] });
     expect((await rewrite(['Paid[2, 9].'])).text).equal('Paid[1].');
     expect((await rewrite(['[[9]1] and [1 [9], 3]'])).text).equal('[[]1] and [1 [], 3]');
+  });
+
+  it('are removed from an earlier reply if they name its citations', () => {
+    const reply = 'Paid [1], open [1, 2]. Not [3], [0, 1] or [2, 3].';
+    expect(removeCitationMarkers(reply, 2)).equal('Paid, open. Not [3], [0, 1] or [2, 3].');
   });
 
   it('delay only streamed text that may become a marker', async () => {
@@ -121,7 +131,7 @@ describe('citation markers in random replies', () => {
 
 describe('the citations of a reply without markers', () => {
   it('link each statement to its best passage with a score of at least 0.6, each passage once', () => {
-    const statements = splitReplyIntoStatements('Office hours vary. Sixteen weeks.\n- Fully paid.');
+    const statements = splitReplyIntoStatements('Office hours vary. Sixteen weeks.\n \n- Fully paid.');
     expect(statements).deep.equal(['Office hours vary.', 'Sixteen weeks.', '- Fully paid.']);
     const similarity = (statement: string, passage: string) => {
       if (statement === 'Office hours vary.') return passage === 'office' ? 0.7 : 0.65;
@@ -137,6 +147,7 @@ describe('the citations of a reply without markers', () => {
     for (const [cosine, statement, score] of [
       [0.4, 'trend chat start 100', 1],
       [0.4, 'trend chat start monday', 0.75],
+      [0.4, 'trend chat start', 1],
       [0.4, 'trend chat end monday', 0.4],
       [0.2, 'chat start chat', 0.2],
     ] as const) {

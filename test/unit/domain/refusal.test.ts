@@ -35,6 +35,7 @@ describe('refusal detection', () => {
       'I cannot find this in the documents.',
       'Here are five tips for a good loan: compare offers, and read the contract.',
       'The loan runs for two years.',
+      `${'The loan runs for two years, '.repeat(25)} and I cannot help with that.`,
       'I am sorry to hear that. Here is what to do. Call us. Then I cannot stop you.',
       '',
     ]) {
@@ -46,6 +47,7 @@ describe('refusal detection', () => {
     const reply = 'Let us rather talk about something else.';
     const embedding = new Float32Array(384).fill(0.05);
     const byWords = readRefusal(reply, null);
+    expect(byWords).to.include({ kind: 'policy', decidedBy: 'model' });
     expect(readRefusal(reply, embedding).score).to.not.equal(byWords.score);
     const other = createRefusalDetector(createTextAnalyzer(), 'another-model');
     expect(other(reply, embedding)).to.deep.equal(byWords);

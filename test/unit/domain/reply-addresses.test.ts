@@ -46,6 +46,9 @@ describe('URLs in a reply', () => {
       ['![a](data:image/svg+xml,<svg/onload=x>)', '! [a] (data:image/svg+xml,< svg/onload=x>)'],
       ['&#104;ttps&colon;//evil.example', '& #104;ttps& colon;//evil.example'],
       ['[a\n](https://evil.example/k)', '[a\n] (link removed)'],
+      ['[1]: https://evil.example/k', '[1] : (link removed)'],
+      ['Text\n> - 1. [1]: x', 'Text\n> - 1. [1] : x'],
+      ['```\nx\n```  \nhttps://evil.example/k', '```\nx\n```  \n(link removed)'],
       // No reader would make a link of these, which are removed as one.
       [
         `See ${tooLong}, [a](${tooLong}) or [${tooLong}](b).`,
@@ -53,6 +56,7 @@ describe('URLs in a reply', () => {
       ],
     ] as const) {
       expect(rewrite(said), said).equal(shown);
+      expect(rewrite(said.split('')), said).equal(shown);
     }
   });
 
@@ -62,18 +66,33 @@ describe('URLs in a reply', () => {
       `([Rates](${known})). **[a](${known})**:`,
       `(${known}) **${known}**, "${known}".`,
       'Plain text, with [1], [2, 3]. And a < b, c <= d & e; "f": {g} (h) [i] - 10:30!',
-      'According to [1]: the rate is low.',
+      'According to [1]: the rate is low, and to [2, 3]: it is not.',
+      'Text.\n```\nhttps://api.example\n```',
+      '````\nhttps://api.example\n```\n````\nend',
+      '```\nhttps://api.example\n   ```\n```\nhttps://api.example\n```\nend',
+      '```\n    ```\n> ```\n``` js\n``\nhttps://api.example\n```\nend',
+      `\`\`\`\nx\n\`\`\`${' '.repeat(197)}\n\`\`\`\nhttps://api.example\n\`\`\``,
+      `\`\`\`\n${'-'.repeat(201)}\n\`\`\`\n\`\`\`\nhttps://api.example\n\`\`\``,
       '```html\n<img src="https://api.example/x">\n![a](https://api.example)\n```\nend',
       '~~~\nhttps://api.example\n```\n~~~~\nend',
       '```c++ {1,3-4} title="main.cc"\nhttps://api.example\n```\nend',
       '```objective-c\nhttps://api.example\n```\nend',
     ]) {
       expect(rewrite(text)).equal(text);
+      expect(rewrite(text.split(''))).equal(text);
+    }
+    for (const [length, shown] of [
+      [2_048, tooLong.slice(0, 2_048)],
+      [2_049, '(link removed)'],
+    ] as const) {
+      const filter = createLinkFilter(new Set([tooLong.slice(0, length)]));
+      expect(filter.add(`${tooLong.slice(0, length)} `) + filter.end()).equal(`${shown} `);
     }
   });
 
   it('are removed after a code fence that Markdown renderers close in different places', () => {
     for (const before of [
+      ...['- ```\n', '> ```\n', `\`\`\`${'x'.repeat(198)}\n`, `${'- '.repeat(101)}\n\`\`\`\n`],
       ...[' ```\n```\n', '- ```\n```\n', '$$\n```\n$$\n', '``` a`b\n', '```mermaid\n', '~~~ {.plantuml}\n'],
       ...['```merm&#97;id\n', '```merm\\aid\n', '``` {#chart .mermaid}\n', '``` js title="a" mermaid\n'],
       ...['```c4plantuml\n', '```lang-mermaid\n', '```mmd\n', '```geojson\n', '``` DOT\n', '> ```\n\n```\n'],

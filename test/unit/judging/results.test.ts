@@ -111,12 +111,15 @@ describe('the outcome of an evaluation', () => {
     repliesAlone: { ...evaluation, judgesPrompt: false },
     comparison: { ...comparison, baselineVersionId: 'b', baselineGenerationModel: 'm' },
   };
-  const calls = [false, true].flatMap((hasReference, index) => {
-    const facts = { caseIndex: 1 - index, hasReference };
+  const calls = [0, 1].flatMap((caseIndex) => {
+    const facts = { caseIndex, hasReference: caseIndex === 0 };
     return [...judgeCallsOfReply('plain', facts), ...judgeCallsOfReplyPair(facts)];
   });
 
-  /** Prompts score 3 and replies 4, the version's replies win; what is named here was not found. */
+  /**
+   * Prompts score 3 and replies 4, and the replies of the version win.
+   * @param missing names of verdicts and answers that are not stored; the calls for all but the first have failed
+   */
   function outcomeOf(name: keyof typeof specifications, missing: readonly string[] = []) {
     const scored = (axes: readonly JudgeRubricAxis[], score: number): Judgement => {
       return { mode: 'plain', scores: axes.map((axis) => ({ axis, rationale, score })) };
