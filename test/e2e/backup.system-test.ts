@@ -7,12 +7,20 @@ import { promisify } from 'node:util';
 import { expect } from 'chai';
 import type { Container } from '#src/container.ts';
 import { anUpload, ask, replaceOriginal } from '#test/support/builders.ts';
-import { type ApiClient } from '#test/support/client.ts';
+import type { ApiClient } from '#test/support/client.ts';
 import { sha256Of } from '#test/support/exported.ts';
 import { createBucket, openBucket, s3Endpoint } from '#test/support/s3.ts';
 import { newCollectionPrefix, testQdrantUrl } from '#test/support/services.ts';
 import { untilRun } from '#test/support/until-job.ts';
-import { backupsOf, containerOf, createBackupCase, ingest, onRestored, type BackupCase, type Settings } from './backup-case.ts';
+import {
+  type BackupCase,
+  backupsOf,
+  containerOf,
+  createBackupCase,
+  ingest,
+  onRestored,
+  type Settings,
+} from './backup-case.ts';
 import { findSecrets } from './secret-search.ts';
 
 /** Tables whose rows are not backed up. */

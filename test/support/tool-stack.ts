@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { type Container, createContainer } from '#src/container.ts';
 import type { ToolCallContext } from '#src/ports/tools.ts';
-import { type Member } from './client.ts';
+import type { Member } from './client.ts';
 import { consentAt, finishConsent } from './consents.ts';
 import { startFakeBrave } from './fake-brave.ts';
 import { startFakeGoogle } from './fake-google.ts';
-import { type Choice } from './fake-oauth.ts';
-import { shared, startStack, type Stack } from './stack.ts';
+import type { Choice } from './fake-oauth.ts';
+import { type Stack, shared, startStack } from './stack.ts';
 import { toolContext } from './tool-context.ts';
 
 /** An API whose providers of tools are on this machine. */

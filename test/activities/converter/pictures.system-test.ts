@@ -3,7 +3,7 @@ import sharp from 'sharp';
 import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { needsPdfium, scanOf, useConverter } from '#test/support/converter-environment.ts';
-import { pdfFile, pdfOfLines, textLines, type Picture } from '#test/support/document-fixtures.ts';
+import { type Picture, pdfFile, pdfOfLines, textLines } from '#test/support/document-fixtures.ts';
 
 describe('OCR', () => {
   const environment = useConverter();

@@ -3,8 +3,8 @@ import { createEvaluationActivities, type EvaluationActivities } from '#activiti
 import type { EvaluationStepsResult, RunJudgeCallInput } from '#src/contracts/evaluation.ts';
 import { judgeCallsOfPrompt } from '#src/domain/judging/judgement.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { anEvaluableVersion, startPath, type Evaluable } from '#test/support/builders.ts';
-import { type Member } from '#test/support/client.ts';
+import { anEvaluableVersion, type Evaluable, startPath } from '#test/support/builders.ts';
+import type { Member } from '#test/support/client.ts';
 import { runActivity } from '#test/support/ingestion-steps.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { useIdleStack } from '#test/support/stack.ts';

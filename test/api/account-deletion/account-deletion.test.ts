@@ -1,20 +1,28 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { erasureWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { aColleague, aDocumentIn, aPublishedAgent, anIngestedDocument, ask, openChatStream, rootOf } from '#test/support/builders.ts';
-import { sendJson, statusesOf, type Member } from '#test/support/client.ts';
+import {
+  aColleague,
+  aDocumentIn,
+  anIngestedDocument,
+  aPublishedAgent,
+  ask,
+  openChatStream,
+  rootOf,
+} from '#test/support/builders.ts';
+import { type Member, sendJson, statusesOf } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { connect, startConnectorStack, type ConnectorStack } from '#test/support/connector-stack.ts';
+import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
 import { exportOf } from '#test/support/exported.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
 import { importFiles } from '#test/support/import-stack.ts';
-import { scriptedStack, stoppedIngestion, type ScriptedStack } from '#test/support/scripted-stack.ts';
-import { startStack, type Stack } from '#test/support/stack.ts';
+import { type ScriptedStack, scriptedStack, stoppedIngestion } from '#test/support/scripted-stack.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 import { membersAndRemains, remainsOf, remainsOfOrganization, tracesOf } from '#test/support/stores.ts';
-import { untilJob } from '#test/support/until-job.ts';
 import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
 
 /** A request that deletes the account of `grace`, what a second one at the same time gets, and its audit entry. */
 const deletions: Record<string, (ada: Member, grace: Member) => [Promise<Response>, number, target: string, object]> = {

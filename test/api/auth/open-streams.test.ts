@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import { aColleague, aPublishedAgent, aTeam, openChatStream } from '#test/support/builders.ts';
-import { readEvents, type ApiClient, type Member, type StreamEvent } from '#test/support/client.ts';
+import { type ApiClient, type Member, readEvents, type StreamEvent } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { scriptedStack, stoppedIngestion, type ScriptedStack } from '#test/support/scripted-stack.ts';
-import { startStack, type Stack } from '#test/support/stack.ts';
+import { type ScriptedStack, scriptedStack, stoppedIngestion } from '#test/support/scripted-stack.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 describe('an answer that is being written', () => {

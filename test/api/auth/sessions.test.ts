@@ -1,11 +1,8 @@
 import { expect } from 'chai';
-import { decodeJwt } from 'jose';
-import type { Knex } from 'knex';
-import { sessionListSchema, tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose';
 import { keySetResponse, sessionListSchema, tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import { type ApiClient, type Member } from '#test/support/client.ts';
-import { stack, type Stack } from '#test/support/stack.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 import { until } from '#test/support/until.ts';
 

@@ -3,11 +3,15 @@ import { expect } from 'chai';
 import { decodeJwt } from 'jose';
 import { type TokenResponse, tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import { aColleague } from '#test/support/builders.ts';
-import { statusesOf, type ApiClient } from '#test/support/client.ts';
-import { startIdentityProvider, type IdentityProvider, type IdentityProviderAccount } from '#test/support/identity-provider.ts';
+import { type ApiClient, statusesOf } from '#test/support/client.ts';
+import {
+  type IdentityProvider,
+  type IdentityProviderAccount,
+  startIdentityProvider,
+} from '#test/support/identity-provider.ts';
 import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
-import { stack, startStack, type Stack } from '#test/support/stack.ts';
+import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 
 describe('single sign-on:', () => {

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
-import { readEvents, type Member, type StreamEvent } from '#test/support/client.ts';
+import { type Member, readEvents, type StreamEvent } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { scriptedStack, type ScriptedStack } from '#test/support/scripted-stack.ts';
-import { startStack, type Stack } from '#test/support/stack.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 const kinds = (events: StreamEvent[]) => events.map(({ event }) => event);

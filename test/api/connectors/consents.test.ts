@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { connectorProviderLabels, oauthConnectorProviders } from '#src/domain/documents/connector-providers.ts';
-import { type Member } from '#test/support/client.ts';
-import { connect, connectorStack, consentTo, frontendUrl, type ConnectorStack } from '#test/support/connector-stack.ts';
-import { beginConsent, consentAt, finishConsent, type Consent } from '#test/support/consents.ts';
-import { type FakeProvider } from '#test/support/fake-oauth.ts';
-import { stack, type Stack } from '#test/support/stack.ts';
+import type { Member } from '#test/support/client.ts';
+import { type ConnectorStack, connect, connectorStack, consentTo, frontendUrl } from '#test/support/connector-stack.ts';
+import { beginConsent, type Consent, consentAt, finishConsent } from '#test/support/consents.ts';
+import type { FakeProvider } from '#test/support/fake-oauth.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 import { toolStack } from '#test/support/tool-stack.ts';
 

@@ -1,9 +1,19 @@
 import { expect } from 'chai';
 import { documentLinksSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { aColleague, aDocumentIn, aFolder, aTeam, anIngestedDocument, anUpload, readDocument, replaceOriginal, rootOf } from '#test/support/builders.ts';
-import { sendJson, statusesOf, type Member } from '#test/support/client.ts';
+import {
+  aColleague,
+  aDocumentIn,
+  aFolder,
+  anIngestedDocument,
+  anUpload,
+  aTeam,
+  readDocument,
+  replaceOriginal,
+  rootOf,
+} from '#test/support/builders.ts';
+import { type Member, sendJson, statusesOf } from '#test/support/client.ts';
 import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
-import { stack, startStack, type Stack } from '#test/support/stack.ts';
+import { type Stack, stack, startStack } from '#test/support/stack.ts';
 
 const file = { name: 'Übersicht.md', content: '# Overview\n\nThe quick brown fox.', type: 'text/markdown' };
 const note = { name: 'Note', content: 'Received: by hand\n\nThe fox is quick.', source_format: 'text' };

@@ -6,8 +6,8 @@ import { type FolderDto, type FolderTreeNodeDto, folderSchema } from '#src/modul
 import { createFoldersService } from '#src/modules/folders/folders.service.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { aColleague, aDocumentIn, aFolder, aTeam, rootOf, treesOf } from '#test/support/builders.ts';
-import { sendJson, statusesOf, type ApiClient, type Member } from '#test/support/client.ts';
-import { startStack, type Stack } from '#test/support/stack.ts';
+import { type ApiClient, type Member, sendJson, statusesOf } from '#test/support/client.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 
 const ROUNDS = 8;
 

@@ -4,12 +4,12 @@ import type { HttpRoute } from '#src/http/routing/route.ts';
 import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
 import { recordAnsweredStatuses } from '#test/support/answered-statuses.ts';
 import { aPublishedAgent, aStoredConnection, aTeam, freshEmail, rootOf } from '#test/support/builders.ts';
-import { readEvents, type Member } from '#test/support/client.ts';
+import { type Member, readEvents } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { serveLocally } from '#test/support/local-server.ts';
 import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
-import { startScriptedModel, type ScriptedModel } from '#test/support/scripted-model.ts';
-import { startStack, type Stack } from '#test/support/stack.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 import { answerWith, startWebSite, type WebSite } from '#test/support/web-site.ts';
 
 /** Points at which the process crashes while it handles a request with a key. */

@@ -1,10 +1,10 @@
 import { json } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { aColleague, clerk } from '#test/support/builders.ts';
-import { readEvents, type Member } from '#test/support/client.ts';
+import { type Member, readEvents } from '#test/support/client.ts';
 import { serveLocally } from '#test/support/local-server.ts';
 import { forwardEmbeddings } from '#test/support/scripted-model.ts';
-import { startStack, type Stack } from '#test/support/stack.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 const rateLimits = { RATE_LIMIT_READ: '4/3600', RATE_LIMIT_WRITE: '3/3600', RATE_LIMIT_SEARCH: '2/3600' };

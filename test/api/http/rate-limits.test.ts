@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { aColleague, freshEmail } from '#test/support/builders.ts';
 import { sendJson } from '#test/support/client.ts';
-import { startStack, type Stack } from '#test/support/stack.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 
 const limits = {
   RATE_LIMIT_LOGIN: '5/900',

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { type JobDto, jobListSchema, jobSchema, jobSummarySchema } from '#src/modules/jobs/jobs.schema.ts';
 import { aColleague, anUpload, rootOf } from '#test/support/builders.ts';
-import { readEvents, sendJson, statusesOf, type Member, type StreamEvent } from '#test/support/client.ts';
+import { type Member, readEvents, type StreamEvent, sendJson, statusesOf } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import { scriptedStack, stoppedIngestion, type ScriptedStack, untilStatus } from '#test/support/scripted-stack.ts';
+import { type ScriptedStack, scriptedStack, stoppedIngestion, untilStatus } from '#test/support/scripted-stack.ts';
 import { startStack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 

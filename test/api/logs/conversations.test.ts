@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { aColleague, aTeam } from '#test/support/builders.ts';
-import { type Member } from '#test/support/client.ts';
-import { stack, type Stack } from '#test/support/stack.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
 import { addAgent, addChat, addRound } from '#test/support/stored-rows.ts';
 
 type Page = {

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { memberListSchema, userSchema } from '#src/modules/members/members.schema.ts';
 import { aColleague, aDocumentIn, aTeam, freshEmail, rootOf, treesOf } from '#test/support/builders.ts';
-import { sendJson, statusesOf, type Member } from '#test/support/client.ts';
+import { type Member, sendJson, statusesOf } from '#test/support/client.ts';
 import { itHoldsTheLimit, oneAfterTheOther, post } from '#test/support/concurrent-requests.ts';
-import { stack, type Stack } from '#test/support/stack.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 
 const members = '/entity/members';

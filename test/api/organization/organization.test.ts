@@ -2,10 +2,17 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { exportListSchema, exportSchema } from '#src/modules/exports/exports.schema.ts';
 import { organizationSchema } from '#src/modules/organization/organization.routes.ts';
-import { aColleague, aPublishedAgent, aStoredConnection, anIngestedDocument, ask, treesOf } from '#test/support/builders.ts';
-import { type Member } from '#test/support/client.ts';
+import {
+  aColleague,
+  anIngestedDocument,
+  aPublishedAgent,
+  aStoredConnection,
+  ask,
+  treesOf,
+} from '#test/support/builders.ts';
+import type { Member } from '#test/support/client.ts';
 import { downloaded, exportOf, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
-import { stack, startStack, type Stack } from '#test/support/stack.ts';
+import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 
 const path = '/entity/org/exports';

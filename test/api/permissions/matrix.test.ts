@@ -1,12 +1,22 @@
 import { expect } from 'chai';
 import { decodeJwt } from 'jose';
 import type { HttpRoute, RouteAccess } from '#src/http/routing/route.ts';
-import { aCast, aColleague, aPublishedAgent, aStoredConnection, anIngestedDocument, ask, freshEmail, rootOf, type Cast } from '#test/support/builders.ts';
+import {
+  aCast,
+  aColleague,
+  anIngestedDocument,
+  aPublishedAgent,
+  aStoredConnection,
+  ask,
+  type Cast,
+  freshEmail,
+  rootOf,
+} from '#test/support/builders.ts';
 import { exportOf } from '#test/support/exported.ts';
 import { gifOfFrames, uploadAvatar } from '#test/support/images.ts';
-import { askRoute, bodiesOfRoutes, namesThing, type Ids } from '#test/support/route-requests.ts';
+import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
 import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
-import { scriptedStack, type ScriptedStack } from '#test/support/scripted-stack.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
 type Caller = Exclude<keyof Cast, 'redTeamId'>;
 /** `ok` is every answer but 401, 403 and 404. */

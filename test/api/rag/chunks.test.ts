@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { chunkPreviewsSchema, ingestRequestResultSchema, maxPreviewCharacters } from '#src/modules/rag/rag.schema.ts';
 import { aColleague, aDocumentIn, anUpload, readDocument, replaceOriginal, rootOf } from '#test/support/builders.ts';
-import { type ApiClient, type Member } from '#test/support/client.ts';
-import { scriptedStack, stoppedIngestion, type ScriptedStack, untilStatus } from '#test/support/scripted-stack.ts';
-import { untilRun } from '#test/support/until-job.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
+import { type ScriptedStack, scriptedStack, stoppedIngestion, untilStatus } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
+import { untilRun } from '#test/support/until-job.ts';
 
 const content = ['Leave', 'Travel', 'Loans']
   .map((name) => `# ${name}\n\n${Array.from({ length: 12 }, (_, n) => `Rule ${n} of ${name} says so.`).join(' ')}`)

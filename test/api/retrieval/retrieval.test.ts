@@ -4,7 +4,14 @@ import { appError } from '#src/errors.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { adaOf, addIndexedChunks, question, type RetrievalFixture, useRetrievalFixture, wordEmbedders } from '#test/support/indexed-documents.ts';
+import {
+  adaOf,
+  addIndexedChunks,
+  question,
+  type RetrievalFixture,
+  useRetrievalFixture,
+  wordEmbedders,
+} from '#test/support/indexed-documents.ts';
 
 type Searcher = Pick<VectorStore, 'search'>;
 type Parts = Parameters<RetrievalFixture['createRetrieval']>[0];

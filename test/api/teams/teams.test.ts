@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { userSchema } from '#src/modules/members/members.schema.ts';
 import { teamListSchema, teamMemberListSchema, teamMemberSchema, teamSchema } from '#src/modules/teams/teams.schema.ts';
 import { aColleague, aDocumentIn, aTeam, freshEmail, rootOf, treesOf } from '#test/support/builders.ts';
-import { sendJson, statusesOf, type Member } from '#test/support/client.ts';
-import { stack, type Stack } from '#test/support/stack.ts';
+import { type Member, sendJson, statusesOf } from '#test/support/client.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
 import { auditEntries } from '#test/support/stored-rows.ts';
 
 const teams = '/entity/teams';

@@ -8,8 +8,8 @@ import {
   cosineDistance,
   windowsForSemanticChunking,
 } from '#src/domain/documents/chunking.ts';
-import { propertyRuns } from '#test/support/seeded.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
+import { propertyRuns } from '#test/support/seeded.ts';
 
 const tokens = createTokenCounter();
 /** Each character counts as a token. */

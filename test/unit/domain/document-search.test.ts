@@ -10,7 +10,6 @@ import {
   wordsOneEditAway,
 } from '#src/domain/retrieval/document-search.ts';
 import { highlightBestPassage, previewOfBeginning } from '#src/domain/retrieval/search-preview.ts';
-import { containsTermPhrase, quotedPhrases } from '#src/domain/text/words.ts';
 
 describe('the ranking of found documents', () => {
   const none = { documentId: 'it', updatedAt: new Date(0), name: null, text: null };
