@@ -29,8 +29,13 @@ export async function startFakeDrive(): Promise<FakeFiles> {
     const target = mimeType === shortcutType ? tree.get(content.toString()) : undefined;
     const targetMimeType = target === undefined ? plainType : typeOf(target);
     return {
-      ...{ kind: 'drive#file', id, name, mimeType: typeOf(entry), version: String(entry.changedAt) },
-      ...{ trashed: tree.get(id) === undefined, modifiedTime: new Date(entry.contentAt * 1_000).toISOString() },
+      kind: 'drive#file',
+      id,
+      name,
+      mimeType: typeOf(entry),
+      version: String(entry.changedAt),
+      trashed: tree.get(id) === undefined,
+      modifiedTime: new Date(entry.contentAt * 1_000).toISOString(),
       ...(parentId !== null && { parents: [parentId] }),
       // Google's own formats have no size and no checksum.
       ...(!isOfGoogle(entry) && { size: String(content.length), md5Checksum: hash('md5', content) }),

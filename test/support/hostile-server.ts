@@ -132,7 +132,8 @@ export async function startHostileServer() {
   });
   server.on('connection', (socket) => sockets.push(socket.setMaxListeners(0)));
   return {
-    ...{ place, close },
+    place,
+    close,
     /** Bytes that were written since the last `behave`, whether or not they arrived. */
     sentBytes: () => sent() - sentBefore,
     /** Requests since the last `behave`. */

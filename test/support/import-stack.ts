@@ -57,7 +57,9 @@ export async function connectSynced(
   const wanted = { enabled: false, interval_minutes: 5, folder, delete_missing: true, ...config };
   await member.patch(path, { config: { sync: wanted } }, 200);
   return {
-    ...{ member, id, path },
+    member,
+    id,
+    path,
     run: (status?: string) => sync(member, id, status),
     runs: () => syncsOf(member, id),
     names: () => shelf(member),

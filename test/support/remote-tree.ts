@@ -106,7 +106,14 @@ export function createRemoteFiles(
   }
 
   const tree = {
-    ...{ root, add, addFolder, at, get, children, pathOf, below },
+    root,
+    add,
+    addFolder,
+    at,
+    get,
+    children,
+    pathOf,
+    below,
     edit: (path: string, content: string | Buffer) => write(required(path), content),
     rename: (path: string, name: string) => change(path, { name }),
     /** Moves the entry into the folder at the path `folder`. */

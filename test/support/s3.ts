@@ -34,7 +34,9 @@ export async function createBucket(endpoint: string) {
   const bucket = `test-${randomBytes(6).toString('hex')}`;
   const settings = { endpoint, region: 'us-east-1', bucket, prefix: '', ...s3GatewayKey };
   const client = new S3Client({
-    ...{ endpoint, region: settings.region, credentials: s3GatewayKey },
+    endpoint,
+    region: settings.region,
+    credentials: s3GatewayKey,
     forcePathStyle: true,
     requestChecksumCalculation: 'WHEN_REQUIRED',
   });

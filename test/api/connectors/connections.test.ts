@@ -41,17 +41,6 @@ describe('connections to file providers', () => {
     expect(await auditEntries(api, before.id)).length(2);
   });
 
-  it('can get a sync schedule, which can be removed again', async () => {
-    const sync = { enabled: false, cron: '0 3 * * *', folder: 'Reports', delete_missing: true };
-    const { id, config } = await connect(api, ada, 'acme_drive');
-    for (const [change, expected] of [
-      [{ sync }, { ...config, sync }],
-      [{ sync: null }, config],
-    ]) {
-      expect((await ada.patch(at(id), { config: change }, 200)).body).deep.include({ config: expected });
-    }
-  });
-
   it('reject changes of fields that their provider does not have or that identify them (422)', async () => {
     const s3Id = await aStoredConnection(api, ada, 'Reports');
     const site = await connect(api, ada, 'acme_sharepoint');

@@ -13,14 +13,20 @@ type Kind = { base: string; provider: string; another: string; withKeys: string;
 
 const kinds: Record<string, Kind> = {
   'to a connection': {
-    ...{ base: '/connectors/oauth', provider: 'acme_drive', another: 'acme_dropbox', withKeys: 'acme_s3' },
+    base: '/connectors/oauth',
+    provider: 'acme_drive',
+    another: 'acme_dropbox',
+    withKeys: 'acme_s3',
     open: async () => {
       const api = await connectorStack();
       return { api, fake: api.fakes.acme_drive };
     },
   },
   'to a tool': {
-    ...{ base: '/agents/tools', provider: 'google_calendar', another: 'brave_search', withKeys: 'brave_search' },
+    base: '/agents/tools',
+    provider: 'google_calendar',
+    another: 'brave_search',
+    withKeys: 'brave_search',
     open: async () => {
       const api = await toolStack();
       return { api, fake: api.google };

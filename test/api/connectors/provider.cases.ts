@@ -114,7 +114,9 @@ export function itServes(provider: OAuthConnectorProvider): void {
       const [first] = results;
       const read = async () => (await ada.get(`/documents/${first?.document_id}`, 200)).body;
       expect(await read()).include({
-        ...{ name: 'plan.txt', content: 'The plan is short.', import_source_provider: provider },
+        name: 'plan.txt',
+        content: 'The plan is short.',
+        import_source_provider: provider,
         import_source_url: `${provider}:/of%20${ada.userId}/plan.txt`,
       });
       expect(await shelf(ada)).deep.equal(['Reports/march.md', 'Reports/old/2019.txt', 'plan.txt']);

@@ -73,9 +73,15 @@ describe('a sync', () => {
     expect(await runs()).length(1);
   });
 
-  it('is refused with 409 or 422 when its settings are impossible', async () => {
+  it('has settings that can be changed and removed; it is refused without them (409), and impossible ones are (422)', async () => {
     const { member, path } = await synced('', []);
-    await member.patch(path, { config: { sync: null } }, 200);
+    const daily = { enabled: false, cron: '0 3 * * *', folder: 'Reports', delete_missing: true };
+    for (const [change, config] of [
+      [daily, { sync: daily }],
+      [null, {}],
+    ]) {
+      expect((await member.patch(path, { config: { sync: change } }, 200)).body).deep.include({ config });
+    }
     await member.post(`${path}/sync`, {}, 409);
     for (const wrong of [
       { enabled: true, interval_minutes: 4 },

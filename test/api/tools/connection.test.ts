@@ -227,9 +227,17 @@ describe('an organization and its tools:', () => {
       const { brave, google, is_org_admin } = await connectionsOf(ada);
       expect(is_org_admin).equal(true);
       expect(brave).deep.include({
-        ...{ id: null, provider: 'brave_search', name: 'Brave Search', connected: false, status: 'not_connected' },
-        ...{ configured: true, auth_mode: 'api_key', category: 'integration', scope_options: [] },
-        ...{ tools: ['web.search'], auth_actions: ['connect'] },
+        id: null,
+        provider: 'brave_search',
+        name: 'Brave Search',
+        connected: false,
+        status: 'not_connected',
+        configured: true,
+        auth_mode: 'api_key',
+        category: 'integration',
+        scope_options: [],
+        tools: ['web.search'],
+        auth_actions: ['connect'],
       });
       expect(google).deep.include({ provider: 'google_calendar', auth_mode: 'oauth', credential_fields: [] });
       expect(google.scope_options).length(2);

@@ -92,7 +92,10 @@ const file: Codes = { ...downloaded, 'a refusal without end': 'provider_rejected
 const circled = { 'a redirect in a circle': 'provider_rejected' };
 const found: Codes = { ...provided, 'wrong types': null, 'many entries': null };
 const fetched: Codes = {
-  ...{ otherwise: 'url_unreachable', ...tooLarge, ...anything, 'a gzip bomb': 'payload_too_large' },
+  otherwise: 'url_unreachable',
+  ...tooLarge,
+  ...anything,
+  'a gzip bomb': 'payload_too_large',
   // The client may reach the limit of bytes or that of pieces first.
   'a body in chunks of a byte': ['payload_too_large', 'url_unreachable'],
 };
@@ -132,11 +135,23 @@ export function openOutboundClients({ place, timeMs }: { place: string; timeMs: 
   const graph = createGraphConnector({ ...deps, provider: 'acme_onedrive' });
   const token: ConnectorAccess = { kind: 'oauth', accessToken: 'token', siteId: 'site' };
   const keys: ConnectorAccess = {
-    ...{ kind: 'keys', accessKeyId: 'AKIA', secretAccessKey: 'secret', sessionToken: null },
-    ...{ bucket: 'b', prefix: '', region: 'us-east-1', endpoint: baseUrl, forcePathStyle: true },
+    kind: 'keys',
+    accessKeyId: 'AKIA',
+    secretAccessKey: 'secret',
+    sessionToken: null,
+    bucket: 'b',
+    prefix: '',
+    region: 'us-east-1',
+    endpoint: baseUrl,
+    forcePathStyle: true,
   };
   const remote: RemoteFile = {
-    ...{ fileId: 'f1', name: 'a.txt', path: 'a.txt', mimeType: 'text/plain', sizeBytes: null, isFolder: false },
+    fileId: 'f1',
+    name: 'a.txt',
+    path: 'a.txt',
+    mimeType: 'text/plain',
+    sizeBytes: null,
+    isFolder: false,
     revision: '1',
   };
   const readAll = async (content: AsyncIterable<unknown>) => {
@@ -167,8 +182,12 @@ export function openOutboundClients({ place, timeMs }: { place: string; timeMs: 
   const reranker = createReranker(endpoint);
   const catalog = createModelCatalog(endpoint);
   const request: ModelRequest = {
-    ...{ model: 'm', messages: [{ role: 'user', content: 'Count!' }], temperature: 0, maxTokens: 50 },
-    ...{ timeoutMs: timeMs, signal },
+    model: 'm',
+    messages: [{ role: 'user', content: 'Count!' }],
+    temperature: 0,
+    maxTokens: 50,
+    timeoutMs: timeMs,
+    signal,
   };
   const gotenberg = createGotenbergRenderer({ url: baseUrl, limits: { wallMs: timeMs, pdfBytes: limitBytes } });
   const print = () => {
