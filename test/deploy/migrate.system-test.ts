@@ -3,43 +3,29 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
-import pg from 'pg';
-import { testServices } from '#test/support/services.ts';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { createEmptyDatabase } from '#test/support/services.ts';
 import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
 
 const MIGRATE = join(import.meta.dirname, '..', '..', 'scripts', 'migrate.ts');
 
 describe('node scripts/migrate.ts', function () {
   this.timeout(120_000);
-  const name = `migrated_${process.pid}`;
-  let admin: pg.Client;
-  let url: string;
-
+  let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
   before(async () => {
-    admin = new pg.Client(testServices().adminDatabaseUrl);
-    await admin.connect();
-    await admin.query(`create database ${name}`);
-    url = Object.assign(new URL(testServices().adminDatabaseUrl), { pathname: `/${name}` }).href;
+    database = await createEmptyDatabase();
   });
-  after(async () => {
-    await admin.query(`drop database if exists ${name} with (force)`);
-    await admin.end();
-  });
+  after(() => database.drop());
 
   async function run(settings: Record<string, string>) {
     const child = spawn(process.execPath, [MIGRATE], { env: serviceEnvironment(settings, ['NODE_COMPILE_CACHE']) });
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
     return { stdout, stderr, code };
   }
-
-  async function query(sql: string): Promise<void> {
-    const client = new pg.Client(url);
-    await client.connect();
-    await client.query(sql).finally(() => client.end());
-  }
+  const migrate = () => run({ DATABASE_URL: database.url });
 
   it('runs every migration once, however many processes start at the same time', async () => {
-    const ends = await Promise.all(Array.from({ length: 3 }, () => run({ DATABASE_URL: url })));
+    const ends = await Promise.all([migrate(), migrate(), migrate()]);
     expect(ends.map(({ code, stderr }) => ({ code, stderr }))).deep.equal(Array(3).fill({ code: 0, stderr: '' }));
     const said = ends.map(({ stdout }) => stdout).sort();
     expect(said.slice(0, 2)).deep.equal(Array(2).fill('The schema was up to date.\n'));
@@ -47,13 +33,13 @@ describe('node scripts/migrate.ts', function () {
   });
 
   it('ignores the lock of a killed migration, and does not change the schema of a newer release', async () => {
-    await query('update knex_migrations_lock set is_locked = 1');
-    expect(await run({ DATABASE_URL: url })).include({ code: 0, stdout: 'The schema was up to date.\n' });
-    const newer =
-      "insert into knex_migrations (name, batch, migration_time) values ('29990101000000_next.ts', 9, now())";
-    await query(newer);
+    const db = createDatabase({ url: database.url, maxConnections: 1, applicationName: 'test' });
+    await db('knex_migrations_lock').update({ isLocked: 1 });
+    expect(await migrate()).include({ code: 0, stdout: 'The schema was up to date.\n' });
+    await db('knex_migrations').insert({ name: '29990101000000_next.ts', batch: 9, migrationTime: new Date() });
+    await db.destroy();
     const stdout = 'The schema belongs to a newer release and was not changed.\n';
-    expect(await run({ DATABASE_URL: url })).include({ code: 0, stdout });
+    expect(await migrate()).include({ code: 0, stdout });
   });
 
   it('reports an error in one line, without the database password', async () => {

@@ -112,14 +112,11 @@ describe('npm run admin, for accounts and keys', function () {
     const list = () => readJson('sessions', eve.email, '--json');
     const [newest, oldest] = await list();
     expect([newest, oldest].map(({ state }) => state)).deep.equal(['open', 'open']);
-    expect((await admin('sessions', eve.userId)).stdout).match(
-      /^session +state +begun +used +expires\n[\da-f-]{36} {2}open/,
-    );
+    const table = /^session +state +begun +used +expires\n[\da-f-]{36} {2}open/;
+    expect((await admin('sessions', eve.userId)).stdout).match(table);
 
-    expect(await admin('sessions', eve.email, '--end', newest.session_id)).include({
-      stdout: 'Ended: 1.\n',
-      isDone: true,
-    });
+    const ended = await admin('sessions', eve.email, '--end', newest.session_id);
+    expect(ended).include({ stdout: 'Ended: 1.\n', isDone: true });
     await own.anonymous.withToken(second.access_token).get('/folders', 401);
     await eve.get('/folders', 200);
     const foreign = await admin('sessions', eve.email, '--end', uuidv7());
@@ -132,8 +129,8 @@ describe('npm run admin, for accounts and keys', function () {
   });
 
   it('reads the audit log by organization, user, action and time', async () => {
-    const of = (entries: { action: string }[]) => entries.map(({ action }) => action);
-    expect(of(await audit('--org', grace.orgId, '--action', 'member'))).deep.equal(['member.added']);
+    const added = await audit('--org', grace.orgId, '--action', 'member');
+    expect(added.map(({ action }) => action)).deep.equal(['member.added']);
     expect(await audit('--org', ada.orgId, '--since', '1d', '--limit', '2')).length(2);
     expect(await audit('--org', ada.orgId, '--since', '2100-01-01')).length(0);
     const { stdout } = await admin('audit', '--user', ada.email);
@@ -174,9 +171,6 @@ describe('npm run admin, for accounts and keys', function () {
       [/^--into needs a folder /, 'rotate-keys', 'signing'],
     ];
     for (const [says, name = '', ...args] of wrong) expect(await refusalOf(name, ...args)).match(says);
-    const refused = await runAdmin(own.settings, ['audit', '--limit', '0']);
-    expect(refused).include({ stdout: '', code: 2 });
-    expect(refused.stderr).match(/^--limit [^\n]+: npm run admin -- audit --help shows the usage\.\n$/);
     const cut = { ...own.settings, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' };
     const away = await runAdmin(cut, ['sessions', ada.email]);
     expect(away).include({ stdout: '', code: 1 });

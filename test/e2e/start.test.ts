@@ -13,7 +13,7 @@ describe('npm start', () => {
   it('serves on a new data folder, and ends all its processes on SIGTERM with exit code 0', async () => {
     const { child, ended, ready } = service.start();
     await ready;
-    expect((await fetch(`http://127.0.0.1:${service.ports.PORT}/readyz`)).status).equal(200);
+    expect((await fetch(`${service.apiUrl}/readyz`)).status).equal(200);
     const tree = service.children();
     child.kill('SIGTERM');
     const { code } = await ended;

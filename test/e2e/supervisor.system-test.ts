@@ -98,12 +98,11 @@ describe('the supervisor', () => {
   });
 
   it('fails when a child dies before it was ever ready, or is not ready in time', async () => {
+    const dies = child('api', 'echo bad setting >&2; exit 3');
+    const sleeps = child('api', 'exec sleep 60', { readyTimeoutMs: 100 });
     const cases: [child: ChildSpec, message: string][] = [
-      [
-        child('api', 'echo bad setting >&2; exit 3'),
-        `(exit code 3). The end of ${dataDir}/logs/api.log:\n  bad setting`,
-      ],
-      [child('api', 'exec sleep 60', { readyTimeoutMs: 100 }), '(no answer within 0.1 s)'],
+      [dies, `(exit code 3). The end of ${dataDir}/logs/api.log:\n  bad setting`],
+      [sleeps, '(no answer within 0.1 s)'],
     ];
     for (const [spec, message] of cases) {
       const { start, stop } = await open();
@@ -195,10 +194,8 @@ describe('the supervisor', () => {
       import { existsSync } from 'node:fs';
       import { openSupervisor } from '${SUPERVISOR}supervisor.ts';
       const supervisor = await openSupervisor({ dataDir: '${dataDir}', log: console.log });
-      await supervisor.start([{
-        name: 'api', command: ['sh', '-c', \`${livesOn}\`], env: { ...process.env, READY: '${ready('api')}', DIARY: '${dataDir}/diary' },
-        stopSignal: 'SIGTERM', stopTimeoutMs: 1000, readyTimeoutMs: 5000, isReady: async () => existsSync('${ready('api')}'),
-      }]);
+      const isReady = async () => existsSync('${ready('api')}');
+      await supervisor.start([{ ...${JSON.stringify(child('api', livesOn))}, isReady }]);
       process.kill(process.pid, 'SIGKILL');
     `);
     await until(() => processStart(Number(diary()[0])) === null);
@@ -219,13 +216,12 @@ describe('ports of the embedded services', () => {
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const [free = 0] = await findFreePorts(1);
-    const taken = await failureOf(
-      checkPortsAreFree([
-        { setting: 'POSTGRES_PORT', host: '127.0.0.1', port },
-        { setting: 'PORT', host: '127.0.0.1', port: free },
-        { setting: 'TEMPORAL_PORT', host: '192.0.2.1', port: free + 1 },
-      ]),
-    );
+    const ports = [
+      { setting: 'POSTGRES_PORT', host: '127.0.0.1', port },
+      { setting: 'PORT', host: '127.0.0.1', port: free },
+      { setting: 'TEMPORAL_PORT', host: '192.0.2.1', port: free + 1 },
+    ];
+    const taken = await failureOf(checkPortsAreFree(ports));
     expect(taken.message.split('\n')).deep.equal([
       `Port ${port} on 127.0.0.1 is taken: stop the program that uses it, or set POSTGRES_PORT to another port.`,
       `Cannot listen on 192.0.2.1:${free + 1} (EADDRNOTAVAIL): check HOST and TEMPORAL_PORT.`,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { runCase } from '#test/support/fault-run-case.ts';
-import { ingest } from '#test/support/fault-scenarios.ts';
+import { runCase } from './scenario.ts';
+import { ingest } from './scenarios.ts';
 
 describe('a worker process that is killed after it stored embeddings', () => {
   it('leaves a run that the next worker completes with the same content, without embedding a text twice', async () => {

@@ -35,12 +35,8 @@ describe('F10: a chat with an unreliable model', () => {
   async function tell(behaviour: Behaviour) {
     model.behave(() => behaviour);
     const events = await collect(await openChatStream(ada, { agent_id: agentId, ...question }));
-    const round = await stack.container
-      .db<Round>('rounds')
-      .where({ orgId: ada.orgId })
-      .orderBy('startedAt', 'desc')
-      .first();
-    if (round === undefined) throw new Error('no round was stored');
+    const rounds = stack.container.db<Round>('rounds').orderBy('startedAt', 'desc');
+    const round = (await rounds.first()) ?? expect.fail('no round was stored');
     return { last: events.at(-1), lastOnes: events.filter(({ event }) => event !== 'token').length, round };
   }
 

@@ -1,10 +1,11 @@
 import { expect } from 'chai';
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { readDocument, replaceOriginal } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
+import { sentences } from '#test/support/ingestion-steps.ts';
 import { type Random, runSeed, seeded } from '#test/support/seeded.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -46,10 +47,7 @@ describe('F15: documents that are replaced, changed, ingested again, cancelled a
 
   const jobs = () => own.container.db('jobs');
   /** Half of them are small. */
-  const text = (name: string, random: Random) =>
-    Array.from({ length: random.between(3, 140) }, (_, index) => `Sentence ${index} of ${name} says something.`).join(
-      ' ',
-    );
+  const text = (name: string, random: Random) => sentences(random.between(3, 140), `of ${name}`);
 
   /** Waits until a stage of the newest run, or for some milliseconds: whichever comes first. */
   async function wait(documentId: string, random: Random): Promise<string> {
@@ -72,12 +70,12 @@ describe('F15: documents that are replaced, changed, ingested again, cancelled a
     const actions = {
       replace: () => {
         content = text(`schedule ${seed}, version ${did.length}`, random);
-        return ada.upload(path, { name: 'newer.txt', content }, 200, { method: 'PATCH' });
+        return replaceOriginal(ada, documentId, { name: 'newer.txt', content });
       },
       change: () => ada.patch(path, { target_tokens: random.between(10, 30), ingest: true }, 200),
       ingest: () => ada.post(`/rag/ingest/${documentId}`, { redo: random.next() < 0.5 }, 200),
       cancel: async () => {
-        const { embedding_job_id } = fullDocumentSchema.parse((await ada.get(path, 200)).body);
+        const { embedding_job_id } = await readDocument(ada, documentId);
         // It may be over by now.
         await ada.raw(`/jobs/${(embedding_job_id ?? '').split('.')[0]}/cancel`, { method: 'POST' });
       },
@@ -107,9 +105,12 @@ describe('F15: documents that are replaced, changed, ingested again, cancelled a
     const row = await own.container.db('documents').where({ id: documentId }).first('generation');
     const last = content === null ? deletionWorkflowId(documentId) : ingestWorkflowId(documentId, row.generation);
     expect(await jobs().where({ id: last }).first('status')).include({ status: 'succeeded' });
-    if (content === null) return expect(row).equal(undefined) && undefined;
-    const document = fullDocumentSchema.parse((await ada.get(`/documents/${documentId}`, 200)).body);
-    expect(document).include({ content, chunking_stale: false, embedding_stale: false });
+    if (content === null) {
+      expect(row).equal(undefined);
+      return;
+    }
+    const whole = { content, chunking_stale: false, embedding_stale: false };
+    expect(await readDocument(ada, documentId)).include(whole);
     const { items } = chunkListSchema.parse((await ada.get(`/documents/${documentId}/chunks`, 200)).body);
     expect(items.map((chunk) => chunk.content).join('')).equal(content);
   }

@@ -5,13 +5,12 @@ import { importFiles, importStack, shelf } from '#test/support/import-stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
-const TIMEOUT_MS = 900_000;
 const total = isFullRun ? 1_000 : 40;
 /** Files that are fetched at once: what is under way at the end may be asked for twice. */
 const underWay = 8;
 
 describe("F16: an import for which the user's consent ends", function () {
-  this.timeout(TIMEOUT_MS);
+  this.timeout(900_000);
 
   it(`after ${total / 2} of ${total} files loses no file and downloads none twice once the consent is renewed`, async () => {
     const api = await importStack();
@@ -48,8 +47,6 @@ describe("F16: an import for which the user's consent ends", function () {
     expect(fake.downloads.length - begun).most(total + underWay);
     expect(await here()).length(total);
     expect(await shelf(member)).deep.equal([...names].sort());
-    note(
-      `${kept.length} of ${total} files were here when the consent ended; ${afterwards.length} downloads afterwards`,
-    );
+    note(`${kept.length} of ${total} files here when the consent ended; ${afterwards.length} downloads afterwards`);
   });
 });

@@ -1,11 +1,14 @@
 import { expect } from 'chai';
 import {
   aColleague,
+  aDraft,
   anIngestedDocument,
   aPublishedAgent,
   aStoredConnection,
   ask,
   aTeam,
+  readDocument,
+  rootOf,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
@@ -15,7 +18,6 @@ import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
 
-const ORGANIZATIONS = 5;
 const REQUESTS = isFullRun ? 10_000 : 1_000;
 /** So many are under way at a time. */
 const CLIENTS = 4;
@@ -38,12 +40,10 @@ describe('F22: users who request objects of another organization', function () {
     stack = await scriptedStack();
     // Says all that it was shown, so that what retrieval lets through is in the answer.
     stack.model.behave((request) => {
-      const { messages } = request;
-      const text = isForJudge(request) ? verdictText(request) : messages.map(({ content }) => content).join('\n');
-      return { kind: 'answer', text };
+      const shown = request.messages.map(({ content }) => content).join('\n');
+      return { kind: 'answer', text: isForJudge(request) ? verdictText(request) : shown };
     });
-    const all = await Promise.all(Array.from({ length: ORGANIZATIONS }, (_, index) => createTenant(index)));
-    tenants = all as [Tenant, ...Tenant[]];
+    tenants = (await Promise.all([0, 1, 2, 3, 4].map(createTenant))) as typeof tenants;
   });
 
   /** An organization where everything says its canary. */
@@ -53,15 +53,14 @@ describe('F22: users who request objects of another organization', function () {
     await stack.container.db('organizations').where({ id: member.orgId }).update({ name: canary, tier: 'max' });
     const visibility = 'org_level';
     const documentId = await anIngestedDocument(member, canary, `A loan of ${canary} is repaid month by month.`);
-    const { db } = stack.container;
-    const root = await db('folders').where({ orgId: member.orgId, systemRole: 'org_root' }).first('id');
-    await member.post(`/documents/${documentId}/links`, { folder_id: root.id }, 201);
+    const folderId = await rootOf(member, 'org_root');
+    await member.post(`/documents/${documentId}/links`, { folder_id: folderId }, 201);
     const prompt = { agent_name: canary, agent_prompt: `You speak for ${canary}.`, visibility };
     const agentId = await aPublishedAgent(member, prompt);
-    const draft = Object((await member.post('/agent-drafts', { ...prompt, anchor_words: { loan: 5 } }, 201)).body);
+    const draft = await aDraft(member, { ...prompt, anchor_words: { loan: 5 } });
     const message = `How is a loan repaid, ${canary}?`;
     const { chat_id } = await ask(member, { agent_id: agentId, message, visibility }, 201);
-    const chunks = Object((await member.get(`/documents/${documentId}/chunks`, 200)).body);
+    const { items } = Object((await member.get(`/documents/${documentId}/chunks`, 200)).body);
     const colleague = await aColleague(stack, member, canary);
     const made = Object((await member.post('/entity/org/exports', undefined, 202)).body);
     const client = { network: '127.0.0.1', userAgent: null };
@@ -70,14 +69,14 @@ describe('F22: users who request objects of another organization', function () {
       session_id: sessionId,
       export_id: made.export_id,
       document_id: documentId,
-      chunk_id: chunks.items[0].id,
+      chunk_id: items[0].id,
       agent_id: agentId,
       draft_id: draft.id,
       version_id: draft.head_version_id,
       chat_id,
       round_index: '1',
       job_id: `ingest-${documentId}-1`,
-      folder_id: root.id,
+      folder_id: folderId,
       team_id: await aTeam(member, [colleague]),
       user_id: colleague.userId,
       provider: 'brave_search',
@@ -103,19 +102,16 @@ describe('F22: users who request objects of another organization', function () {
       const isForeign = target !== caller;
       // Deletes only objects of others, which must stay.
       if (!isForeign && (route.method === 'delete' || /disable|remove/.test(route.operationId))) return;
-      const response = await askRoute(caller.member, route, target.ids, {
-        body: bodies[route.operationId]?.(target.ids),
-      });
+      const body = bodies[route.operationId]?.(target.ids);
+      const response = await askRoute(caller.member, route, target.ids, { body });
       const text = await response.text();
       const what = `${route.operationId} of ${tenants.indexOf(target)} by ${tenants.indexOf(caller)}: ${response.status}`;
       seen[isForeign ? 'foreign' : 'own'] += 1;
       if (response.status >= 500) wrong.push(what);
-      const named = Object(bodies[route.operationId]?.(target.ids));
-      const namesForeign = isForeign && (namesThing(route) || 'agent_id' in named || 'draft_id' in named);
+      const namesForeign = isForeign && (namesThing(route) || 'agent_id' in Object(body) || 'draft_id' in Object(body));
       if (namesForeign && response.status !== 404) wrong.push(what);
-      for (const other of tenants) {
-        if (other === caller) continue;
-        if (text.includes(other.canary)) wrong.push(`${what} says the canary of ${tenants.indexOf(other)}`);
+      for (const [index, other] of tenants.entries()) {
+        if (other !== caller && text.includes(other.canary)) wrong.push(`${what} says the canary of ${index}`);
       }
     }
 
@@ -127,8 +123,7 @@ describe('F22: users who request objects of another organization', function () {
     expect(Math.min(seen.foreign, seen.own)).above(REQUESTS / 10);
     note(`${seen.foreign} requests about things of others, ${seen.own} about own ones`);
     for (const { member, ids, canary } of tenants) {
-      const { body } = await member.get(`/documents/${ids.document_id}`, 200);
-      expect(Object(body).content).contain(canary);
+      expect((await readDocument(member, ids.document_id ?? '')).content).contain(canary);
     }
     await expectInvariants(stack);
   });

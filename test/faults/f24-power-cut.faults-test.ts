@@ -1,18 +1,16 @@
-import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { runAdmin } from '#test/support/admin-command.ts';
 import { createEmbeddedService, type EmbeddedService } from '#test/support/embedded-service.ts';
 import { measured, note } from '#test/support/fault-run.ts';
+import { sentences } from '#test/support/ingestion-steps.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
-import { testServices } from '#test/support/services.ts';
 import { until } from '#test/support/until.ts';
 import { type ApiClient, createApiClient } from '../../scripts/demo/api-client.ts';
 
 const CUTS = 3;
 const DOCUMENTS = 12;
-const ADMIN = join(import.meta.dirname, '..', '..', 'scripts', 'admin.ts');
 
 type Document = { id: string; embedding_job_id: string };
 
@@ -36,38 +34,28 @@ describe('F24: a service whose processes are all killed at once,', function () {
 
   /** Gives the pid of the dead Postgres to a living process, as a restart of the machine may. */
   async function handPidOn(): Promise<void> {
-    const path = join(service.dataDir, 'postgres-18', 'postmaster.pid');
+    const path = join(service.settings.DATA_DIR, 'postgres-18', 'postmaster.pid');
     const [, ...lines] = (await readFile(path, 'utf8')).split('\n');
     await writeFile(path, [process.pid, ...lines].join('\n'));
   }
 
   const upload = (text: string) =>
     api.upload<Document>('/documents', { name: 'note.txt', content: new Blob([text]) }, { target_tokens: '20' });
-  const text = (name: string, sentences: number) =>
-    Array.from({ length: sentences }, (_, at) => `Sentence ${at} of ${name} says something.`).join(' ');
-
   const countDone = async () => (await api.get<{ items: unknown[] }>('/jobs?status=succeeded&limit=100')).items.length;
-
-  /** Fails with what `npm run admin -- verify` finds. */
-  async function verify(): Promise<void> {
-    const ports = Object.entries(service.ports).map(([name, port]) => [name, String(port)]);
-    const folders = { DATA_DIR: service.dataDir, TOOLS_DIR: testServices().toolsDir };
-    const env = { PATH: process.env.PATH, ...folders, ...Object.fromEntries(ports) };
-    await promisify(execFile)(process.execPath, [ADMIN, 'verify'], { env });
-  }
 
   it(`${CUTS} times during its work, starts again without help and loses nothing that it accepted`, async () => {
     const uploaded: Document[] = [];
     let running = service.start();
     await running.ready;
-    const anonymous = createApiClient(`http://127.0.0.1:${service.ports.PORT}`);
+    const anonymous = createApiClient(service.apiUrl);
     const account = { email: 'ada@example.com', password: 'Correct-horse-1', display_name: 'Ada' };
     const { access_token } = await anonymous.post<{ access_token: string }>('/auth/register', account);
     api = anonymous.as(access_token);
 
     for (let round = 1; round <= CUTS; round += 1) {
-      for (let at = 0; at < DOCUMENTS; at += 1)
-        uploaded.push(await upload(text(`${round}-${at}`, random.between(5, 400))));
+      for (let at = 0; at < DOCUMENTS; at += 1) {
+        uploaded.push(await upload(sentences(random.between(5, 400), `of ${round}-${at}`)));
+      }
       const least = (round - 1) * DOCUMENTS + random.between(1, DOCUMENTS / 2);
       await until('some are done, and some are not', async () => (await countDone()) >= least);
       await cut(running);
@@ -82,7 +70,7 @@ describe('F24: a service whose processes are all killed at once,', function () {
       for (const { id } of uploaded) {
         expect(await api.get(`/documents/${id}`)).include({ embedding_complete: true, chunking_complete: true });
       }
-      await until('everything holds', () => verify().then(() => true));
+      await until('everything holds', async () => (await runAdmin(service.settings, ['verify'])).code === 0);
     }
     note(`${CUTS} cuts, ${uploaded.length} documents`);
     running.child.kill('SIGTERM');

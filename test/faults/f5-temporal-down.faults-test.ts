@@ -6,12 +6,13 @@ import { auditScheduleId } from '#src/temporal/schedules.ts';
 import { aPublishedAgent, ask } from '#test/support/builders.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { measured } from '#test/support/fault-run.ts';
-import { type OwnServer, startOwnServer } from '#test/support/own-server.ts';
+import { sentences } from '#test/support/ingestion-steps.ts';
 import { testServices } from '#test/support/services.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 import { temporalServer } from '../../scripts/launchers/temporal.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
+import { type OwnServer, startOwnServer } from './own-server.ts';
 
 const DOWN_MS = 30_000;
 const UPLOADS = 20;
@@ -53,10 +54,9 @@ describe('F5: when Temporal is down,', function () {
   it('the API serves reads, uploads and chats, and all accepted work is completed afterwards', async () => {
     const { member, stack } = own;
     const agentId = await aPublishedAgent(member);
-    const sentences = (of: string) => Array.from({ length: 200 }, (_, at) => `Sentence ${at} of ${of}.`).join(' ');
     const before = await uploadText(member, 'What was there before.');
     await untilJob(member, before.jobId, 'succeeded');
-    const inFlight = await Promise.all([1, 2, 3, 4].map((at) => uploadText(member, sentences(`text ${at}`))));
+    const inFlight = await Promise.all([1, 2, 3, 4].map((at) => uploadText(member, sentences(200, `of text ${at}`))));
 
     await temporal.kill();
     const downUntil = Date.now() + DOWN_MS;

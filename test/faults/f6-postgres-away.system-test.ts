@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import type { Round } from '#src/modules/chat/chat.model.ts';
 import { aPublishedAgent, ask, openChatStream } from '#test/support/builders.ts';
-import type { Member } from '#test/support/client.ts';
+import { type Member, readEvents, sendJson } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { isFullRun, measured } from '#test/support/fault-run.ts';
+import { startTcpProxy, type TcpProxy } from '#test/support/proxies.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
 import { until } from '#test/support/until.ts';
 
 /** Ends before the lease of a round, so that it is the answer itself that ends it. */
@@ -42,12 +42,7 @@ describe('F6: the API, when Postgres fails while an answer is written,', functio
   const modelSays = (text: string) => model.behave(() => ({ kind: 'answer', text }));
   const rounds = () => witness.container.db<Round>('rounds').where({ chatId: chat_id }).orderBy('round');
   const newest = async () => (await rounds()).at(-1);
-  const post = (path: string, message: string) =>
-    ada.raw(path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ chat_id, message, enable_rag: false }),
-    });
+  const post = (path: string, message: string) => sendJson(ada, 'POST', path, { chat_id, message, enable_rag: false });
 
   /** New requests are refused in a way that says when to come again. */
   async function expectRefused(): Promise<void> {
@@ -60,22 +55,21 @@ describe('F6: the API, when Postgres fails while an answer is written,', functio
     expect((await ada.raw('/readyz')).status).equal(503);
   }
 
-  /** Begins a stream. `finish` lets the model write all but the first token. @returns the events from the first one on */
+  /** Begins a stream and reads its first token. @returns lets the model write the others, and reads all that follows */
   async function beginAnswer(message: string) {
     const written = Promise.withResolvers<void>();
     model.behave(() => ({ kind: 'answer', text: 'Year by year.', until: written.promise }));
     const events = await openChatStream(ada, { chat_id, message, enable_rag: false });
     await events.next();
-    const finish = () => {
+    return () => {
       written.resolve();
       return collect(events);
     };
-    return { finish };
   }
   const done = ['token', 'token', 'done'];
 
   it('ends an answer that it cannot store in one error, refuses new requests with 503, and recovers', async () => {
-    const { finish } = await beginAnswer('Is it repaid year by year?');
+    const finish = await beginAnswer('Is it repaid year by year?');
     postgres.cut();
     const cutAt = Date.now();
     const told = await finish();
@@ -97,20 +91,19 @@ describe('F6: the API, when Postgres fails while an answer is written,', functio
   });
 
   it('stores the whole answer if the outage is short, and sends its readers every event', async () => {
-    const { finish } = await beginAnswer('And a mortgage?');
+    const finish = await beginAnswer('And a mortgage?');
     postgres.cut();
     await expectRefused();
     postgres.heal();
     await until('the database is back', async () => (await ada.raw('/chat')).status === 200);
     expect((await finish()).map(({ event }) => event)).deep.equal(done);
-    const again = await ada.raw(`/chat/${chat_id}/stream`);
-    const events = [...(await again.text()).matchAll(/^event: (\w+)$/gm)].map(([, event]) => event);
-    expect(events).deep.equal(['token', ...done]);
+    const again = await collect(readEvents(await ada.raw(`/chat/${chat_id}/stream`)));
+    expect(again.map(({ event }) => event)).deep.equal(['token', ...done]);
     expect(await newest()).include({ round: 3, status: 'complete', assistantReply: 'Year by year.' });
   });
 
   it('ends an answer whose transaction is cut in an error, and accepts the next message at once', async () => {
-    const { finish } = await beginAnswer('And a credit?');
+    const finish = await beginAnswer('And a credit?');
     const dropped = postgres.dropAnswerTo('update "rounds" set "assistant_reply"');
     const told = await finish();
     await dropped;
@@ -122,7 +115,7 @@ describe('F6: the API, when Postgres fails while an answer is written,', functio
   });
 
   it('stores an answer once although the response to its commit was lost, and sends the reader its end', async () => {
-    const { finish } = await beginAnswer('And collateral?');
+    const finish = await beginAnswer('And collateral?');
     const dropped = postgres.dropAnswerTo('COMMIT', 'update "rounds" set "assistant_reply"');
     expect((await finish()).map(({ event }) => event)).deep.equal(done);
     await dropped;

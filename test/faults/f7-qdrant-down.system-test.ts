@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
-import { anIngestedDocument, aPublishedAgent, ask, type ChatMessage } from '#test/support/builders.ts';
+import { anIngestedDocument, aPublishedAgent, ask } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, measured } from '#test/support/fault-run.ts';
-import { type OwnServer, startOwnServer } from '#test/support/own-server.ts';
 import { testServices } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
@@ -13,6 +12,7 @@ import { until } from '#test/support/until.ts';
 import { type JobView, untilJob } from '#test/support/until-job.ts';
 import { qdrantFacade, qdrantUrl } from '../../scripts/launchers/qdrant.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
+import { type OwnServer, startOwnServer } from './own-server.ts';
 
 /** In small runs it is away for as long as it takes to see what follows. */
 const DOWN_MS = isFullRun ? 60_000 : 0;
@@ -39,19 +39,21 @@ describe('F7: when the vector store', function () {
     await qdrant.close();
   });
 
-  async function degradations({ chat_id }: ChatMessage): Promise<string[]> {
+  /** Asks. @returns the documents that the answer cites, and why its search was degraded */
+  async function answer(fields: object = {}) {
+    const { chat_id, citations } = await ask(ada, { agent_id, message, ...fields }, 201);
     const rounds = await stack.container.db('rounds').where({ chatId: chat_id });
     const events: { type: string; data: { reason?: string } }[] = rounds.flatMap((round) => round.answerEvents);
-    return events.flatMap(({ type, data }) => (type === 'retrieval_degraded' ? [data.reason ?? ''] : []));
+    const degradations = events.flatMap(({ type, data }) => (type === 'retrieval_degraded' ? [data.reason] : []));
+    return { cited: citations.map(({ document_id }) => document_id), degradations };
   }
   /** Asks, and expects an answer by words alone. */
   async function expectDegraded(): Promise<void> {
-    const answer = await ask(ada, { agent_id, message }, 201);
-    expect(answer.citations.map((citation) => citation.document_id)).include(terms);
-    expect(await degradations(answer)).deep.equal(['vector_store_unavailable']);
+    const { cited, degradations } = await answer();
+    expect(cited).include(terms);
+    expect(degradations).deep.equal(['vector_store_unavailable']);
   }
-  const expectWhole = async (fields: object = {}) =>
-    expect(await degradations(await ask(ada, { agent_id, message, ...fields }, 201))).deep.equal([]);
+  const expectWhole = async (fields = {}) => expect((await answer(fields)).degradations).deep.equal([]);
 
   it('is down, chats search by words, writes wait, and all work is completed once the store is back', async () => {
     const doomed = await anIngestedDocument(ada, 'Old terms', 'Paying the loan back early was free of charge.');

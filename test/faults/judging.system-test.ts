@@ -64,10 +64,8 @@ describe('judge models under faults:', function () {
     // Two prompts, and for each case two answers and four axes in both orders.
     const questions = 2 + CASES * (2 + 8);
     const asked = () => own.model.requests.map(({ messages }) => JSON.stringify(messages));
-    const countKept = async () => {
-      const tables = ['judgements', 'generatedAnswers'].map((table) => own.stack.container.db(table).select('orgId'));
-      return (await Promise.all(tables)).flat().length;
-    };
+    const { db } = own.stack.container;
+    const countKept = async () => [...(await db('judgements')), ...(await db('generatedAnswers'))].length;
     own.model.behave((request) => {
       const isOfBrief = JSON.stringify(request.messages.slice(-1)).indexOf('Be brief.') % 3 === 0;
       return judgeWell(() => ({ winner: isOfBrief ? 'A' : 'B' }), delay(100))(request);

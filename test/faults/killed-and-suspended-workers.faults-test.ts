@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
+import { replaceOriginal } from '#test/support/builders.ts';
 import type { ServiceProcess } from '#test/support/child-processes.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { measured, note } from '#test/support/fault-run.ts';
+import { sentences } from '#test/support/ingestion-steps.ts';
 import { embeddedTexts, forwardEmbeddings } from '#test/support/scripted-model.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
@@ -17,9 +19,6 @@ const DOCUMENTS = 50;
 const KILL_INTERVAL_MS = 3_000;
 const LEAST_KILLS = 10;
 const TIMEOUT_MS = 15 * 60_000;
-
-/** The smallest deployment in which a worker may die while the work goes on. */
-const WORKERS = 2;
 
 type Outcome = { digests: string[]; texts: number; timeMs: number };
 
@@ -38,10 +37,10 @@ describe('F2: workers that are killed every three seconds, in turn', function ()
     const { db } = own.stack.container;
     const beganMs = performance.now();
     const documentIds: string[] = [];
-    for (const content of contents)
-      documentIds.push(
-        (await uploadText(own.member, content, { target_tokens: '40', overlap_tokens: '0' })).documentId,
-      );
+    for (const content of contents) {
+      const { documentId } = await uploadText(own.member, content, { target_tokens: '40', overlap_tokens: '0' });
+      documentIds.push(documentId);
+    }
     const succeeded = () => db('jobs').where({ status: 'succeeded' }).select('id');
     await until('every document is ingested', async () => (await succeeded()).length === DOCUMENTS);
     const timeMs = performance.now() - beganMs;
@@ -54,12 +53,9 @@ describe('F2: workers that are killed every three seconds, in turn', function ()
 
   async function withWorkers<T>(work: (own: FaultCase, workers: ServiceProcess[]) => Promise<T>): Promise<T> {
     const own = await startFaultCase();
-    try {
-      const workers = await Promise.all(Array.from({ length: WORKERS }, () => own.startWorker()));
-      return await work(own, workers);
-    } finally {
-      await own.close();
-    }
+    // The smallest deployment in which a worker may die while the work goes on.
+    const starting = Promise.all([own.startWorker(), own.startWorker()]);
+    return starting.then((workers) => work(own, workers)).finally(own.close);
   }
 
   /** Kills one worker after another until it is told to stop. @returns the kills, and what they may have cost */
@@ -67,13 +63,13 @@ describe('F2: workers that are killed every three seconds, in turn', function ()
     const { db } = own.stack.container;
     let kills = 0;
     let inFlight = 0;
-    while (!over.aborted) {
+    for (;;) {
       await delay(KILL_INTERVAL_MS, undefined, { signal: over }).catch(() => undefined);
       if (over.aborted) break;
-      await workers[kills % WORKERS]?.kill();
+      await workers.shift()?.kill();
       const asked = new Set(embeddedTexts(own.model)).size;
       inFlight += asked - Number((await db('embeddings').count({ count: '*' }).first())?.count);
-      workers[kills % WORKERS] = await own.startWorker();
+      workers.push(await own.startWorker());
       kills += 1;
     }
     return { kills, inFlight };
@@ -97,8 +93,6 @@ describe('F2: workers that are killed every three seconds, in turn', function ()
 });
 
 const chunking = { target_tokens: '14', overlap_tokens: '0' };
-const text = (name: string) =>
-  Array.from({ length: 180 }, (_, index) => `Sentence ${index} of ${name} says something.`).join(' ');
 
 type Uploaded = { documentId: string; jobId: string };
 type Release = () => Promise<unknown>;
@@ -126,20 +120,23 @@ const holdCall = ({ model }: FaultCase): Promise<Release> =>
     });
   });
 
-/** Holds a row so that whoever updates it waits in Postgres. @returns waits for that, and releases the row */
-async function lock({ stack }: FaultCase, table: 'jobs' | 'documents', id: string) {
+/** Holds a row until an update of it waits in Postgres. @returns releases the row */
+async function holdRow(
+  { stack }: FaultCase,
+  table: 'jobs' | 'documents',
+  id: string,
+  begin: Release = async () => undefined,
+) {
   const { db } = stack.container;
   const trx = await db.transaction();
   await trx(table).where({ id }).forUpdate().first();
-  const untilWaiting = () =>
-    until(`an update of ${table} waits`, async () => {
-      const { rows } = await db.raw<{ rows: unknown[] }>(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like ?`,
-        [`update "${table}"%`],
-      );
-      return rows.length > 0;
-    });
-  return { untilWaiting, release: () => trx.rollback() };
+  await begin();
+  const waiting = db('pg_stat_activity')
+    .whereRaw('datname = current_database()')
+    .where({ waitEventType: 'Lock' })
+    .whereLike('query', `update "${table}"%`);
+  await until(`an update of ${table} waits`, async () => (await waiting.clone().first('pid')) !== undefined);
+  return () => trx.rollback();
 }
 
 const sleeps: Record<string, Sleep> = {
@@ -151,9 +148,7 @@ const sleeps: Record<string, Sleep> = {
       const { documentId, jobId } = await uploaded;
       const generation = () => own.stack.container.db('documentGenerations').where({ documentId }).first();
       await until('its format is known', async () => (await generation()).sourceFormat !== null);
-      const { untilWaiting, release } = await lock(own, 'jobs', jobId);
-      await untilWaiting();
-      return release;
+      return holdRow(own, 'jobs', jobId);
     },
   },
   'just before it enters a stage': {
@@ -172,10 +167,7 @@ const sleeps: Record<string, Sleep> = {
     database: '?idle_in_transaction_session_timeout=1000',
     hold: async (own, uploaded) => {
       const answer = await holdCall(own);
-      const { untilWaiting, release } = await lock(own, 'documents', (await uploaded).documentId);
-      await answer();
-      await untilWaiting();
-      return release;
+      return holdRow(own, 'documents', (await uploaded).documentId, answer);
     },
   },
 };
@@ -188,7 +180,7 @@ async function runCase({ faults, database = '', isReplaced, hold }: Sleep): Prom
       DATABASE_URL: `${own.stack.settings.DATABASE_URL}${database}`,
       ...(faults !== undefined && { NODE_ENV: 'test', FAULTS: faults }),
     });
-    const uploaded = uploadText(own.member, text('the first'), chunking);
+    const uploaded = uploadText(own.member, sentences(180, 'of the first'), chunking);
     const [release, { documentId, jobId }] = await Promise.all([hold(own, uploaded), uploaded]);
     process.kill(sleeper.pid, 'SIGSTOP');
     const stoppedMs = performance.now();
@@ -197,8 +189,7 @@ async function runCase({ faults, database = '', isReplaced, hold }: Sleep): Prom
     await untilJob(own.member, jobId, 'succeeded');
     measured('done by another within', performance.now() - stoppedMs, 90_000);
     if (isReplaced) {
-      const file = { name: 'newer.txt', content: text('the second') };
-      await own.member.upload(`/documents/${documentId}`, file, 200, { method: 'PATCH' });
+      await replaceOriginal(own.member, documentId, { name: 'newer.txt', content: sentences(180, 'of the second') });
       await untilJob(own.member, `ingest-${documentId}-2`, 'succeeded');
     }
     const before = await contentDigest(db, documentId);

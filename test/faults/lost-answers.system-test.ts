@@ -1,34 +1,26 @@
 import { expect } from 'chai';
-import { startApiProcess } from '#test/support/child-processes.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
-import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
+import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { measured } from '#test/support/fault-run.ts';
-import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
+import { sentences, uploadFile } from '#test/support/ingestion-steps.ts';
+import { type GrpcProxy, startGrpcProxy, startTcpProxy, type TcpProxy } from '#test/support/proxies.ts';
 import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { createTestDatabase, testServices } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 import { untilClosed } from '#test/support/workflow-run.ts';
-
-const content = Array.from({ length: 90 }, (_, index) => `Sentence ${index} of the text says something.`).join(' ');
-const chunking = { target_tokens: '14', overlap_tokens: '0' };
+import { useFaultCase } from './use-fault-case.ts';
 
 describe('F3: an upload whose API process dies', function () {
   this.timeout(120_000);
-  let own: FaultCase;
+  const { own, startApi } = useFaultCase();
   let temporal: GrpcProxy;
-
   before(async () => {
     temporal = await startGrpcProxy(testServices().temporalAddress);
-    own = await startFaultCase();
     await own.startWorker();
   });
-  after(async () => {
-    await own.close();
-    await temporal.close();
-  });
+  after(() => temporal.close());
 
   const moments = {
     'between its commit and the start of the run': 'hold',
@@ -37,7 +29,7 @@ describe('F3: an upload whose API process dies', function () {
   for (const [moment, fate] of Object.entries(moments)) {
     it(`is ingested by one run, which another process starts (the API dies ${moment})`, async () => {
       const { db, temporal: connection } = own.stack.container;
-      const api = await startApiProcess(own.stack, { TEMPORAL_ADDRESS: temporal.address });
+      const api = await startApi({ TEMPORAL_ADDRESS: temporal.address });
       const reached = temporal.next('StartWorkflowExecution', fate);
       const uploading = uploadText(own.member.at(api.baseUrl), `Of the moment ${moment}.`).catch(() => undefined);
       await reached;
@@ -96,7 +88,7 @@ describe('F8: an ingestion that loses the response', function () {
     model.calls.length = 0;
     const lost = lose();
     // A user whose upload is not answered looks for it; the service does not lose what it has accepted.
-    await uploadText(member, content, chunking).catch(() => undefined);
+    await uploadFile(member, sentences(90, 'of the text')).catch(() => undefined);
     const { db } = own.container;
     const { id, documentId } = await db('jobs').where({ orgId: member.orgId }).first();
     await untilJob(member, id, 'succeeded');
@@ -107,22 +99,19 @@ describe('F8: an ingestion that loses the response', function () {
     return { digest: await contentDigest(db, documentId), texts: embeddedTexts(model).length };
   }
 
-  const ofPostgres =
-    (...statement: [text: string, after?: string]) =>
-    () =>
-      postgres.dropAnswerTo(...statement);
-  const ofTemporal = (method: string) => () => temporal.next(method, 'drop_answer');
+  const postgresTo = (text: string, after?: string) => () => postgres.dropAnswerTo(text, after);
+  const temporalTo = (method: string) => () => temporal.next(method, 'drop_answer');
   const answers: Record<string, () => Promise<void>> = {
-    'of Postgres to the commit of an upload': ofPostgres('COMMIT', 'insert into jobs'),
-    'of Postgres to the insert of a conversion': ofPostgres('insert into "conversions"'),
-    'of Postgres to the commit of the chunks': ofPostgres('COMMIT', 'insert into document_terms'),
-    'of Postgres to the insert of vectors': ofPostgres('insert into chunk_vectors'),
-    'of Postgres to the update that marks chunks as embedded': ofPostgres('update chunks set embedded_at'),
-    'of Postgres to the commit of the activation': ofPostgres('COMMIT', '"active_generation" = '),
-    'of Postgres to the update of the job': ofPostgres('update "jobs"'),
-    'of Temporal to the start of the run': ofTemporal('StartWorkflowExecution'),
-    'of Temporal to a workflow task': ofTemporal('RespondWorkflowTaskCompleted'),
-    'of Temporal to the completion of a step': ofTemporal('RespondActivityTaskCompleted'),
+    'of Postgres to the commit of an upload': postgresTo('COMMIT', 'insert into jobs'),
+    'of Postgres to the insert of a conversion': postgresTo('insert into "conversions"'),
+    'of Postgres to the commit of the chunks': postgresTo('COMMIT', 'insert into document_terms'),
+    'of Postgres to the insert of vectors': postgresTo('insert into chunk_vectors'),
+    'of Postgres to the update that marks chunks as embedded': postgresTo('update chunks set embedded_at'),
+    'of Postgres to the commit of the activation': postgresTo('COMMIT', '"active_generation" = '),
+    'of Postgres to the update of the job': postgresTo('update "jobs"'),
+    'of Temporal to the start of the run': temporalTo('StartWorkflowExecution'),
+    'of Temporal to a workflow task': temporalTo('RespondWorkflowTaskCompleted'),
+    'of Temporal to the completion of a step': temporalTo('RespondActivityTaskCompleted'),
   };
   for (const [what, lose] of Object.entries(answers)) {
     it(`${what} makes the same content and model calls as without the fault`, async () => {
@@ -132,7 +121,7 @@ describe('F8: an ingestion that loses the response', function () {
 
   const callsUnderWay: Record<string, () => Promise<void>> = {
     'of the embedding model': () => models.dropAnswerTo('/v1/embeddings'),
-    'of Postgres to the insert of cached vectors': ofPostgres('insert into embeddings'),
+    'of Postgres to the insert of cached vectors': postgresTo('insert into embeddings'),
   };
   for (const [what, lose] of Object.entries(callsUnderWay)) {
     it(`${what} repeats the embedding calls in flight at most once`, async () => {

@@ -1,7 +1,5 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { defaultRateLimits } from '#src/domain/access/limits.ts';
@@ -10,9 +8,10 @@ import { type ServiceProcess, startApiProcess } from '#test/support/child-proces
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { uploadText } from '#test/support/fault-case.ts';
 import { note } from '#test/support/fault-run.ts';
-import { memoryOf, probedSettings } from '#test/support/memory-of.ts';
-import type { NoisyAnswers, NoisyTask } from '#test/support/noisy-tenant.ts';
+import { serveLocally } from '#test/support/local-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { megabytes, memoryOf, probedSettings } from './memory-of.ts';
+import type { NoisyAnswers, NoisyTask } from './noisy-tenant.ts';
 
 const rounds = 30;
 /** Until the neighbour has all that it gets. */
@@ -23,10 +22,9 @@ const memoryLimitBytes = 400 * 1024 ** 2;
 /** As an installation has them; those of the tests are off. One user signs in in each round. */
 const usualLimits = {
   ...Object.fromEntries(
-    Object.entries(defaultRateLimits).map(([name, { count, seconds }]) => [
-      `RATE_LIMIT_${name.toUpperCase()}`,
-      `${count}/${seconds}`,
-    ]),
+    Object.entries(defaultRateLimits).map(([name, { count, seconds }]) => {
+      return [`RATE_LIMIT_${name.toUpperCase()}`, `${count}/${seconds}`];
+    }),
   ),
   RATE_LIMIT_LOGIN: '1000/900',
   RATE_LIMIT_LOGIN_IP: '1000/900',
@@ -36,29 +34,18 @@ describe('noisy neighbour: an organization that sends as many requests as it can
   this.timeout(600_000);
   let own: Stack;
   let api: ServiceProcess & { baseUrl: string };
-  let bucketHost: string;
-  /** An object store whose answers have no end. */
-  const endless = createServer((_, response) => {
-    const more = () => {
-      while (!response.destroyed && response.write('<Contents><Key>a</Key></Contents>'.repeat(1_000)));
-    };
-    response.writeHead(200, { 'content-type': 'application/xml' }).on('drain', more);
-    response.write('<?xml version="1.0"?><ListBucketResult>');
-    more();
-  });
+  let bucket: Awaited<ReturnType<typeof serveEndlessly>>;
 
   before(async () => {
-    await once(endless.listen(0, '127.0.0.1'), 'listening');
-    bucketHost = `127.0.0.1:${(endless.address() as AddressInfo).port}`;
+    bucket = await serveEndlessly();
     // Without workers: a request that waits for a job waits for as long as it may.
-    own = await startStack({ EGRESS_ALLOW: bucketHost }, { workers: false });
+    own = await startStack({ EGRESS_ALLOW: bucket.place }, { workers: false });
     api = await startApiProcess(own, { ...usualLimits, ...probedSettings });
   });
   after(async () => {
     await api.stop();
     await own.close();
-    endless.closeAllConnections();
-    endless.close();
+    await bucket.close();
   });
 
   async function tokenOf(anonymous: ApiClient, { email, password }: Member): Promise<string> {
@@ -98,8 +85,8 @@ describe('noisy neighbour: an organization that sends as many requests as it can
     return taken.sort((a, b) => a - b)[Math.floor(taken.length * 0.95)] ?? 0;
   }
 
-  /** How many times as long the requests of another tenant take beside the noisy one. */
-  async function slowdownBy({ hasUploads }: { hasUploads: boolean }): Promise<number> {
+  it('makes requests of others at most three times as slow, within the memory limit of the API', async () => {
+    const { rssBytes } = await memoryOf(api);
     const [noisy, signedUp] = [await own.signUp('Noisy'), await own.signUp('Quiet')];
     const requests = await ordinaryRequests({ ...signedUp, ...signedUp.at(api.baseUrl) });
     const task: NoisyTask = {
@@ -108,13 +95,13 @@ describe('noisy neighbour: an organization that sends as many requests as it can
       jobId: (await uploadText(noisy, 'A fox is quick.')).jobId,
       colleagueId: (await aColleague(own, noisy)).userId,
       evaluationPath: startPath(await anEvaluableVersion(noisy)),
-      hostileEndpoint: `http://${bucketHost}`,
-      hasUploads,
+      hostileEndpoint: bucket.baseUrl,
     };
     await p95Of(requests, 3);
     const idle = await p95Of(requests, rounds);
-    const script = new URL('../support/noisy-tenant.ts', import.meta.url);
-    const neighbour = fork(script, { env: { ...process.env, NOISY_TENANT: JSON.stringify(task) } });
+    const neighbour = fork(new URL('noisy-tenant.ts', import.meta.url), {
+      env: { ...process.env, NOISY_TENANT: JSON.stringify(task) },
+    });
     await delay(warmUpMs);
     const busy = await p95Of(requests, rounds);
     const told = once(neighbour, 'message');
@@ -122,19 +109,20 @@ describe('noisy neighbour: an organization that sends as many requests as it can
     const [answers] = (await told) as [NoisyAnswers];
     note(`p95 of eleven requests ${idle.toFixed(0)} ms alone, ${busy.toFixed(0)} ms beside it`);
     for (const [kind, counts] of Object.entries(answers)) note(`${kind}: ${JSON.stringify(counts)}`);
-    return busy / idle;
-  }
-
-  it('makes requests of others at most three times as slow, within the memory limit of the API', async () => {
-    const { rssBytes } = await memoryOf(api);
-    expect(await slowdownBy({ hasUploads: false }), 'times as long').at.most(3);
     const grownBytes = (await memoryOf(api)).rssBytes - rssBytes;
-    note(`the API process grew by ${(grownBytes / 1024 ** 2).toFixed(0)} MB`);
+    note(`the API process grew by ${megabytes(grownBytes)}`);
+    expect(busy / idle, 'times as long').at.most(3);
     expect(grownBytes, 'memory').at.most(memoryLimitBytes);
   });
-
-  // No limit of ours: what is left is the disk, which both write to, and a core, which both take.
-  it('and also uploads files as fast as it can does not stop the API from answering another organization', async () => {
-    note(`${(await slowdownBy({ hasUploads: true })).toFixed(1)} times as long`);
-  });
 });
+
+/** An object store whose answers have no end. */
+const serveEndlessly = () =>
+  serveLocally((_, response) => {
+    const more = () => {
+      while (!response.destroyed && response.write('<Contents><Key>a</Key></Contents>'.repeat(1_000)));
+    };
+    response.writeHead(200, { 'content-type': 'application/xml' }).on('drain', more);
+    response.write('<?xml version="1.0"?><ListBucketResult>');
+    more();
+  });

@@ -6,34 +6,27 @@ import { contentStems } from '#src/domain/text/words.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { deriveChunkId } from '#src/modules/ingestion/ingestion.service.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
-import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
+import { replaceOriginal } from '#test/support/builders.ts';
+import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { note } from '#test/support/fault-run.ts';
+import { sentences } from '#test/support/ingestion-steps.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 import { untilJob } from '#test/support/until-job.ts';
+import { useFaultCase } from './use-fault-case.ts';
 
 const INGESTIONS = 100;
 const MOST_CHUNKS = 140;
-const steps = [
-  ...(['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks'] as const),
-  ...(['activateGeneration', 'ingestAtOnce'] as const),
-] as const;
+const ingestion = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
+const steps = [...ingestion, 'ingestAtOnce'] as const;
 const positions = ['before', 'after_effect'] as const;
 
 describe('a document that is ingested repeatedly while steps fail and workers die', function () {
   this.timeout(60_000 * INGESTIONS);
   const random = seeded(runSeed);
-  let own: FaultCase;
+  const { own } = useFaultCase();
   let isOver = false;
   let deaths = 0;
-
-  before(async () => {
-    own = await startFaultCase();
-  });
-  after(async () => {
-    isOver = true;
-    await own.close();
-  });
 
   /** Starts a worker that fails now and then and dies after some ingestions, and another one when it does. */
   async function keepWorking(): Promise<void> {
@@ -42,21 +35,20 @@ describe('a document that is ingested repeatedly while steps fail and workers di
       ...steps.map((step) => `${step}:${random.pick(positions)}:throw:${random.between(1, 9)}`),
     ];
     const worker = await own.startWorker({ NODE_ENV: 'test', FAULTS: faults.join() });
-    void worker.ended.then(async () => {
+    void worker.ended.then(() => {
       if (isOver) return;
       deaths += 1;
-      await keepWorking();
+      return keepWorking();
     });
   }
 
-  const text = (version: number) =>
-    Array.from(
-      { length: random.between(3, MOST_CHUNKS) },
-      (_, index) => `Sentence ${index} of version ${version} says something.`,
-    ).join(' ');
+  const text = (version: number) => sentences(random.between(3, MOST_CHUNKS), `of version ${version}`);
 
-  /** Reads the document in each way. A chunk's id follows from its generation and its index there. */
-  function createReader(documentId: string) {
+  /**
+   * Reads the document in each way until all is over. A chunk's id follows from its generation and its index there.
+   * @returns how often
+   */
+  async function readUntilOver(documentId: string): Promise<number> {
     const { member, stack } = own;
     const { db, config } = stack.container;
     const placeOf = new Map<string | undefined, { generation: number; index: number }>();
@@ -85,36 +77,32 @@ describe('a document that is ingested repeatedly while steps fail and workers di
     const readable = { orgId: member.orgId, acl: [`user:${member.userId}`] };
     const [vectors, words] = [createPgVectorStore(db), createWordSearchRepository(db)];
     const terms = [...new Set(contentStems(createTextAnalyzer()('sentence version')))];
-    const near = { model: config.models.embeddingModel, vector: new Float32Array(384).fill(0.05), minSimilarity: -1 };
+    const nearest = {
+      model: config.models.embeddingModel,
+      vector: new Float32Array(384).fill(0.05),
+      minSimilarity: -1,
+    };
     const idsOf = (hits: readonly { chunkId: string }[]) => hits.map(({ chunkId }) => chunkId);
 
     async function look(): Promise<number> {
       const { items } = chunkListSchema.parse((await member.get(`/documents/${documentId}/chunks`, 200)).body);
-      const listed = expectOneGeneration(
-        'the list',
-        items.map(({ id }) => id),
-      );
-      const found = await vectors.search({ readable, ...near, limit: 500 });
-      expectOneGeneration('the search by vectors', idsOf(found));
+      const listed = items.map(({ id }) => id);
+      const generation = expectOneGeneration('the list', listed);
+      const near = await vectors.search({ readable, ...nearest, limit: 500 });
+      expectOneGeneration('the search by vectors', idsOf(near));
       // Chunks without these words are not found.
-      expectOneGeneration(
-        'the search by words',
-        idsOf(await words.searchWords({ readable, terms, limit: 500 })),
-        false,
-      );
-      return listed;
+      const found = await words.searchWords({ readable, terms, limit: 500 });
+      expectOneGeneration('the search by words', idsOf(found), false);
+      return generation;
     }
-    async function readUntilOver(): Promise<number> {
-      let looks = 0;
-      for (let newest = 0; !isOver; looks += 1) {
-        const generation = await look();
-        expect(generation, 'a generation that was replaced').least(newest);
-        newest = generation;
-      }
-      for (const [what, sizes] of counts) expect([...sizes], what).length(1);
-      return looks;
+    let looks = 0;
+    for (let newest = 0; !isOver; looks += 1) {
+      const generation = await look();
+      expect(generation, 'a generation that was replaced').least(newest);
+      newest = generation;
     }
-    return readUntilOver;
+    for (const [what, sizes] of counts) expect([...sizes], what).length(1);
+    return looks;
   }
 
   it(`always shows its readers one complete generation, and no chunk twice, in ${INGESTIONS} ingestions`, async () => {
@@ -122,18 +110,16 @@ describe('a document that is ingested repeatedly while steps fail and workers di
     await keepWorking();
     const { documentId, jobId } = await uploadText(member, text(1), { target_tokens: '14', overlap_tokens: '0' });
     await untilJob(member, jobId, 'succeeded');
-    const reader = createReader(documentId)();
+    const reader = readUntilOver(documentId);
     reader.catch(() => undefined);
 
     for (let generation = 2; generation <= INGESTIONS + 1; generation += 1) {
       const file = { name: 'newer.txt', content: text(generation) };
       const settings = { target_tokens: random.between(10, 40), ingest: true };
-      if (random.next() < 0.5) await member.upload(`/documents/${documentId}`, file, 200, { method: 'PATCH' });
+      if (random.next() < 0.5) await replaceOriginal(member, documentId, file);
       else await member.patch(`/documents/${documentId}`, settings, 200);
-      const { generation: newest } = await stack.container
-        .db('documents')
-        .where({ id: documentId })
-        .first('generation');
+      const document = stack.container.db('documents').where({ id: documentId });
+      const { generation: newest } = await document.first('generation');
       const isOvertaken = generation <= INGESTIONS && random.next() < 0.3;
       if (!isOvertaken) await untilJob(member, ingestWorkflowId(documentId, newest), 'succeeded');
     }

@@ -6,9 +6,9 @@ import { expect } from 'chai';
 import { createS3BlobStore } from '#src/adapters/blob/s3-blob-store.ts';
 import { itKeepsBlobs } from '#test/activities/blobs/blob-store.contract.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { startTcpProxy } from '#test/support/proxies.ts';
 import { putBlob } from '#test/support/put-blob.ts';
 import { openBucket, type TestBucket } from '#test/support/s3.ts';
-import { startTcpProxy } from '#test/support/tcp-proxy.ts';
 
 describe('the S3 blob store', () => {
   let bucket: TestBucket;

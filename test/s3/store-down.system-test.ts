@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
+import { startTcpProxy, type TcpProxy } from '#test/support/proxies.ts';
 import { openBucket, type TestBucket } from '#test/support/s3.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
 import { until } from '#test/support/until.ts';
 import { type JobView, untilJob } from '#test/support/until-job.ts';
 

@@ -17,43 +17,41 @@ export type EmbeddedService = Awaited<ReturnType<typeof createEmbeddedService>>;
 /** What `npm start` runs, on a data folder and ports of its own that every start uses again. */
 export async function createEmbeddedService() {
   const dataDir = mkdtempSync(join(tmpdir(), 'start-'));
-  const { toolsDir } = testServices();
   const free = await findFreePorts(PORTS.length);
-  const ports = Object.fromEntries(PORTS.map((name, index) => [name, free[index]])) as Record<
-    (typeof PORTS)[number],
-    number
-  >;
+  const ports = Object.fromEntries(PORTS.map((name, index) => [name, String(free[index])]));
+  const settings = {
+    DATA_DIR: dataDir,
+    TOOLS_DIR: testServices().toolsDir,
+    ...(ports as Record<(typeof PORTS)[number], string>),
+  };
   const started = new Set<ChildProcess>();
 
-  /**
-   * @param changes settings beyond those
-   * @param args of the command line
-   * @returns `ready` rejects with the output when it ends before it was ready
-   */
+  /** @returns `ready` rejects with the output if the service ends before it is ready */
   function start(changes: Record<string, string> = {}, args: string[] = []) {
-    const own = Object.fromEntries(PORTS.map((name) => [name, String(ports[name])]));
-    const env = { PATH: process.env.PATH, DATA_DIR: dataDir, TOOLS_DIR: toolsDir, ...own, ...changes };
+    const env = { PATH: process.env.PATH, ...settings, ...changes };
     const child = spawn(process.execPath, [START, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     started.add(child);
-    const says = Promise.withResolvers<void>();
+    const ready = Promise.withResolvers<void>();
+    ready.promise.catch(() => undefined);
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (part) => {
         output += part;
-        if (output.includes('is ready')) says.resolve();
+        if (output.includes('is ready')) ready.resolve();
       });
     }
-    const ended = once(child, 'close').then(([code]: (number | null)[]) => {
+    const ended = once(child, 'close').then(([code = null]: (number | null)[]) => {
       started.delete(child);
-      says.reject(new Error(output));
-      return { code: code ?? null, output };
+      ready.reject(new Error(output));
+      return { code, output };
     });
-    says.promise.catch(() => undefined);
-    return { child, ended, ready: says.promise };
+    return { child, ended, ready: ready.promise };
   }
 
   return {
-    ...{ dataDir, toolsDir, ports, start },
+    settings,
+    apiUrl: `http://127.0.0.1:${settings.PORT}`,
+    start,
     /** The processes that it has started. */
     children: (): { pid: number; start: string }[] =>
       JSON.parse(readFileSync(join(dataDir, 'run', 'children.json'), 'utf8')),

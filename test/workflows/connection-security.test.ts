@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { generate } from 'selfsigned';
 import { loadConfig, type TemporalConfig } from '#src/config.ts';
 import { createTemporalConnection, temporalConnectionOptions } from '#src/temporal/connection.ts';
-import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
+import { type GrpcProxy, startGrpcProxy } from '#test/support/proxies.ts';
 import { requiredSettings, testServices } from '#test/support/services.ts';
 import { installRuntimeOnce, testCallTimeoutMs } from '#test/support/temporal.ts';
 

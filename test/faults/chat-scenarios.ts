@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { alignmentWorkflowId, anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { alignmentCalibrationFor } from '#src/domain/alignment/score.ts';
+import { aPublishedAgent, ask } from '#test/support/builders.ts';
+import type { FaultCase } from '#test/support/fault-case.ts';
+import { testServices } from '#test/support/services.ts';
+import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
 import { judgeDialogues } from '../../bench/alignment/dialogue-quality.ts';
 import { readDialogues } from '../../bench/alignment/dialogues.ts';
 import { createEmbedTexts } from '../../scripts/alignment/embed-texts.ts';
-import { aPublishedAgent, ask } from './builders.ts';
-import type { FaultCase } from './fault-case.ts';
-import { retryUntilDone, type Scenario } from './fault-scenario.ts';
-import { testServices } from './services.ts';
-import { until } from './until.ts';
-import { untilJob } from './until-job.ts';
+import { cancel, retryUntilDone, type Scenario } from './scenario.ts';
 
 const embeddingModel = 'all-minilm-l6-v2-int8-r2';
 
@@ -19,8 +19,7 @@ const dialogue = readDialogues('dialogues').filter(
 );
 
 /** Checks the state and trend of each stored round against those that follow from the texts alone. */
-async function expectSeries({ stack }: FaultCase, chatId: string): Promise<void> {
-  const stored = await stack.container.db('rounds').where({ chatId }).orderBy('round');
+async function expectSeries(stored: readonly { echoState: string; ewma: unknown }[]): Promise<void> {
   const embed = createEmbedTexts({ baseUrl: testServices().modelBaseUrl, model: embeddingModel });
   const judged = await judgeDialogues(dialogue, embed, alignmentCalibrationFor(embeddingModel));
   const expected = judged.map(({ state }) => `${state.shown} ${state.ewma.toFixed(3)}`).slice(0, stored.length);
@@ -35,7 +34,7 @@ async function converse(
   own: FaultCase,
   untilScored: (jobId: string) => Promise<unknown>,
   rounds = Number.POSITIVE_INFINITY,
-): Promise<{ documentId: null; jobId: string; chatId: string }> {
+): Promise<{ jobId: string; chatId: string }> {
   const [said] = dialogue;
   if (said === undefined) throw new Error('There is no such dialogue.');
   const { persona, anchors } = said.agent;
@@ -51,18 +50,19 @@ async function converse(
     if (place >= wanted.length - 2) await untilScored(alignmentWorkflowId(chatId));
   }
   own.model.calls.length = 0;
-  expect(await own.stack.container.db('rounds').where({ chatId })).length(wanted.length);
-  await expectSeries(own, chatId);
-  return { documentId: null, jobId: alignmentWorkflowId(chatId), chatId };
+  const stored = await own.stack.container.db('rounds').where({ chatId }).orderBy('round');
+  expect(stored).length(wanted.length);
+  await expectSeries(stored);
+  return { jobId: alignmentWorkflowId(chatId), chatId };
 }
 
 /** The series is that of the texts, and the chat has its title. */
 export const scoreChat: Scenario = {
   drive: async (own) => {
-    const { chatId, ...end } = await converse(own, (jobId) => untilJob(own.member, jobId, 'succeeded'));
+    const { chatId, jobId } = await converse(own, (job) => untilJob(own.member, job, 'succeeded'));
     const chat = () => own.stack.container.db('chats').where({ id: chatId }).first();
     await until('it has its title', async () => (await chat()).titleSource === 'generated');
-    return end;
+    return { jobId };
   },
 };
 
@@ -75,12 +75,11 @@ export const failScoring: Scenario = {
 export const cancelScoring: Scenario = {
   faults: 'scoreNextRound:after_effect:hang',
   drive: (own) => {
-    const cancel = async (jobId: string) => {
-      const isScored = async () => (await own.stack.container.db('rounds').whereNotNull('scoredAt')).length > 0;
-      await until('the round is scored', isScored);
-      await own.stack.container.orchestrator.cancel(jobId);
-      await untilJob(own.member, jobId, 'cancelled');
+    const scored = () => own.stack.container.db('rounds').whereNotNull('scoredAt');
+    const cancelOnceScored = async (jobId: string) => {
+      await until('the round is scored', async () => (await scored()).length > 0);
+      await cancel(own, jobId);
     };
-    return converse(own, cancel, 1);
+    return converse(own, cancelOnceScored, 1);
   },
 };

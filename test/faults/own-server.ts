@@ -1,9 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { until } from '#test/support/until.ts';
 import { type RunningChild, startChild } from '../../scripts/supervisor/child-process.ts';
 import type { ChildSpec } from '../../scripts/supervisor/child-spec.ts';
-import { until } from './until.ts';
+
+export type OwnServer = Awaited<ReturnType<typeof startOwnServer>>;
 
 /** A server for one test, which may kill it, suspend it and start it again on the same data. */
 export async function startOwnServer(specOf: (dataDir: string) => ChildSpec) {
@@ -29,5 +31,3 @@ export async function startOwnServer(specOf: (dataDir: string) => ChildSpec) {
     },
   };
 }
-
-export type OwnServer = Awaited<ReturnType<typeof startOwnServer>>;

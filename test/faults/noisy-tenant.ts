@@ -13,14 +13,12 @@ export type NoisyTask = {
   evaluationPath: string;
   /** An object store whose answers have no end. */
   hostileEndpoint: string;
-  /** Uploads of 925 KB besides, ten at once. */
-  hasUploads: boolean;
 };
 
 /** How often each kind of request was answered with which status; `broken` where there was no answer. */
 export type NoisyAnswers = Record<string, Record<string, number>>;
 
-const { baseUrl, token, jobId, colleagueId, evaluationPath, hostileEndpoint, hasUploads } = JSON.parse(
+const { baseUrl, token, jobId, colleagueId, evaluationPath, hostileEndpoint } = JSON.parse(
   process.env.NOISY_TENANT ?? '{}',
 ) as NoisyTask;
 const stopping = new AbortController();
@@ -28,54 +26,39 @@ const { signal } = stopping;
 const answers: NoisyAnswers = {};
 const text = 'A fox is quick, and a hound is slow. '.repeat(25_000);
 
-const get = (path: string) => send(path, { method: 'GET' });
 const send = (path: string, init: RequestInit, headers: Record<string, string> = {}) =>
-  fetch(`${baseUrl}${path}`, {
-    method: 'POST',
-    signal,
-    headers: { authorization: `Bearer ${token}`, ...headers },
-    ...init,
-  });
-const sendJson = (path: string, body: object, headers: Record<string, string> = {}) =>
-  send(path, { body: JSON.stringify(body) }, { 'content-type': 'application/json', ...headers });
-
-function formOf(content: string, name: string): FormData {
-  const form = new FormData();
-  form.append('file', new Blob([content]), name);
-  return form;
-}
+  fetch(`${baseUrl}${path}`, { signal, headers: { authorization: `Bearer ${token}`, ...headers }, ...init });
+const get = (path: string) => send(path, { method: 'GET' });
+const post = (path: string, body: object, headers: Record<string, string> = {}) =>
+  send(path, { method: 'POST', body: JSON.stringify(body) }, { 'content-type': 'application/json', ...headers });
 
 /** Sends a form whose file does not come to its end. */
-function sendSlowly(path: string) {
+function uploadSlowly(path: string): Promise<Response> {
   const beginning = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.png"\r\n\r\nsome';
   const body = new ReadableStream({ start: (sender) => sender.enqueue(new TextEncoder().encode(beginning)) });
-  return send(path, { body, duplex: 'half' } as RequestInit, { 'content-type': 'multipart/form-data; boundary=b' });
+  const type = { 'content-type': 'multipart/form-data; boundary=b' };
+  return send(path, { method: 'POST', body, duplex: 'half' } as RequestInit, type);
 }
+
+const connection = {
+  display_name: 'Reports',
+  credentials: { access_key_id: 'key', secret_access_key: 'secret' },
+  config: { endpoint: hostileEndpoint, bucket: 'reports' },
+};
+const password = { new_password: 'Another-horse-2' };
 
 /** Kinds of requests, and how many of each are under way at a time. */
 const kinds: Record<string, { atOnce: number; ask: () => Promise<Response> }> = {
   streams: { atOnce: 500, ask: () => get(`/jobs/${jobId}/events`) },
-  previews: { atOnce: 40, ask: () => sendJson('/rag/chunks/preview', { content: text }) },
-  waits: { atOnce: 20, ask: () => sendJson(evaluationPath, {}, { prefer: 'wait=60' }) },
-  'slow avatars': { atOnce: 22, ask: () => sendSlowly('/entity/me/avatar') },
-  'slow uploads': { atOnce: 20, ask: () => sendSlowly('/documents') },
-  uploads: { atOnce: hasUploads ? 10 : 0, ask: () => send('/documents', { body: formOf(text, 'fox.txt') }) },
-  exports: { atOnce: 4, ask: () => sendJson('/entity/org/exports', {}) },
+  previews: { atOnce: 40, ask: () => post('/rag/chunks/preview', { content: text }) },
+  waits: { atOnce: 20, ask: () => post(evaluationPath, {}, { prefer: 'wait=60' }) },
+  'slow avatars': { atOnce: 22, ask: () => uploadSlowly('/entity/me/avatar') },
+  'slow uploads': { atOnce: 20, ask: () => uploadSlowly('/documents') },
+  exports: { atOnce: 4, ask: () => post('/entity/org/exports', {}) },
   searches: { atOnce: 30, ask: () => get('/documents/search?q=fox%20hound%20quick%20slow') },
-  passwords: {
-    atOnce: 60,
-    ask: () => sendJson(`/entity/users/${colleagueId}/reset-password`, { new_password: 'Another-horse-2' }),
-  },
+  passwords: { atOnce: 60, ask: () => post(`/entity/users/${colleagueId}/reset-password`, password) },
   folders: { atOnce: 10, ask: () => get('/folders') },
-  connectors: {
-    atOnce: 10,
-    ask: () =>
-      sendJson('/connectors/acme_s3/connections', {
-        display_name: 'Reports',
-        credentials: { access_key_id: 'key', secret_access_key: 'secret' },
-        config: { endpoint: hostileEndpoint, bucket: 'reports' },
-      }),
-  },
+  connectors: { atOnce: 10, ask: () => post('/connectors/acme_s3/connections', connection) },
 };
 
 /** Retries as `Retry-After` says: a flood beyond that is for the proxy to stop. */

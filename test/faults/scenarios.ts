@@ -17,10 +17,21 @@ import {
   previewWorkflowId,
 } from '#src/contracts/workflow-ids.ts';
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
-import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { exportSchema } from '#src/modules/exports/exports.schema.ts';
-import { cancelScoring, failScoring, scoreChat } from './alignment-scenarios.ts';
-import { aColleague, anEvaluableVersion, aPublishedAgent, startPath } from './builders.ts';
+import { aColleague, anEvaluableVersion, anUpload, aPublishedAgent, startPath } from '#test/support/builders.ts';
+import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
+import { downloaded, recordsOf, unpack } from '#test/support/exported.ts';
+import { type FaultCase, uploadText } from '#test/support/fault-case.ts';
+import { isFullRun, wantedSteps } from '#test/support/fault-run.ts';
+import { wordVector } from '#test/support/indexed-documents.ts';
+import { judgeWell } from '#test/support/scripted-judge.ts';
+import { embeddedTexts } from '#test/support/scripted-model.ts';
+import { answerEmbeddings } from '#test/support/scripted-server.ts';
+import { runSeed, seeded } from '#test/support/seeded.ts';
+import { expectStoresMatch } from '#test/support/stores.ts';
+import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
+import { cancelScoring, failScoring, scoreChat } from './chat-scenarios.ts';
 import {
   cancelImport,
   failImport,
@@ -28,22 +39,9 @@ import {
   parkImport,
   syncBucket,
   syncBySchedule,
-  terminateFile,
-} from './connector-scenarios.ts';
-import { docxFile, docxParagraph } from './document-fixtures.ts';
-import { downloaded, recordsOf, unpack } from './exported.ts';
-import { type FaultCase, uploadText } from './fault-case.ts';
-import { isFullRun, wantedSteps } from './fault-run.ts';
-import { endsOf, retryUntilDone, type Scenario } from './fault-scenario.ts';
-import { wordVector } from './indexed-documents.ts';
-import { judgeWell } from './scripted-judge.ts';
-import { embeddedTexts } from './scripted-model.ts';
-import { answerEmbeddings } from './scripted-server.ts';
-import { runSeed, seeded } from './seeded.ts';
-import { until } from './until.ts';
-import { untilJob } from './until-job.ts';
-
-export const CASE_TIMEOUT_MS = 240_000;
+  terminateFiles,
+} from './import-scenarios.ts';
+import { type Case, endsOf, retryUntilDone, type Scenario } from './scenario.ts';
 
 /** A document of some hundred chunks, which take several calls of the model; another one for each seed. */
 const random = seeded(runSeed);
@@ -54,7 +52,7 @@ const content = Array.from(
 ).join(' ');
 const chunking = { target_tokens: '14', overlap_tokens: '0' };
 
-export const uploadLongText = ({ member }: Pick<FaultCase, 'member'>) => uploadText(member, content, chunking);
+const uploadLongText = ({ member }: Pick<FaultCase, 'member'>) => uploadText(member, content, chunking);
 
 /** Uploads the text and waits until it is ingested. */
 async function ingestLongText(own: Pick<FaultCase, 'member'>) {
@@ -67,83 +65,75 @@ export const ingest: Scenario = { drive: ingestLongText };
 
 /** Short enough for all steps at once; one for each time that a worker may die of it. */
 const ingestSmall: Scenario = {
-  drive: async (own) => {
+  drive: async ({ member }) => {
     let jobId = '';
     for (const title of ['first', 'second', 'third']) {
-      ({ jobId } = await uploadText(own.member, `The ${title} note is short.`));
-      await untilJob(own.member, jobId, 'succeeded');
+      ({ jobId } = await uploadText(member, `The ${title} note is short.`));
+      await untilJob(member, jobId, 'succeeded');
     }
-    return { documentId: null, jobId };
+    return { jobId };
   },
 };
+
+const beginLongIngestion = async (own: FaultCase) => (await uploadLongText(own)).jobId;
+const longIngestion = endsOf(beginLongIngestion);
 
 /** A model writes the context of each chunk, and is asked about none of them twice. */
-const situate: Scenario = {
-  settings: { CONTEXTUAL_MODEL: 'scripted' },
-  drive: async (own) => {
-    const { documentId, jobId } = await ingestLongText(own);
-    const questions = own.model.requests.map(({ messages }) => messages.at(-1)?.content);
-    expect(questions).length.above(100);
-    expect(new Set(questions).size).equal(questions.length);
-    const chunks = await own.stack.container.db('chunks').where({ documentId }).select('contextualText');
-    for (const { contextualText } of chunks) expect(contextualText).match(/\nA scripted answer\.$/);
-    return { documentId: null, jobId };
-  },
-};
+const situate = endsOf(beginLongIngestion, { CONTEXTUAL_MODEL: 'scripted' }).succeeds(async ({ model, stack }) => {
+  const questions = model.requests.map(({ messages }) => messages.at(-1)?.content);
+  expect(questions).length.above(100);
+  expect(new Set(questions).size).equal(questions.length);
+  for (const { contextualText } of await stack.container.db('chunks').select('contextualText')) {
+    expect(contextualText).match(/\nA scripted answer\.$/);
+  }
+});
 
 /** Semantic chunking compares the vectors of sentences, and embeds none of them twice. */
-const chunkByMeaning: Scenario = {
-  drive: async (own) => {
-    const { jobId } = await uploadText(own.member, content, { ...chunking, chunking_method: 'semantic' });
-    await untilJob(own.member, jobId, 'succeeded');
-    const texts = embeddedTexts(own.model);
-    expect(texts).length.above(200);
-    expect(new Set(texts).size).equal(texts.length);
-    own.model.calls.length = 0;
-    return { documentId: null, jobId };
-  },
-};
+const chunkByMeaning = endsOf(async ({ member }) => {
+  return (await uploadText(member, content, { ...chunking, chunking_method: 'semantic' })).jobId;
+}).succeeds(async ({ model }) => {
+  const texts = embeddedTexts(model);
+  expect(texts).length.above(200);
+  expect(new Set(texts).size).equal(texts.length);
+  model.calls.length = 0;
+});
 
 /** The organization changes to another embedding model. */
-const reembed: Scenario = {
-  settings: { EMBEDDING_MODEL: 'old' },
-  drive: async (own) => {
-    const { model, member, stack } = own;
+const reembed = endsOf(
+  async ({ model, member, stack }) => {
     model.offer(['old', 'new'].map((id) => ({ id, kind: 'embedding' })));
     model.behaveEmbedding((response, body: { model: string; input: string[] }) => {
       answerEmbeddings((text) => [...wordVector(body.model, text)], body.model)(response, body as never);
     });
-    const { documentId } = await ingestLongText(own);
+    await ingestLongText({ member });
     model.calls.length = 0;
-    const jobId = await stack.container.reembedding.start({ orgId: member.orgId, model: 'new' });
-    await untilJob(member, jobId, 'succeeded');
-    const document = await stack.container.db('documents').where({ id: documentId }).first();
-    expect(document).include({ generation: 2, activeGeneration: 2, activeEmbeddingModel: 'new' });
-    return { documentId: null, jobId };
+    return stack.container.reembedding.start({ orgId: member.orgId, model: 'new' });
   },
-};
+  { EMBEDDING_MODEL: 'old' },
+).succeeds(async ({ stack }) => {
+  const document = await stack.container.db('documents').first();
+  expect(document).include({ generation: 2, activeGeneration: 2, activeEmbeddingModel: 'new' });
+});
 
 const fail: Scenario = {
-  drive: async (own) => {
-    const { jobId } = await uploadText(own.member, ' \n ');
-    expect((await untilJob(own.member, jobId, 'failed')).last_error).include({ code: 'empty_document' });
-    return { documentId: null, jobId };
+  drive: async ({ member }) => {
+    const { jobId } = await uploadText(member, ' \n ');
+    expect((await untilJob(member, jobId, 'failed')).last_error).include({ code: 'empty_document' });
+    return { jobId };
   },
 };
 
 const park: Scenario = {
   drive: async (own) => {
     own.model.failEmbeddings(true, 401);
-    const { documentId, jobId } = await uploadLongText(own);
-    await untilJob(own.member, jobId, 'parked');
+    const uploaded = await uploadLongText(own);
+    await untilJob(own.member, uploaded.jobId, 'parked');
     own.model.failEmbeddings(false);
     own.model.calls.length = 0;
-    await retryUntilDone(own, jobId);
-    return { documentId, jobId };
+    await retryUntilDone(own, uploaded.jobId);
+    return uploaded;
   },
 };
-
-const longIngestion = endsOf(async (own) => (await uploadLongText(own)).jobId);
 
 const deletion = endsOf(async (own) => {
   const { documentId } = await ingestLongText(own);
@@ -173,12 +163,11 @@ const preview = endsOf(
   async ({ member }) => {
     const pages = ['The first page tells of fees and notices.', 'The second page tells of storeys and offices.'];
     const docx = new Uint8Array(docxFile(pages.map((text) => docxParagraph(text)).join('')));
-    const { body } = await member.upload('/documents', { name: 'note.docx', content: docx }, 201);
-    const jobId = previewWorkflowId(fullDocumentSchema.parse(body).id, 1);
+    const jobId = previewWorkflowId((await anUpload(member, { name: 'note.docx', content: docx })).id, 1);
     await until('the preview is requested', async () => (await member.raw(`/jobs/${jobId}`)).status === 200);
     return jobId;
   },
-  { LIBREOFFICE_PATH: join(import.meta.dirname, 'fake-soffice.sh') },
+  { LIBREOFFICE_PATH: join(import.meta.dirname, '..', 'support', 'fake-soffice.sh') },
 );
 
 const hasPages = async ({ stack, member }: FaultCase) => {
@@ -196,18 +185,13 @@ const exporting = endsOf(async ({ member }) => {
 
 /** Checks that the export holds each document once, with its file. */
 async function holdsEverything({ member, stack }: FaultCase, jobId: string): Promise<void> {
-  const { db, blobs } = stack.container;
   const exportId = jobId.replace(exportWorkflowId(''), '');
   const { volumes } = exportSchema.parse((await member.get(`/entity/org/exports/${exportId}`, 200)).body);
   const files = await unpack(await downloaded(volumes));
   const texts = recordsOf(files, 'documents').map(({ original }) => String(files.get(Object(original).path)));
   expect(texts.sort()).deep.equal(exportedTexts);
   // A blob stored by a killed worker is deleted, now or by the sweeper.
-  const rows = await Promise.all(
-    ['exportVolumes', 'blobClaims', 'documents'].map((table): Promise<string[]> => db(table).pluck('blob_key')),
-  );
-  const stored = await blobs.list({ after: null, limit: 1_000 });
-  expect(stored.map(({ key }) => key).filter((key) => !rows.flat().includes(key))).deep.equal([]);
+  await expectStoresMatch(stack);
 }
 
 const hasNoVolumes = async ({ stack }: FaultCase) => expect(await stack.container.db('exportVolumes')).deep.equal([]);
@@ -226,18 +210,14 @@ async function beginEvaluation({ member, stack }: FaultCase, fields: object = {}
 }
 
 /** No model is asked again for what it has answered before. */
-const evaluateGolden: Scenario = {
-  settings: judge,
-  drive: async (own) => {
-    own.model.behave(judgeWell());
-    const jobId = await beginEvaluation(own, { golden_cases: goldenCases });
-    await untilJob(own.member, jobId, 'succeeded');
-    const questions = own.model.requests.map(({ messages }) => JSON.stringify(messages));
-    expect(new Set(questions).size).equal(1 + 2 * goldenCases.length);
-    own.model.calls.length = 0;
-    return { documentId: null, jobId };
-  },
-};
+const evaluateGolden = endsOf(async (own) => {
+  own.model.behave(judgeWell());
+  return beginEvaluation(own, { golden_cases: goldenCases });
+}, judge).succeeds(async ({ model }) => {
+  const questions = model.requests.map(({ messages }) => JSON.stringify(messages));
+  expect(new Set(questions).size).equal(1 + 2 * goldenCases.length);
+  model.calls.length = 0;
+});
 
 const failEvaluation: Scenario = {
   settings: judge,
@@ -246,7 +226,7 @@ const failEvaluation: Scenario = {
     const jobId = await beginEvaluation(own);
     await untilJob(own.member, jobId, 'failed');
     own.model.calls.length = 0;
-    return { documentId: null, jobId };
+    return { jobId };
   },
 };
 
@@ -277,7 +257,7 @@ const detours: Record<string, Scenario> = {
   recordExportCancellation: exporting.isCancelled('writeVolume:after_effect:hang', 'write', hasNoVolumes),
   queueSyncOfConnection: syncBySchedule,
   deleteMissing: syncBucket,
-  recordFileFailure: terminateFile,
+  recordFileFailure: terminateFiles,
   recordImportParked: parkImport,
   recordImportResumed: parkImport,
   recordImportFailure: failImport,
@@ -293,9 +273,6 @@ function parked(what: string, scenario: Scenario): Record<string, Scenario> {
 type Pipeline = keyof typeof taskQueues;
 /** The store audit is not in F1: what one run did not mend is found again by the next. */
 type TestedPipeline = Exclude<Pipeline, 'storeAudit'>;
-
-/** @property queues that the scenario's worker polls; a worker of all queues takes seconds of a core to start */
-export type Case = { step: string; scenario: Scenario; queues: string };
 
 /**
  * Pipelines by name: every activity, the scenario that takes most of them, and the other pipelines that it goes through.
