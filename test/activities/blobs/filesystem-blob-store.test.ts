@@ -1,11 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process';
-import fs from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
-import { mock } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { createFilesystemBlobStore } from '#src/adapters/blob/filesystem-blob-store.ts';
@@ -32,23 +28,6 @@ describe('the filesystem blob store', () => {
     expect(await open().list({ after: null, limit: 10 })).deep.equal([]);
     const options = { fileName: 'a.txt', mediaType: 'text/plain', expiresInSeconds: 60 };
     expect(await open().signedUrl('org/one', options)).equal(null);
-  });
-
-  it('reports a broken upload only once its file is open and can be deleted', async () => {
-    const { open: openFile } = fs;
-    const goOn = Promise.withResolvers<void>();
-    const opening = mock.method(fs, 'open', (...file: Parameters<typeof openFile>) => {
-      void goOn.promise.then(() => openFile(...file));
-    });
-    const content = new Readable({ read: () => content.destroy(new Error('connection lost')) });
-    const path = join(directory, 'upload');
-    const written = writeUploadFile(path, { content, limitBytes: 10 }, { flush: false });
-    const end = written.catch((error: Error) => [error.message, fs.existsSync(path)]);
-    await setImmediate();
-    expect(opening.mock.callCount()).equal(1);
-    opening.mock.restore();
-    goOn.resolve();
-    expect(await end).deep.equal(['connection lost', true]);
   });
 
   it('deletes the files that crashed uploads left, once they are two hours old', async () => {

@@ -18,7 +18,6 @@ describe('publication of documents to the vector store', () => {
   });
   beforeEach(accept);
 
-  /** From now on, the store accepts what is published. */
   function accept(): void {
     published = [];
     publish = async (generation) => void published.push(generation);

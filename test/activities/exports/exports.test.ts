@@ -118,8 +118,7 @@ describe('export activities', () => {
     expect(await appErrorCode(write(steps, 1))).equal('forbidden');
     await own.db('exports').where({ id: of.exportId }).delete();
     expect(await appErrorCode(write(steps, 1))).equal('export_not_found');
-    const publish = runActivity(steps.publishExport, { ...of, records: 1 });
-    expect(await appErrorCode(publish)).equal('export_not_found');
+    expect(await appErrorCode(runActivity(steps.publishExport, { ...of, records: 1 }))).equal('export_not_found');
   });
 
   it('delete the oldest exports when all exports exceed twice the storage quota, and keep the newest', async () => {

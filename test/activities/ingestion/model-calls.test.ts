@@ -75,22 +75,29 @@ describe('embedding windows for semantic chunking', () => {
     expect(embeddedTexts(own.model)).length(0);
   });
 
-  it('keeps cached vectors of windows until the document is chunked, and deletes them when they are a day old', async () => {
+  it('keeps cached vectors of windows until the document is chunked; unused vectors are deleted after a day', async () => {
     const { db, ada } = own;
     const eve = await own.signUp('Eve');
     await db('jobs').where({ orgId: ada.orgId }).update({ finishedAt: db.fn.now() });
     const of = await convert(30, 'kept');
     await run('embedWindows', of);
-    await db('embeddings').update({ createdAt: db.raw(`now() - interval '25 hours'`) });
+    const age = () => db('embeddings').update({ createdAt: db.raw(`now() - interval '25 hours'`) });
+    await age();
     const [some] = await db('embeddings').where({ orgId: ada.orgId });
     await db('embeddings').insert({ ...some, orgId: eve.orgId });
-    const countOf = async (orgId: string) => (await db('embeddings').where({ orgId })).length;
+    const vectorsOf = async ({ orgId }: { orgId: string }): Promise<string[]> =>
+      (await db('embeddings').where({ orgId })).map(({ textSha256 }) => textSha256.toString('hex'));
     await sweepAll(own.container.embeddings.sweepUnused);
-    expect(await countOf(ada.orgId), 'before it is chunked').least(30);
-    expect(await countOf(eve.orgId), 'of another organization').equal(0);
-    await run('chunkDocument', of);
+    expect(await vectorsOf(ada), 'before it is chunked').length.least(30);
+    expect(await vectorsOf(eve), 'of another organization').deep.equal([]);
+    await runAll(of, ['chunkDocument', 'embedChunks']);
+    await age();
+    const fresh = Buffer.from('fresh');
+    await db('embeddings').insert({ ...some, textSha256: fresh, createdAt: new Date() });
     await sweepAll(own.container.embeddings.sweepUnused);
-    expect(await countOf(ada.orgId)).equal(0);
+    const chunks = await db('chunks').where({ documentId: of.documentId });
+    const used = chunks.map(({ textSha256 }) => textSha256.toString('hex'));
+    expect(await vectorsOf(ada)).have.members([...used, fresh.toString('hex')]);
   });
 });
 
@@ -101,7 +108,7 @@ describe('contextual texts of chunks', () => {
   const expected = sections.map((name) => `handbook.md › ${name} (page 1)\nOf the handbook, on ${name}.`);
 
   const own = useIdleStack({ CONTEXTUAL_MODEL: 'scripted' }, () => undefined);
-  const { run, runAll } = ingestionOn(own);
+  const { run, runAll, openNext } = ingestionOn(own);
   /** Names the passage of the prompt. */
   const answer = (text: string) => `Of the handbook, on ${/passage>>\n# (\w+)/.exec(text)?.[1]}.`;
   const promptOf = ({ messages }: { messages: { content: string }[] }) => messages.at(-1)?.content ?? '';
@@ -109,10 +116,8 @@ describe('contextual texts of chunks', () => {
     own.model.behave((request) => ({ kind: 'answer', text: answer(promptOf(request)) }));
   });
 
-  async function convert(content: string, { as = own.ada, generation = 1, documentId = '' } = {}) {
-    const of = documentId
-      ? { orgId: as.orgId, documentId, generation }
-      : await uploadFile(as, content, { name: 'handbook.md', target_tokens: '30' });
+  async function convert(content: string, as = own.ada) {
+    const of = await uploadFile(as, content, { name: 'handbook.md', target_tokens: '30' });
     await run('parseDocument', of);
     expect(await run('convertDocument', of)).include({ needsContexts: true });
     return of;
@@ -127,8 +132,14 @@ describe('contextual texts of chunks', () => {
     return own.db('contextualTexts').where({ conversionId });
   }
 
-  it('are embedded with their chunks, and need one model call per chunk', async () => {
+  it('are embedded with their chunks and appear in a preview, after one model call per chunk', async () => {
     const of = await convert(body);
+    const preview = async () => {
+      const reply = await own.ada.post(`/rag/documents/${of.documentId}/chunks/preview`, {}, 200);
+      return chunkPreviewsSchema.parse(reply.body).chunks.map((chunk) => chunk.contextual_text);
+    };
+    expect(await preview()).deep.equal([null, null, null, null]);
+    expect(own.model.requests).length(0);
     expect(await situate(of)).deep.equal({ chunksSituated: 4, chunksLeft: 0 });
     expect(own.model.requests).length(4);
     const [system, user] = own.model.requests[0]?.messages ?? [];
@@ -137,16 +148,16 @@ describe('contextual texts of chunks', () => {
     await situate(of);
     await finish(of);
     expect(await contextsOf(of)).deep.equal(expected);
+    expect(await preview()).deep.equal(expected);
     expect(embeddedTexts(own.model)).include(`${expected[0]}\n${(await chunksOf(of))[0]?.content}`);
 
-    await own.ada.post(`/rag/ingest/${of.documentId}`, { redo: true }, 200);
-    const again = await convert('', { ...of, generation: 2 });
+    const again = await runAll(await openNext(of), ['parseDocument', 'convertDocument']);
     expect(await situate(again)).deep.equal({ chunksSituated: 4, chunksLeft: 0 });
     await finish(again);
     expect(await contextsOf(again)).deep.equal(expected);
     expect(own.model.requests).length(4);
     // Another organization does not share the answers.
-    await situate(await convert(body, { as: await own.signUp('Eve') }));
+    await situate(await convert(body, await own.signUp('Eve')));
     expect(own.model.requests).length(8);
   });
 
@@ -157,19 +168,6 @@ describe('contextual texts of chunks', () => {
     const prompts = own.model.requests.map(promptOf).filter((text) => /passage>>\n# Same/.test(text));
     expect(prompts).length(1);
     expect(prompts[0]).include('Line 1 of').not.include('Line 4 of');
-  });
-
-  it('appear in a preview of chunks without another model call', async () => {
-    const of = await convert(`${body}\n\nAn end.`);
-    const preview = async () => {
-      const reply = await own.ada.post(`/rag/documents/${of.documentId}/chunks/preview`, {}, 200);
-      return chunkPreviewsSchema.parse(reply.body).chunks.map((chunk) => chunk.contextual_text);
-    };
-    expect(new Set(await preview())).deep.equal(new Set([null]));
-    expect(own.model.requests).length(0);
-    await situate(of);
-    await finish(of);
-    expect(await preview()).deep.equal(await contextsOf(of));
   });
 
   it('are kept when another call of the same slice fails; a retry calls the model only for the missing texts', async () => {
@@ -183,7 +181,7 @@ describe('contextual texts of chunks', () => {
     expect(await keptOf(of)).length(4);
     own.model.behave(() => ({ kind: 'answer', text: 'At last.' }));
     expect(await situate(of)).deep.equal({ chunksSituated: 5, chunksLeft: 0 });
-    expect(own.model.requests.map(promptOf)).length(1);
+    expect(own.model.requests).length(1);
     expect(own.model.requests.map(promptOf)[0]).include('passage>>\n# Loans');
   });
 

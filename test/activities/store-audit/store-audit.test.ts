@@ -7,28 +7,20 @@ import {
   advanceStoreAudit,
   formatAuditSummary,
   initialStoreAuditProgress,
-  type StoreAuditReport,
 } from '#src/domain/documents/audit-report.ts';
-import type { VectorStore } from '#src/ports/vector-store.ts';
 import { registerSearchAttributes } from '#src/temporal/connection.ts';
 import { ingestionOn, runActivity, sentences, uploadFile } from '#test/support/ingestion-steps.ts';
 import { putBlob } from '#test/support/put-blob.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 
-const vector = new Float32Array(384).fill(0.05);
-
 describe('the audit of the stores', () => {
   const own = useIdleStack();
-  let vectors: VectorStore;
-  before(async () => {
-    await registerSearchAttributes(own.container.temporal);
-    vectors = createPgVectorStore(own.db);
-  });
+  before(() => registerSearchAttributes(own.container.temporal));
   afterEach('each test restores the stores', async () => {
     expect((await audit()).findings).deep.equal({});
   });
 
-  const ingest = (of: IngestDocumentInput) => ingestionOn(own).runAll(of);
+  const { runAll: ingest, openNext } = ingestionOn(own);
   /** Adds a readable document of a few chunks. */
   async function addDocument(word: string): Promise<IngestDocumentInput> {
     const of = await ingest(await uploadFile(own.ada, sentences(9, word)));
@@ -39,11 +31,13 @@ describe('the audit of the stores', () => {
   const updateDocument = ({ documentId: id }: { documentId: string }, columns: object) =>
     own.db('documents').where({ id }).update(columns);
   const jobOf = (id: string) => own.db('jobs').where({ id }).first();
-  const addPoint = (of: Pick<IngestDocumentInput, 'documentId' | 'generation'>) =>
-    vectors.upsert({ orgId: own.ada.orgId, model: 'some-model', points: [{ id: uuidv7(), vector, ...of }] });
+  const addPoint = ({ documentId, generation }: Pick<IngestDocumentInput, 'documentId' | 'generation'>) => {
+    const points = [{ id: uuidv7(), documentId, generation, vector: new Float32Array(384).fill(0.05) }];
+    return createPgVectorStore(own.db).upsert({ orgId: own.ada.orgId, model: 'some-model', points });
+  };
   const newKey = () => `${own.ada.orgId}/${uuidv7()}`;
 
-  async function audit({ repair = false, force = false, graceSeconds = 0 } = {}): Promise<StoreAuditReport> {
+  async function audit({ repair = false, force = false, graceSeconds = 0 } = {}) {
     const { auditPage } = createStoreAuditActivities(own.container);
     let progress = initialStoreAuditProgress;
     while (progress.pass !== null) {
@@ -63,10 +57,15 @@ describe('the audit of the stores', () => {
     }
   }
 
-  it('finds no difference between intact stores, and reports how much was compared', async () => {
-    await addDocument('sound');
-    const { checked } = await audit();
-    expect(checked).deep.include({ points: 1, documents: 1, blobs: 1, deletions: 0 });
+  it('finds nothing in intact stores, reports how much was compared, and ignores differences in a grace period', async () => {
+    const of = await addDocument('fresh');
+    expect((await audit()).checked).deep.include({ points: 1, documents: 1, blobs: 1, deletions: 0 });
+    const key = newKey();
+    await putBlob(own.container.blobs, key, 'x');
+    await updateDocument(of, { deletedAt: own.db.fn.now() });
+    expect((await audit({ repair: true, graceSeconds: 3_600 })).findings).deep.equal({});
+    await own.container.blobs.delete(key);
+    await updateDocument(of, { deletedAt: null });
   });
 
   it('deletes many orphans at once only if forced, because the database may be the wrong one', async () => {
@@ -90,60 +89,41 @@ describe('the audit of the stores', () => {
 
   it('deletes vectors and chunks of unused generations, and keeps the active and the newest generation', async () => {
     const of = await addDocument('generations');
-    const { ragConfig, ...columns } = await rowsOf('documentGenerations', of).first();
-    for (const generation of [2, 3]) {
-      await own.db('documentGenerations').insert({ ...columns, ragConfig: JSON.stringify(ragConfig), generation });
-      await addPoint({ ...of, generation });
-    }
+    const second = await openNext(of);
+    for (const each of [second, await openNext(second)]) await addPoint(each);
     await own.db.raw(
       `insert into jobs (id, org_id, kind, status, start, acl, created_by, dispatched_at)
        select ?, org_id, kind, 'parked', start, acl, created_by, now() from jobs where document_id = ?`,
       [`ingest-${of.documentId}-3`, of.documentId],
     );
-    await updateDocument(of, { generation: 3 });
     await expectRepaired({ orphan_points: [of.documentId], orphan_chunks: [of.documentId] });
     for (const table of ['chunkVectors', 'documentGenerations']) {
       expect(await rowsOf(table, of).distinct('generation').pluck('generation'), table).members([1, 3]);
     }
   });
 
-  it('ignores differences that are younger than the grace period', async () => {
-    const of = await addDocument('fresh');
-    const key = newKey();
-    await putBlob(own.container.blobs, key, 'x');
-    await updateDocument(of, { deletedAt: own.db.fn.now() });
-    expect((await audit({ repair: true, graceSeconds: 3_600 })).findings).deep.equal({});
-    await own.container.blobs.delete(key);
-    await updateDocument(of, { deletedAt: null });
-  });
-
-  it('ingests a document with missing vectors again, but only once', async () => {
-    const of = await addDocument('lost');
-    const { id: chunkId } = await rowsOf('chunks', of).where({ chunkIndex: 1 }).first('id');
+  it('ingests a document again that lacks a vector or its first or last chunk, but only once', async () => {
+    const [lost, gap, end] = [await addDocument('lost'), await addDocument('gap'), await addDocument('end')];
+    const { id: chunkId } = await rowsOf('chunks', lost).where({ chunkIndex: 1 }).first('id');
     await own.db('chunkVectors').where({ chunkId }).delete();
-    await expectRepaired({ missing_points: [of.documentId] });
-    const job = await jobOf(`ingest-${of.documentId}-2`);
+    for (const [of, order] of [
+      [gap, 'asc'],
+      [end, 'desc'],
+    ] as const) {
+      const { id } = await rowsOf('chunks', of).orderBy('chunkIndex', order).first();
+      await own.db('chunks').where({ id }).delete();
+      await own.db('chunkVectors').where({ chunkId: id }).delete();
+    }
+    await expectRepaired({ missing_points: [lost.documentId], broken_chunks: [gap.documentId, end.documentId] });
+    const job = await jobOf(`ingest-${lost.documentId}-2`);
     expect(job).include({ status: 'queued', kind: 'ingest' });
     expect(job.start).include({ bulk: true });
     // A second audit does not start another generation.
     expect((await audit({ repair: true })).findings.missing_points).deep.include({ found: 1, repaired: 0 });
-    await ingest({ ...of, generation: 2 });
+    for (const document of [lost, gap, end]) await ingest({ ...document, generation: 2 });
   });
 
-  it('ingests a document again whose first or last chunk is missing', async () => {
-    const broken = [await addDocument('gap'), await addDocument('end')];
-    for (const [index, of] of broken.entries()) {
-      const { id } = await rowsOf('chunks', of)
-        .orderBy('chunkIndex', index === 0 ? 'asc' : 'desc')
-        .first();
-      await own.db('chunks').where({ id }).delete();
-      await own.db('chunkVectors').where({ chunkId: id }).delete();
-    }
-    await expectRepaired({ broken_chunks: broken.map(({ documentId }) => documentId) });
-    for (const document of broken) await ingest({ ...document, generation: 2 });
-  });
-
-  it('deletes originals without a document, and keeps originals of older generations', async () => {
+  it('deletes originals without a document, keeps those of older generations, and reports a missing one', async () => {
     const of = await addDocument('replaced');
     const key = newKey();
     await putBlob(own.container.blobs, key, 'newer');
@@ -151,16 +131,13 @@ describe('the audit of the stores', () => {
     await putBlob(own.container.blobs, key, 'newer');
     await updateDocument(of, { blobKey: key });
     expect((await audit()).findings).deep.equal({});
-  });
 
-  it('reports a document whose original is missing without trying to repair it', async () => {
-    const of = await addDocument('bare');
-    const { blobKey } = await own.db('documents').where({ id: of.documentId }).first('blobKey');
-    await own.container.blobs.delete(blobKey);
+    await own.container.blobs.delete(key);
     await rowsOf('chunkVectors', of).delete();
     const summary = { found: 1, repaired: 0, first: [of.documentId] };
     expect((await audit({ repair: true })).findings).deep.equal({ missing_blob: summary, missing_points: summary });
     await own.db('documents').where({ id: of.documentId }).delete();
+    await audit({ repair: true });
   });
 
   it('queues a document deletion again if it has no job or its job failed', async () => {
