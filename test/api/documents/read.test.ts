@@ -95,6 +95,17 @@ describe('documents:', () => {
     });
   });
 
+  it('PATCH /documents/{document_id} with a new original removes the converted text of the old one', async () => {
+    const ada = await shared.signUp();
+    const id = await anIngestedDocument(ada, 'Fox', 'The secret of the first original.');
+    const traces = await tracesOf(shared, id);
+    await replaceOriginal(ada, id, { name: 'fox.txt', content: 'What replaced it.' });
+    await untilRun(ada, `ingest-${id}-2`, 'succeeded');
+    expect(await remainsOf(shared, traces))
+      .include('documents')
+      .and.not.include('conversions');
+  });
+
   describe('DELETE /documents/{document_id}', () => {
     let ada: Member;
     beforeEach(async () => {
@@ -120,16 +131,6 @@ describe('documents:', () => {
       expect(await remainsOf(shared, traces)).deep.equal([]);
       expect(Object((await ada.get(`/jobs?document_id=${id}`, 200)).body).items).length(2);
       await untilRun(ada, `ingest-${id}-1`, 'succeeded');
-    });
-
-    it('is not needed to remove the converted text of an original that was replaced', async () => {
-      const id = await anIngestedDocument(ada, 'Fox', 'The secret of the first original.');
-      const traces = await tracesOf(shared, id);
-      await replaceOriginal(ada, id, { name: 'fox.txt', content: 'What replaced it.' });
-      await untilRun(ada, `ingest-${id}-2`, 'succeeded');
-      expect(await remainsOf(shared, traces))
-        .include('documents')
-        .and.not.include('conversions');
     });
 
     it('keeps content that another document shares', async () => {

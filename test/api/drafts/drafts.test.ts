@@ -104,6 +104,11 @@ describe('drafts of agents', () => {
 
   itHoldsTheLimit('draft_limit_reached', async (member) => () => post(member, '/agent-drafts', {}));
 
+  itHoldsTheLimit('agent_limit_reached', async (member) => {
+    const { id, head_version_id } = await aDraft(member);
+    return () => post(member, `/agent-drafts/${id}/publish`, { version_id: head_version_id });
+  });
+
   it('are listed to their owner only, newest change first, even if others may read them', async () => {
     const owner = await shared.signUp();
     const older = await aDraft(owner, { agent_name: 'Older', visibility: 'org_level' });
@@ -244,11 +249,6 @@ describe('drafts of agents', () => {
       expect(await anAgentOfDraft(ada, ofTeam)).deep.include(scope);
       const forAll = await anAgentOfDraft(ada, ofTeam, { visibility: 'org_level' });
       expect(forAll).deep.include({ visibility: 'org_level', team_ids: [] });
-    });
-
-    itHoldsTheLimit('agent_limit_reached', async (member) => {
-      const { id, head_version_id } = await aDraft(member);
-      return () => post(member, `/agent-drafts/${id}/publish`, { version_id: head_version_id });
     });
 
     it('are not published (409) without a prompt and anchor words', async () => {

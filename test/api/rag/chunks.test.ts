@@ -139,7 +139,7 @@ describe('the chunks of documents:', () => {
       });
     }
 
-    it('uses the settings of the document by default, also for a user who may only read the document', async () => {
+    it('uses the chunk sizes of the document by default, also for a user who may only read the document', async () => {
       id = await ingested(content, { target_tokens: '60' });
       const { chunks, total } = await ofDocument({});
       expect(chunks).deep.equal(await previewsOf(id));
