@@ -98,11 +98,18 @@ describe('a document fetched from the web', () => {
       expect(namesOfWebDocument({ ...page, ...facts })).to.deep.equal({ name, fileName });
     }
     expect(namesOfWebDocument({ ...page, title: ' \u202e a ' })).include({ name: 'a' });
-    for (const [kept, mediaType] of Object.entries({
-      ...{ 'a.ipynb': 'application/json', 'a.htm': 'text/html', 'a.csv': 'text/csv', 'a.xsd': 'application/xml' },
-      ...{ 'a.xsl': 'text/xml', 'a.mdx': 'text/markdown', 'a.tab': 'text/tab-separated-values' },
-    })) {
-      expect(namesOfWebDocument({ ...page, fileName: kept, mediaType })).to.include({ fileName: kept });
+    for (const [mediaType, extension, other] of [
+      ['application/json', 'json', 'ipynb'],
+      ['application/xhtml+xml', 'html', 'xhtml'],
+      ['application/xml', 'xml', 'xsd'],
+      ['text/csv', 'csv', 'CSV'],
+      ['text/markdown', 'md', 'mdx'],
+      ['text/tab-separated-values', 'tsv', 'tab'],
+      ['text/xml', 'xml', 'xsl'],
+    ] as const) {
+      expect(namesOfWebDocument({ ...page, mediaType }).fileName).to.equal(`report.${extension}`);
+      const fileName = `a.${other}`;
+      expect(namesOfWebDocument({ ...page, fileName, mediaType })).to.include({ fileName });
     }
     const { name, fileName } = namesOfWebDocument({ ...page, finalUrl: `https://example.com/${'x'.repeat(400)}` });
     expect([name.length, fileName.length]).to.deep.equal([255, 255]);
