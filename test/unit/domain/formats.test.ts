@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { organizationOfBlobKey, originalBlobKey } from '#src/domain/documents/blob-keys.ts';
 import {
   charsetOfMediaType,
   codeLanguageOfFile,
@@ -7,6 +8,7 @@ import {
   isOfficeFormat,
   mediaTypeOfFormat,
 } from '#src/domain/documents/formats.ts';
+import { documentNameFromFile, folderNamesBelowBasePath, parentFolderPath } from '#src/domain/documents/names.ts';
 import { namesOfWebDocument, publicSourceUrl } from '#src/domain/documents/web-document.ts';
 
 describe('the format of a file', () => {
@@ -59,6 +61,25 @@ describe('the format of a file', () => {
     const types = ['pdf', 'code', 'image', 'unheard', null].map((format) => mediaTypeOfFormat(format, 'a.png'));
     const binary = 'application/octet-stream';
     expect(types).to.deep.equal(['application/pdf', 'text/plain', 'image/png', binary, binary]);
+  });
+});
+
+describe('the name of an imported document', () => {
+  it('is its file name on one line, in the folders below the base path', () => {
+    for (const [fileName, name] of [
+      [' plan\n\u202e.txt ', 'plan.txt'],
+      ['', 'Untitled'],
+      [`${'x'.repeat(254)} y`, 'x'.repeat(254)],
+      [`${'x'.repeat(254)}😀`, `${'x'.repeat(254)}\ufffd`],
+    ] as const) {
+      expect(documentNameFromFile(fileName)).equal(name);
+    }
+    expect(folderNamesBelowBasePath('a', 'a/b/c/plan.txt')).deep.equal(['b', 'c']);
+    expect(folderNamesBelowBasePath('', 'a/ /plan.txt')).deep.equal(['a', 'Untitled']);
+    expect(folderNamesBelowBasePath('a/b', `a/b/${'c/'.repeat(30)}plan.txt`)).deep.equal(Array(24).fill('c'));
+    expect(['a/b/plan.txt', 'plan.txt'].map(parentFolderPath)).deep.equal(['a/b', '']);
+    const orgId = '019f0000-0000-7000-8000-000000000000';
+    expect([originalBlobKey(orgId, 'ab12'), 'ab12'].map(organizationOfBlobKey)).deep.equal([orgId, null]);
   });
 });
 
