@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { organizationOfBlobKey, originalBlobKey } from '#src/domain/documents/blob-keys.ts';
 import {
   charsetOfMediaType,
   codeLanguageOfFile,
@@ -7,6 +8,7 @@ import {
   isOfficeFormat,
   mediaTypeOfFormat,
 } from '#src/domain/documents/formats.ts';
+import { documentNameFromFile, folderNamesBelowBasePath, parentFolderPath } from '#src/domain/documents/names.ts';
 import { namesOfWebDocument, publicSourceUrl } from '#src/domain/documents/web-document.ts';
 
 describe('the format of a file', () => {
@@ -62,6 +64,25 @@ describe('the format of a file', () => {
   });
 });
 
+describe('the name of an imported document', () => {
+  it('is its file name on one line, in the folders below the base path', () => {
+    for (const [fileName, name] of [
+      [' plan\n\u202e.txt ', 'plan.txt'],
+      ['', 'Untitled'],
+      [`${'x'.repeat(254)} y`, 'x'.repeat(254)],
+      [`${'x'.repeat(254)}😀`, `${'x'.repeat(254)}\ufffd`],
+    ] as const) {
+      expect(documentNameFromFile(fileName)).equal(name);
+    }
+    expect(folderNamesBelowBasePath('a', 'a/b/c/plan.txt')).deep.equal(['b', 'c']);
+    expect(folderNamesBelowBasePath('', 'a/ /plan.txt')).deep.equal(['a', 'Untitled']);
+    expect(folderNamesBelowBasePath('a/b', `a/b/${'c/'.repeat(30)}plan.txt`)).deep.equal(Array(24).fill('c'));
+    expect(['a/b/plan.txt', 'plan.txt'].map(parentFolderPath)).deep.equal(['a/b', '']);
+    const orgId = '019f0000-0000-7000-8000-000000000000';
+    expect([originalBlobKey(orgId, 'ab12'), 'ab12'].map(organizationOfBlobKey)).deep.equal([orgId, null]);
+  });
+});
+
 describe('a document fetched from the web', () => {
   it('shows its source URL without credentials, tokens, signatures and fragments', () => {
     for (const [url, shown] of [
@@ -98,11 +119,18 @@ describe('a document fetched from the web', () => {
       expect(namesOfWebDocument({ ...page, ...facts })).to.deep.equal({ name, fileName });
     }
     expect(namesOfWebDocument({ ...page, title: ' \u202e a ' })).include({ name: 'a' });
-    for (const [kept, mediaType] of Object.entries({
-      ...{ 'a.ipynb': 'application/json', 'a.htm': 'text/html', 'a.csv': 'text/csv', 'a.xsd': 'application/xml' },
-      ...{ 'a.xsl': 'text/xml', 'a.mdx': 'text/markdown', 'a.tab': 'text/tab-separated-values' },
-    })) {
-      expect(namesOfWebDocument({ ...page, fileName: kept, mediaType })).to.include({ fileName: kept });
+    for (const [mediaType, extension, other] of [
+      ['application/json', 'json', 'ipynb'],
+      ['application/xhtml+xml', 'html', 'xhtml'],
+      ['application/xml', 'xml', 'xsd'],
+      ['text/csv', 'csv', 'CSV'],
+      ['text/markdown', 'md', 'mdx'],
+      ['text/tab-separated-values', 'tsv', 'tab'],
+      ['text/xml', 'xml', 'xsl'],
+    ] as const) {
+      expect(namesOfWebDocument({ ...page, mediaType }).fileName).to.equal(`report.${extension}`);
+      const fileName = `a.${other}`;
+      expect(namesOfWebDocument({ ...page, fileName, mediaType })).to.include({ fileName });
     }
     const { name, fileName } = namesOfWebDocument({ ...page, finalUrl: `https://example.com/${'x'.repeat(400)}` });
     expect([name.length, fileName.length]).to.deep.equal([255, 255]);

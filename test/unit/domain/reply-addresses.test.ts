@@ -68,6 +68,7 @@ describe('URLs in a reply', () => {
       'Plain text, with [1], [2, 3]. And a < b, c <= d & e; "f": {g} (h) [i] - 10:30!',
       'According to [1]: the rate is low, and to [2, 3]: it is not.',
       'Text.\n```\nhttps://api.example\n```',
+      `${'Plain text. '.repeat(200)}${known} and [Rates](${known})`,
       '````\nhttps://api.example\n```\n````\nend',
       '```\nhttps://api.example\n   ```\n```\nhttps://api.example\n```\nend',
       '```\n    ```\n> ```\n``` js\n``\nhttps://api.example\n```\nend',
