@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { createFilesystemBlobStore } from '#src/adapters/blob/filesystem-blob-store.ts';
-import { writeUploadFile } from '#src/adapters/blob/upload-file.ts';
 import { itKeepsBlobs } from '#test/activities/blobs/blob-store.contract.ts';
 import { putBlob } from '#test/support/put-blob.ts';
 import { skip } from '#test/support/skip.ts';
