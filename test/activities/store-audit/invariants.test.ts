@@ -77,36 +77,70 @@ describe('invariant checks', () => {
   });
 
   type Fault = (of: Awaited<ReturnType<typeof addReadable>>) => unknown;
-  /** Faults of the data of one readable document, by the violation that names the document. */
-  const faultsOfDocument: Record<string, Fault> = {
-    'I1 has no job': () => own.db('jobs').delete(),
-    'I1 failed without a reason': () => update('jobs', { status: 'failed', finishedAt: own.db.fn.now() }),
-    'I1 succeeded but is not the active one': () => update('documents', { activeGeneration: null }),
-    'I2 1 of 2 chunks are stored, with indices 1 to 1': async ({ chunkIds: [id] }) => {
-      await own.db('chunks').where({ id }).delete();
-      await update('chunkStatistics', { chunkCount: 1, termCount: 1 });
-      await own.db('chunkVectors').where({ chunkId: id }).delete();
-    },
-    'I2 has no vector': ({ chunkIds: [chunkId] }) => update('chunkVectors', { chunkId: uuidv7() }, { chunkId }),
-    'I4 missing_blob': async () => own.container.blobs.delete((await own.db('documents').first('blobKey')).blobKey),
-    'I11 never started': () => update('jobs', { status: 'queued', finishedAt: null, dispatchedAt: null }),
-    'I15 The access keys of the document are not those': () =>
-      update('documents', { acl: [`user:${own.ada.userId}`, `org:${own.ada.orgId}`] }),
-    'I15 in no folder': () => own.db('folderLinks').delete(),
-    'I16 a time other than its last change': () => update('folderLinks', { listedAt: null }),
+  /** Faults in the data of one readable document: the beginning of the violation, and what causes it. */
+  const faultsOfDocument: Record<string, [violation: string, fault: Fault]> = {
+    'a document without a job': ['I1 has no job', () => own.db('jobs').delete()],
+    'a failed job without an error': [
+      'I1 failed without a reason',
+      () => update('jobs', { status: 'failed', finishedAt: own.db.fn.now() }),
+    ],
+    'a successful ingestion whose chunks are not the active ones': [
+      'I1 succeeded but is not the active one',
+      () => update('documents', { activeGeneration: null }),
+    ],
+    'a missing chunk': [
+      'I2 1 of 2 chunks are stored, with indices 1 to 1',
+      async ({ chunkIds: [id] }) => {
+        await own.db('chunks').where({ id }).delete();
+        await update('chunkStatistics', { chunkCount: 1, termCount: 1 });
+        await own.db('chunkVectors').where({ chunkId: id }).delete();
+      },
+    ],
+    'a chunk without a vector': [
+      'I2 has no vector',
+      ({ chunkIds: [chunkId] }) => update('chunkVectors', { chunkId: uuidv7() }, { chunkId }),
+    ],
+    'a document whose original file is missing': [
+      'I4 missing_blob',
+      async () => own.container.blobs.delete((await own.db('documents').first('blobKey')).blobKey),
+    ],
+    'a job that never started': [
+      'I11 never started',
+      () => update('jobs', { status: 'queued', finishedAt: null, dispatchedAt: null }),
+    ],
+    'a document with other access keys than its folder': [
+      'I15 The access keys of the document are not those',
+      () => update('documents', { acl: [`user:${own.ada.userId}`, `org:${own.ada.orgId}`] }),
+    ],
+    'a document in no folder': ['I15 in no folder', () => own.db('folderLinks').delete()],
+    'a document that lists sort by a wrong time': [
+      'I16 a time other than its last change',
+      () => update('folderLinks', { listedAt: null }),
+    ],
   };
   /** The same for violations that name only the organization. */
-  const faultsOfOrganization: Record<string, Fault> = {
-    'I2 The chunk counts of 1 terms are wrong': () => update('termStatistics', { chunkCount: 3 }),
-    'I2 count 5 chunks with 2 terms, but 2 chunks with 2 terms are stored': () =>
-      update('chunkStatistics', { chunkCount: 5 }),
-    'I16 1 document totals': () => own.db('documentTotals').delete(),
-    'I16 document totals (per author and access keys)': () => update('documentTotals', { documents: 2 }),
-    'I16 totals (per author and access keys) are wrong': () => update('documentTotals', { sizeBytes: 1 }),
+  const faultsOfOrganization: Record<string, [violation: string, fault: Fault]> = {
+    'a wrong number of chunks that contain a word': [
+      'I2 The chunk counts of 1 terms are wrong',
+      () => update('termStatistics', { chunkCount: 3 }),
+    ],
+    'a wrong number of chunks of the organization': [
+      'I2 count 5 chunks with 2 terms, but 2 chunks with 2 terms are stored',
+      () => update('chunkStatistics', { chunkCount: 5 }),
+    ],
+    'missing totals of documents': ['I16 1 document totals', () => own.db('documentTotals').delete()],
+    'a wrong number of documents in the totals': [
+      'I16 document totals (per author and access keys)',
+      () => update('documentTotals', { documents: 2 }),
+    ],
+    'a wrong size of documents in the totals': [
+      'I16 totals (per author and access keys) are wrong',
+      () => update('documentTotals', { sizeBytes: 1 }),
+    ],
   };
   for (const faults of [faultsOfDocument, faultsOfOrganization]) {
-    for (const [violation, fault] of Object.entries(faults)) {
-      it(`report the violation "${violation}"`, async () => {
+    for (const [what, [violation, fault]] of Object.entries(faults)) {
+      it(`report ${what} (${violation.split(' ')[0]})`, async () => {
         const readable = await addReadable();
         await fault(readable);
         await expectViolation(violation, faults === faultsOfDocument ? readable.documentId : undefined);
@@ -127,15 +161,19 @@ describe('invariant checks', () => {
   });
 
   /** Faults of a chat of three scored rounds. */
-  const faultsOfChat: Record<string, [columns: object | null, round: number]> = {
-    'I5 the counter is 3; 1 complete rounds have no reply': [{ assistantReply: null }, 3],
-    'I5 2 rounds, the highest number is 2 and the counter is 3': [null, 3],
-    'I6 round 1': [{ userScore: 0.3 }, 1],
-    'I6 round 2': [{ ewma: 50 }, 2],
-    'I6 round 3': [{ echoState: 'drift_user' }, 3],
+  const faultsOfChat: Record<string, [violation: string, columns: object | null, round: number]> = {
+    'a complete round without a reply': [
+      'I5 the counter is 3; 1 complete rounds have no reply',
+      { assistantReply: null },
+      3,
+    ],
+    'a missing round of a chat': ['I5 2 rounds, the highest number is 2 and the counter is 3', null, 3],
+    'a round with a wrong score': ['I6 round 1', { userScore: 0.3 }, 1],
+    'a round with a wrong moving average of scores': ['I6 round 2', { ewma: 50 }, 2],
+    'a round with a wrong alignment state': ['I6 round 3', { echoState: 'drift_user' }, 3],
   };
-  for (const [violation, [columns, round]] of Object.entries(faultsOfChat)) {
-    it(`report the violation "${violation}"`, async () => {
+  for (const [what, [violation, columns, round]] of Object.entries(faultsOfChat)) {
+    it(`report ${what} (${violation.split(' ')[0]})`, async () => {
       const rounds = own.db('rounds').where({ chatId: await addScoredChat([0.9, 0.9, 0.9]), round });
       await (columns === null ? rounds.delete() : rounds.update(columns));
       await expectViolation(violation);

@@ -14,9 +14,9 @@ import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 describe('the format of a text file', () => {
   const lines = readFileSync(new URL('cases/text-formats.txt', import.meta.url), 'utf8').split('\n');
   for (const line of lines.filter((each) => each !== '' && !each.startsWith('#'))) {
-    const given = line.split(' | ').toSpliced(2, 1).join(' | ');
-    it(`is ${line.split(' | ')[2]} for name | content [| declared type]: ${given}`, () => {
-      const [fileName = '', written = '', format, declaredMediaType] = line.split(' | ');
+    const [fileName = '', written = '', format, declaredMediaType] = line.split(' | ');
+    const declared = declaredMediaType ? ` of the declared type ${declaredMediaType}` : '';
+    it(`is ${format} for a file ${fileName}${declared} that begins with: ${written}`, () => {
       const head = written.replaceAll('\\n', '\n').replaceAll('\\t', '\t');
       const detected = detectTextFormat({ fileName, head, ...(declaredMediaType && { declaredMediaType }) });
       expect(detected ?? 'none').equal(format);
