@@ -82,7 +82,7 @@ describe('an organization and its tools:', () => {
 
     it('is deleted with its grant, also repeatedly and during an outage of the provider', async () => {
       const stranger = await api.signUp();
-      await connectSearch(api, stranger);
+      for (const admin of [stranger, ada]) await connectSearch(api, admin);
       await connectCalendar(api, ada);
       const { id } = await connectionOf(ada, 'google_calendar');
       const before = api.google.liveGrants();
