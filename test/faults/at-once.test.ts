@@ -16,9 +16,7 @@ describe('concurrent requests to two API processes:', () => {
 
   before(async () => {
     own = await startStack();
-    const { database, temporal } = own.config;
-    const shared = { DATABASE_URL: database.url, TEMPORAL_NAMESPACE: temporal.namespace };
-    stacks = [own, await startStack(shared, { workers: false })];
+    stacks = [own, await startStack({ ...own.settings }, { workers: false })];
     ada = await own.signUp();
   });
   after(async () => {

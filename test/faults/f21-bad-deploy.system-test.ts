@@ -15,7 +15,7 @@ import { buildWorkflowBundle } from '#workers/bundle.ts';
 const runs = 5;
 
 describe('F21: a release whose workers cannot replay the open runs', function () {
-  this.timeout(90_000);
+  this.timeout(240_000);
   let temporal: TestWorkers;
 
   before(async () => {
