@@ -17,7 +17,7 @@ export function furthestTextEndWithinTokens(
   maxTokens: number,
 ): number {
   let fits = start;
-  let reach = maxTokens * 4;
+  let reach = Math.max(1, maxTokens * 4);
   while (fits < limit && ruler(start, Math.min(limit, start + reach)) <= maxTokens) {
     fits = Math.min(limit, start + reach);
     reach *= 2;

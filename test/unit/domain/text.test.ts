@@ -46,6 +46,7 @@ describe('words and characters of a text', () => {
       ['abc', 2, 2],
       ['abc', 3, 3],
       ['abc', 9, 3],
+      ['abc', 0, 0],
       ['😀😀', 3, 2],
       ['😀', 1, 0],
       ['x'.repeat(100), 10, 10],
