@@ -219,7 +219,8 @@ describe('a chat model', () => {
     expect(await appErrorCode(complete({ changes: { timeoutMs: 50 } }))).equal('model_unavailable');
     answer(piece('{"score"'), piece(':3}', 'stop'));
     expect((await complete({ changes: { timeoutMs: null } })).text).equal('{"score":3}');
-    expect(server.calls[0]?.body).include({ stream: true });
+    // The aborted request may arrive late.
+    expect(server.calls.map(({ body }) => Object(body).stream)).include(true);
   });
 
   describe('with a slow stream', () => {
