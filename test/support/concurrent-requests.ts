@@ -29,7 +29,7 @@ type Prepare = (member: Member) => Promise<() => Promise<Response>>;
  * @param used how much of the limit is used before the requests
  */
 export function itHoldsTheLimit(code: ErrorCode, prepare: Prepare, used = 0): void {
-  it(`of ${CONCURRENT_REQUESTS} concurrent requests, as many succeed as the tier allows; the others get 409 ${code}`, async () => {
+  it(`cannot exceed the limit of the tier: of ${CONCURRENT_REQUESTS} concurrent requests, those beyond it get 409 ${code}`, async () => {
     const { container, signUp } = await limitedStack();
     for (const [tier, limit] of Object.entries(allowed)) {
       const member = await signUp();

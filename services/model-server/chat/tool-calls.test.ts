@@ -4,7 +4,7 @@ import { callableTools, callSchema, isRepeated, readCall, recognizeCall, toGramm
 const tools = [{ name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } }];
 
 describe('the detector of tool calls in an answer', () => {
-  it('recognizes a tool call from its beginning, waits for more if unclear, and rejects unknown tools', () => {
+  it('recognizes a tool call by its beginning, waits for more text in unclear cases, and rejects unknown tools', () => {
     const answers: Record<string, string[]> = {
       call: [
         '<tool_call>',
@@ -28,7 +28,7 @@ describe('the detector of tool calls in an answer', () => {
 });
 
 describe('a tool call of a local model', () => {
-  it('has a JSON schema that names each tool, without anyOf, which grammars do not support', () => {
+  it('has a JSON schema that names each tool and uses oneOf, because grammars do not support anyOf', () => {
     expect(callSchema(tools)).to.deep.equal({
       oneOf: [{ type: 'object', properties: { name: { const: 'get_weather' }, arguments: tools[0]?.parameters } }],
     });
@@ -39,7 +39,7 @@ describe('a tool call of a local model', () => {
     expect(toGrammarSchema(schemaOf('anyOf'))).to.deep.equal(schemaOf('oneOf'));
   });
 
-  it('is parsed, unless it is truncated', () => {
+  it('is parsed if it is complete; a truncated one counts as no call', () => {
     expect(readCall('{"name": "get_weather", "arguments": {"city": "Oslo"}}')).to.deep.equal({
       name: 'get_weather',
       arguments: '{"city":"Oslo"}',
@@ -47,7 +47,7 @@ describe('a tool call of a local model', () => {
     expect(readCall('{"name": "get_weather", "argum')).to.equal(null);
   });
 
-  it('counts as repeated if an earlier call had the same arguments, even with some left out', () => {
+  it('counts as repeated if it has all arguments of an earlier call of the tool, even with additional ones', () => {
     const toolCalls = [{ name: 'get_weather', arguments: '{"city": "Oslo"}' }];
     const isRepeatedCall = (name: string, args: string) =>
       isRepeated({ name, arguments: args }, [{ role: 'assistant', content: '', toolCalls }]);

@@ -29,7 +29,7 @@ describe('POST /v1/chat/completions', () => {
   const askAbout = (passages: string, question: string) =>
     ask('', { messages: [{ role: 'user', content: `${passages}\n\n${question}` }] });
 
-  it('quotes a field or a table row that answers the question, with its citation, or finds nothing', async () => {
+  it('quotes the field or table row that answers the question, with a citation, or says that it found nothing', async () => {
     expect(await ask('What is the invoice number?')).to.equal('Invoice number: INV-2041 [1]');
     const gadget = 'Product: Gadget; Unit price: $12.00; Stock: 8 [2]';
     expect(await ask('What is the unit price of the Gadget?')).to.equal(gadget);
@@ -57,7 +57,7 @@ describe('POST /v1/chat/completions', () => {
     expect(await askAbout(club, 'When was Norwich City founded?')).to.equal(notFound);
   });
 
-  it('writes the title of a conversation, also as JSON, but rejects other JSON', async () => {
+  it('writes the title of a conversation as text or JSON, and answers 400 to a request for JSON with other fields', async () => {
     const messages = [
       { role: 'system' as const, content: 'Write a title for this conversation.' },
       { role: 'user' as const, content: 'how do I cancel my subscription before the end of the month?' },
@@ -85,7 +85,7 @@ describe('POST /v1/chat/completions', () => {
     expect(await ask('What is the invoice number?', { tools })).to.include('INV-2041');
   });
 
-  it('streams the answer that it also returns whole, with usage at the end on request', async () => {
+  it('streams the same answer that it returns without a stream, and ends with the token usage on request', async () => {
     const question = 'How much stock of the Widget is there?';
     const stream = { stream: true as const, stream_options: { include_usage: true } };
     const request = { model, messages: messagesFor(question), ...stream };

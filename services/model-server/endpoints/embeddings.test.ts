@@ -63,7 +63,7 @@ describe('POST /v1/embeddings', () => {
     expect(usage).to.deep.equal({ prompt_tokens: 7, total_tokens: 7 });
   });
 
-  it('answers 404 for an unknown model, and 400 for empty input or dimensions that the model lacks', async () => {
+  it('answers 404 for an unknown model, and 400 for empty input or an unsupported number of dimensions', async () => {
     const refusalOf = (changes: object) => errorOf(server.client.embeddings.create({ model, input: 'x', ...changes }));
     const type = 'invalid_request_error';
     const unknown = { status: 404, code: 'model_not_found', param: 'model', type };

@@ -38,7 +38,7 @@ describe('the model server', () => {
     expect(results[0]).not.to.have.property('document');
   });
 
-  it('returns the first top_n passages, with their texts on request', async () => {
+  it('returns only the best passages, as many as top_n says, with their texts on request', async () => {
     const objects = documents.map((text) => ({ text }));
     const { results } = await rank({ top_n: 1, return_documents: true, documents: objects });
     expect(results).to.have.length(1);
@@ -51,7 +51,7 @@ describe('the model server', () => {
     expect(results[0]?.index).to.equal(1);
   });
 
-  it('lists at GET /v1/models local models free of charge, with the query prefix of one that needs it', async () => {
+  it('lists its models at GET /v1/models as local and free of charge, with the query prefix of a model that needs one', async () => {
     const { data } = await server.client.models.list();
     const ids = ['all-minilm-l6-v2-int8-r2', bgeSmall.id, 'extractive-1', model];
     expect(data.map(({ id }) => id)).to.deep.equal(ids);

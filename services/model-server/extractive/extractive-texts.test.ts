@@ -26,7 +26,7 @@ describe('splitting a passage into statements', () => {
     expect(textsOf('word '.repeat(400)).every((text) => text.length <= 500)).to.equal(true);
   });
 
-  it('gives each statement its heading or table header as context, and allows quoting headings without markup', () => {
+  it('gives each statement its heading or table header as context; a heading without markup is also a statement', () => {
     const cases: [passage: string, statements: [text: string, context: string, isTopic?: boolean][]][] = [
       [
         '## Return policy\n\n- Within 30 days\n2. Receipt required\n\nFee: none',

@@ -19,7 +19,7 @@ function modelOf(matches: Record<string, { closeness: number; similarity: number
 const signal = new AbortController().signal;
 
 describe('reranking by late interaction', () => {
-  it('scores by tokens, by whole texts and by shared words together', async () => {
+  it('scores a passage higher if its tokens, its whole text or its words are closer to the question', async () => {
     const rank = lateInteraction(
       modelOf({
         'ships at sea': { closeness: 0.5, similarity: 0.5 },

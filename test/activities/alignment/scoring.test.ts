@@ -174,7 +174,7 @@ describe('alignment scoring', () => {
     expect(row.events.map((event: { type: string }) => event.type)).include('scoring_degraded');
   });
 
-  it('records the reason of its failure once in the unscored round, and keeps it when the round is scored', async () => {
+  it('records the reason of a repeated failure once, in the unscored round, and keeps it after the round is scored', async () => {
     const chat = await startChat();
     await addRounds(chat, onTopic, penguins);
     for (let times = 0; times < 2; times += 1) {
@@ -192,7 +192,7 @@ describe('alignment scoring', () => {
     expect(second).include('watch_entered');
   });
 
-  describe('of a chat with scores of an older scorer', () => {
+  describe('of a chat with scores of an older scorer version', () => {
     async function scoredChat(count = 1): Promise<ScoreAlignmentInput> {
       const chat = await startChat();
       await addRounds(chat, ...[...straying, ...straying, ...straying].slice(0, count));
@@ -213,7 +213,7 @@ describe('alignment scoring', () => {
     }
     const want = () => own.container.scoringRequests.requestRescoring(own.ada.orgId);
 
-    it('leaves consistent scores after each of its steps', async () => {
+    it('replaces the old scores in steps, and leaves consistent scores of the chat after each step', async () => {
       const chat = await scoredChat(24);
       const expected = await stateOf(chat);
       await scoreAsBefore(chat);
@@ -291,7 +291,7 @@ describe('alignment scoring', () => {
       return chat;
     }
 
-    it('keeps the job open while a round is unscored, also one that is stored while the job ends', async () => {
+    it('keeps the job open while any round is unscored, even if the round is stored just as the job ends', async () => {
       const chat = await waitingChat();
       const { recordSuccess } = own.container.alignment;
       await recordSuccess(chat);

@@ -76,7 +76,7 @@ describe('converting a file to Markdown', () => {
       ['open table.bin', workbook('ods'), 'ods', ofTable, null, '## Second'],
     ];
   for (const [name, content, sourceFormat, body, title, second] of files) {
-    it(`recognizes ${name} as ${sourceFormat} and writes its content as Markdown`, async function () {
+    it(`recognizes a file named ${name} with content in the format ${sourceFormat}, and writes it as Markdown`, async function () {
       if (sourceFormat === 'pdf') needsPdfium(this);
       const converted = await environment.convert(name, content);
       const pageCount = second === undefined ? null : 2;
@@ -85,7 +85,7 @@ describe('converting a file to Markdown', () => {
     });
   }
 
-  it('keeps the text of form fields and notes of a PDF whose editing needs a password, except of password fields', async function () {
+  it('keeps the texts of notes and form fields, but not of password fields, if editing the PDF needs a password', async function () {
     needsPdfium(this);
     const document = new PDFDocument({ font: 'Helvetica', ownerPassword: 'owner', permissions: { copying: false } });
     const fields = [

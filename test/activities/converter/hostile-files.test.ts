@@ -36,7 +36,7 @@ const hostile: HostileFile[] = [
   ['a Word file with broken XML', 'b.docx', () => documentPart('<w:docu'), 'corrupt_document'],
   ['a truncated old Word file', 'a.doc', () => oldWordFile.subarray(0, 512), 'corrupt_document'],
   ['a zip bomb', 'a.docx', () => documentPart(Buffer.alloc(20 * MiB, ' ')), 'too_large'],
-  ['a zip of too many bytes', 'c.docx', () => wordFile, 'too_large', { zipInflatedBytes: 1_000 }],
+  ['a zip that unpacks to too many bytes', 'c.docx', () => wordFile, 'too_large', { zipInflatedBytes: 1_000 }],
   ['an XML entity bomb', 'a.docx', () => documentPart(laughs), 'corrupt_document'],
   ['a million nested elements', 'a.html', () => `${html}${'<div>'.repeat(1_000_000)}`, 'corrupt_document'],
   ['a text that is too long', 'a.txt', () => 'words '.repeat(1_000), 'too_large', { bodyLength: 1_000 }],
@@ -49,7 +49,7 @@ const hostile: HostileFile[] = [
   ['a file whose text is too large', 'd.html', () => html, 'too_large', { outputBytes: 20 }],
   ['a PDF with a password', 'a.pdf', () => pdfFile(pages, pdfPasswordTrailer), 'encrypted_document'],
   ['half a PDF', 'b.pdf', () => half(pdf), 'corrupt_document'],
-  ['half a PDF with padding', 'b.pdf', () => Buffer.concat([half(pdf), Buffer.alloc(100_000)]), 'corrupt_document'],
+  ['half a PDF and zeros', 'b.pdf', () => Buffer.concat([half(pdf), Buffer.alloc(100_000)]), 'corrupt_document'],
   ['a PDF with a header and no objects', 'c.pdf', () => '%PDF-1.7\nnothing\n%%EOF\n', 'corrupt_document'],
   ['a PDF without pages', 'd.pdf', () => pdfFile([]), 'corrupt_document'],
   ['a PDF with an empty page', 'e.pdf', () => pdfFile([[]]), 'empty_document'],
@@ -64,7 +64,7 @@ describe('the converter', () => {
   const converter = useConverter();
 
   for (const [title, name, content, code, limits] of hostile) {
-    it(`rejects ${title} with ${code}`, async function () {
+    it(`rejects ${title} with the error ${code}`, async function () {
       if (name.endsWith('.pdf')) needsPdfium(this);
       expect(await appErrorCode(converter.convert(name, content(), limits))).equal(code);
     });

@@ -58,7 +58,7 @@ describe('publication of documents to the vector store', () => {
     expect(await rowOf(documentId)).include({ activeGeneration: 1, activeEmbeddingModel: embeddingModel });
   });
 
-  it('follows a change of retrieval settings and a move to another folder at once, and follows no other change', async () => {
+  it('happens at once when the retrieval settings or the folder change, but not when the document is renamed', async () => {
     const of = await ingest();
     await setRrfK(of, 10);
     await untilPublished(of);
@@ -73,7 +73,7 @@ describe('publication of documents to the vector store', () => {
     expect(published).length(2);
   });
 
-  it('is repeated by the sweeper after the vector store was down, also if the store still refuses one document', async () => {
+  it('is repeated by the sweeper after an outage of the vector store, even if the store then refuses one document', async () => {
     const [refused, fine] = [await ingest(), await ingest()];
     const asked = new Set<string>();
     publish = async ({ documentId }) => {

@@ -70,7 +70,7 @@ describe('erasure activities', () => {
     expect(await own.db('auditLog').where({ target: userId, action: 'account.erased' })).length(1);
   });
 
-  it('return documents of other users to their creators, and keep shared folders', async () => {
+  it('move documents that others created out of the personal folders of the user, and keep shared folders', async () => {
     const [shared, ofGrace] = [await rootOf(ada, 'org_root'), await rootOf(grace, 'personal_root')];
     const [staying, taken] = [await aFolder(grace, shared), await aFolder(ada, shared)];
     const below = await aFolder(ada, taken.id);
@@ -93,7 +93,7 @@ describe('erasure activities', () => {
     expect(await folders.pluck('id')).deep.equal([staying.id]);
   });
 
-  it('retry a failed deletion once, then throw erasure_incomplete, and leave the job to the org admins', async () => {
+  it('retry a failed deletion once, then throw erasure_incomplete, after which an org admin can retry the deletion', async () => {
     const documentId = await aNote();
     await leave();
     const erasing = appErrorCode(eraseDocuments());

@@ -113,7 +113,7 @@ describe('evaluation activities', () => {
     expect(await rowsOf('judgements')).deep.equal([]);
   });
 
-  it('are checked for results without judgements, and for judgements without a run (I7)', async () => {
+  it('satisfy I7, whose check reports results that contradict their judgements, and judgements without a run', async () => {
     await answer();
     for (const judged of [unit, ofCase]) await judge(judged);
     await score();

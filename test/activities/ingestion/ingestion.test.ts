@@ -164,7 +164,7 @@ describe('ingestion activities', () => {
     for (const name of ingestionSteps) expect(await appErrorCode(run(name, old)), name).equal('document_not_found');
   });
 
-  it('stores no chunks of a generation that another follows while it is chunked', async () => {
+  it('store no chunks of a generation if a newer generation is requested during the chunking', async () => {
     const old = await runAll(await uploadSentences('overtaken'), untilChunked.slice(0, -1));
     const chunked = await own.db.transaction(async (trx) => {
       await trx('documentGenerations').where({ documentId: old.documentId }).forUpdate().first();
@@ -226,7 +226,7 @@ describe('ingestion activities', () => {
     }
   });
 
-  it('build a generation from the document as it was when requested, and delete its original after the next one', async () => {
+  it('build a generation from the document as it was at the request; the next generation deletes a replaced original', async () => {
     const of = await uploadSentences('asked');
     const { blobKey } = await documentOf(of);
     await run('parseDocument', of);
@@ -260,7 +260,7 @@ describe('ingestion activities', () => {
     expect(await chunksOf(first)).deep.equal([]);
   });
 
-  it('record the end of the latest attempt of the newest generation, and older generations as superseded', async () => {
+  it('record how the latest attempt ended, ignore the ends of earlier ones, and record older generations as superseded', async () => {
     for (const { end, ...ended } of [
       { end: 'recordFailure', status: 'failed', errorCode: 'model_rejected' },
       { end: 'recordCancellation', status: 'cancelled', errorCode: null },

@@ -185,7 +185,7 @@ describe('contextual texts of chunks', () => {
     expect(own.model.requests.map(promptOf)[0]).include('passage>>\n# Loans');
   });
 
-  it('are only name, headings and page if the user requested no contexts or the model answers nothing', async () => {
+  it('contain only document name, headings and page if the user requested no more or the model answers nothing', async () => {
     const unasked = await convert('A text of a run that began before.');
     const silent = await convert('A text of which there is nothing to say.');
     own.model.behave(() => ({ kind: 'answer', text: '" "' }));

@@ -89,7 +89,7 @@ describe('the outbox of jobs,', () => {
   }
 
   describe('when runs are due,', () => {
-    it('starts a job once, as soon as the request asks for it', async () => {
+    it('starts a job as soon as a request asks for its start, and does not start it again', async () => {
       const id = await started();
       await jobs.dispatch(id);
       await sweepStarts();
@@ -152,7 +152,7 @@ describe('the outbox of jobs,', () => {
     });
   });
 
-  it('records no progress once the job is closed', async () => {
+  it('once a job is closed, records no more progress of the job', async () => {
     const id = await enqueue();
     await jobs.advance(id, { status: 'running', stage: 'embed', progress: { done: 64, total: 70, unit: 'chunks' } });
     await jobs.advance(id, { status: 'succeeded' });
@@ -160,7 +160,7 @@ describe('the outbox of jobs,', () => {
     expect(await jobOf(id)).include({ status: 'succeeded', stage: 'embed', progressDone: 64 });
   });
 
-  it('counts open jobs by kind and status, and jobs whose start is due', async () => {
+  it('asked for statistics, counts open jobs by kind and status, and jobs whose start is due', async () => {
     await parked();
     await jobs.advance(await enqueue(), { status: 'succeeded' });
     await own.db('jobs').update({ dispatchedAt: own.db.fn.now() });
@@ -228,7 +228,7 @@ describe('the outbox of jobs,', () => {
       }
     });
 
-    it('records a cancellation that was requested in Temporal, but none of an earlier run or of a deletion', async () => {
+    it('records a cancellation that was requested in Temporal, unless that was for an earlier run or for a deletion', async () => {
       const cancellationOf = async (id: string, toStop: string) =>
         (await reconcile(id, { state: 'open', toStop })).cancelRequestedAt;
       const id = await started();

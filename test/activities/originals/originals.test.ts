@@ -115,7 +115,7 @@ describe('originals that documents share', () => {
     expect(await keysOfStore()).deep.equal([]);
   });
 
-  it('cannot be used by an upload that was discarded, but are kept if the upload has made its document', async () => {
+  it('cannot become a document after their upload was discarded, but are kept if a document already has them', async () => {
     const late = await store('late');
     await own.container.uploads.discard(late);
     expect(await appErrorCode(addDocument(late))).equal('service_unavailable');
@@ -151,7 +151,7 @@ describe('originals that documents share', () => {
     await expectContent(await upload('silent'), 'silent');
   });
 
-  it('are released without delaying the request or other database work, if the blob store does not answer', async () => {
+  it('are deleted later if the blob store does not answer, which delays neither requests nor other database work', async () => {
     const file = await store('given up');
     const { orgId } = own.ada;
     const answer = Promise.withResolvers<void>();

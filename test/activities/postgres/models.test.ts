@@ -105,7 +105,7 @@ describe('raw SQL statements', () => {
     ]);
   });
 
-  it('throw the errors of Postgres unchanged, and are reported with the class of the failure', async () => {
+  it('throw errors of Postgres unchanged, and are reported to a listener, failed ones with the class of the error', async () => {
     const parent = { id: randomUUID() };
     await ParentModel.query(db).insert(parent);
     heard.length = 0;

@@ -129,7 +129,7 @@ describe('preview activities', () => {
     await expectStoresMatch(own);
   });
 
-  it('fail if the renderer makes no PDF or is not installed; then they are not queued for new documents', async () => {
+  it('fail if the renderer makes no valid PDF or is not installed; without a renderer, no previews are queued', async () => {
     const of = await convert('Printed wrongly.');
     for (printed of ['<html>not pdf</html>', '%PDF-1.4\ngarbage', '%PDF-1.4\ngarbage\n%%EOF']) {
       expect(await appErrorCode(serviceWith().render(of, step)), printed).equal('converter_refused');

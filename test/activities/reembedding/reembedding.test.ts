@@ -49,7 +49,7 @@ describe('reembedding activities', () => {
     }
   });
 
-  it('change only the configuration of documents without chunks, and supersede ingestions in progress', async () => {
+  it('set only the model of documents without chunks, without ingesting them, and supersede running ingestions', async () => {
     const [stored, failed, queued] = [await add('stored'), await add('failed'), await add('queued')];
     expect(await open()).deep.equal({ jobIds: [jobIdOf(queued, 2)], settled: 2, after: null });
     for (const id of [stored, failed, queued]) expect((await documentOf(id)).ragConfig.embedding.model).equal('new');

@@ -74,7 +74,7 @@ describe('word search', () => {
     return Array.from({ length: count }, text);
   }
 
-  it('returns the same hits as scoring every chunk; a search limited to rare words returns the same best hit', async () => {
+  it('returns the hits that scoring every chunk would return; limited to rare words, it still returns the best hit', async () => {
     const texts = await add(zipfTexts(600), 150);
     const random = seededRandom(5);
     for (let round = 0; round < 25; round += 1) {
@@ -254,7 +254,7 @@ describe('word search', () => {
     await expectExact();
   });
 
-  it('keeps word statistics for each organization, which count a word of ten thousand letters in pieces', async () => {
+  it('counts words for each organization separately, and counts a word of ten thousand letters as several words', async () => {
     await addIndexedDocument(own.db, await addOrganization(own.db), differentTexts(2));
     expect((await addDocument(['x'.repeat(10_000)])).chunkIds).length(1);
     expect(await rowsOf('chunkStatistics').first()).include({ chunkCount: 1, termCount: 157 });

@@ -113,7 +113,7 @@ describe('invariant checks', () => {
       () => update('documents', { acl: [`user:${own.ada.userId}`, `org:${own.ada.orgId}`] }),
     ],
     'a document in no folder': ['I15 in no folder', () => own.db('folderLinks').delete()],
-    'a document that lists sort by a wrong time': [
+    'a document with a sort time other than its last change': [
       'I16 a time other than its last change',
       () => update('folderLinks', { listedAt: null }),
     ],
@@ -180,7 +180,7 @@ describe('invariant checks', () => {
     });
   }
 
-  it('report a version number that will be used twice, versions after the head, and a second root (I8)', async () => {
+  it('report a draft whose next version number is taken, whose head is not its last version, or with two roots (I8)', async () => {
     const draft = await aDraft(own.ada);
     await commitVersion(own.ada, draft.id, { parent_version_id: draft.head_version_id });
     await expectNone();

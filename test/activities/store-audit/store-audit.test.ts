@@ -57,7 +57,7 @@ describe('the audit of the stores', () => {
     }
   }
 
-  it('finds nothing in intact stores, reports how much was compared, and ignores differences in a grace period', async () => {
+  it('finds nothing in intact stores, reports how much it compared, and ignores differences that are still recent', async () => {
     const of = await addDocument('fresh');
     expect((await audit()).checked).deep.include({ points: 1, documents: 1, blobs: 1, deletions: 0 });
     const key = newKey();

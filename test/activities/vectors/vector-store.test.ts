@@ -132,7 +132,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await found()).deep.equal(chunkIds);
     });
 
-    it('hides vectors until they are published, and searches with new access keys and settings once these are', async () => {
+    it('finds vectors only after their publication, and always by the last published access keys and settings', async () => {
       const newer = await addDocument([0], { generation: 2, isPublished: false });
       expect(await found()).deep.equal([]);
       expect(await vectors.countGenerations([newer])).deep.equal([1]);
@@ -233,7 +233,7 @@ for (const [place, open] of Object.entries(stores)) {
   });
 }
 
-it('the vector store writes to a Qdrant collection that a killed process left without indexes', async () => {
+it('the vector store can count, delete and write in a Qdrant collection that a killed process left without indexes', async () => {
   const client = { url: testQdrantUrl(), apiKey: null, collectionPrefix: newCollectionPrefix() };
   const points = createQdrantClient(client);
   const collection = points.collectionOf('model');

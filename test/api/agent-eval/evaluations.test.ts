@@ -73,7 +73,7 @@ describe('evaluations', () => {
       expect(shared.model.requests.filter((request) => !isForJudge(request))).deep.equal([]);
     });
 
-    it(`by POST ${path} answer 504 and name the job, which continues, when the wait ends first`, async () => {
+    it(`by POST ${path} answer 504 with the id of the job, which continues, if the job lasts longer than the client waits`, async () => {
       const body = await newBody(ada);
       const { promise: released, resolve: release } = Promise.withResolvers<void>();
       shared.model.behave(judgeWell(undefined, released));
@@ -175,7 +175,7 @@ describe('evaluations', () => {
     const compare = async (body: object) =>
       comparisonResultSchema.parse((await ada.post('/agent-eval/compare', body, 200)).body);
 
-    it('compare every case on every axis in both orders, and swap the winner with the versions', async () => {
+    it('compare every case on every axis in both orders, and let the same version win when the two are swapped', async () => {
       shared.model.behave(brevityWins);
       const [version, parent] = await twoEvaluableVersions(ada);
       const result = await compare({ ...version, cases });
@@ -218,7 +218,7 @@ describe('evaluations', () => {
     const inputsOf = ({ eval_scores }: DraftVersionDto) =>
       Object(eval_scores).cases.map((each: { input: string }) => each.input);
 
-    it('judge the prompt, and on request all golden cases or the named ones, and store what is sent', async () => {
+    it('judge the prompt and, on request, all or some golden cases, and store golden cases that the request sends', async () => {
       const of = await anEvaluableVersion(ada);
       const version = await start(of);
       expect(version).include({ id: of.version_id, eval_status: 'completed' });
@@ -235,7 +235,7 @@ describe('evaluations', () => {
       expect(inputsOf(await start(of, { run_golden: false, golden_case_ids: ['term'] }))).deep.equal([]);
     });
 
-    it('continue after the request stopped waiting, keep the earlier scores until they end, and are joined by concurrent starts', async () => {
+    it('continue after the request, keep the earlier scores until they end, and run once for two concurrent requests', async () => {
       const of = await anEvaluableVersion(ada, { golden_cases });
       const { eval_scores } = await start(of);
       const path = `/agent-drafts/${of.draft_id}`;
@@ -287,7 +287,7 @@ describe('evaluations', () => {
       expect(await start(other)).include({ eval_status: 'failed', eval_scores: null });
     });
 
-    it('leave the scores that a commit has sent unchanged, whatever their form', async () => {
+    it('do not change scores that a client sent with the commit of an earlier version, whatever their form', async () => {
       const { draft_id, version_id: first } = await anEvaluableVersion(ada);
       const eval_scores = { prompt_average: 4.5, cases: [{ input: 'How long?' }] };
       const { id: second } = await commitVersion(ada, draft_id, { parent_version_id: first, eval_scores });
@@ -299,7 +299,7 @@ describe('evaluations', () => {
       expect(await start({ draft_id, version_id })).deep.equal(version);
     });
 
-    it('are deleted with their version, and with their draft: the model is asked again', async () => {
+    it('are deleted with their version or draft, so that the model evaluates an equal new version again', async () => {
       const evaluateNew = async () => {
         const of = await anEvaluableVersion(ada, { golden_cases });
         shared.model.behave(judgeWell());
@@ -334,7 +334,7 @@ describe('evaluations', () => {
       await start(of, { golden_case_ids: ['fee'] });
     });
 
-    it('have a report in Markdown, JSON or HTML, beside the scores of the parent version', async () => {
+    it('have a report in Markdown, JSON or HTML, which also shows the scores of the parent version', async () => {
       const [version, parent] = await twoEvaluableVersions(ada);
       const sent = { golden_cases: [{ id: 'fee', prompt: '<b>What?</b>' }], run_golden: true };
       for (const each of [parent, version]) await start(each, sent);

@@ -69,7 +69,7 @@ describe('anchor words', () => {
     for (const word of words) expect(word).match(/^[\p{L}\p{M}\p{N} '’.+#&/-]+$/u);
   });
 
-  it('are not proposed in a form of a word that is chosen, excluded or an anchor word of the agent', async () => {
+  it('are not proposed if they are forms of a word that is chosen, excluded or already an anchor word of the agent', async () => {
     stack.model.behaveAnchoring(proposing('Refunds', 'vouchers', 'the', 'parcels', 'loans', 'mortgages', 'deposit'));
     const taken = { words: ['refund'], anchor_words: ['voucher'], exclude_words: ['Parcel'] };
     const words = await expand({ agent_id: await aPublishedAgent(ada), agent_name: '', tags: [], ...taken });
@@ -89,7 +89,7 @@ describe('anchor words', () => {
     for (const reader of [await aColleague(stack, owner), ada]) expect(await saysIt(reader)).equal(false);
   });
 
-  it('are not proposed (422) for draft fields beside agent_id, no text on the agent or an unknown model', async () => {
+  it('are not proposed (422) if a request has both agent_id and draft fields, no usable text or an unknown model', async () => {
     const agent_id = await aPublishedAgent(ada);
     for (const [body, code, paths] of [
       [{ agent_id, tags: ['a'], agent_prompt: 'You lend.' }, 'validation_failed', ['agent_prompt', 'tags']],
@@ -125,7 +125,7 @@ describe('anchor words', () => {
     expect((await ada.get(`/anchor-words/${agent_id}`, 404)).body).include({ code: 'agent_not_found' });
   });
 
-  it('are proposed after publishing, without chosen words, from documents that all agent users may read', async () => {
+  it('are proposed for a newly published agent, from documents that all its users may read, without its present words', async () => {
     stack.model.behaveAnchoring(proposing('down payment', 'mortgages'));
     await anIngestedDocument(ada, 'Loans', 'A flumbrium loan. The flumbrium loan of a bank is repaid late.');
     const agentId = await aPublishedAgent(ada);

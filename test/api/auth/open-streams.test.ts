@@ -61,7 +61,7 @@ describe('an answer that is being written', () => {
     expect(code).oneOf(['invalid_token', 'account_disabled']);
   };
 
-  it('ends its stream, fails a request that is not streamed with 403, and is not stored when its user is disabled', async () => {
+  it('is not stored when its user is disabled; its stream ends, and a request without a stream gets 403', async () => {
     const events = await open(ada, question());
     const refused = ada.post('/chat', question(), 403);
     await until('the model is asked for both answers', async () => stack.model.requests.length === 2);
@@ -71,7 +71,7 @@ describe('an answer that is being written', () => {
     await expectDiscarded('account_disabled');
   });
 
-  it('is completed and stored when its session ends, which closes its streams and no stream of another session', async () => {
+  it('is completed and stored when its session ends; the streams of this session are closed, others stay open', async () => {
     const { jobId } = await stoppedIngestion(stack, ada, 'parked');
     const progress = readEvents(await ada.raw(`/jobs/${jobId}/events`));
     await progress.next();

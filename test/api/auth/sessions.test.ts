@@ -53,7 +53,7 @@ describe('sessions:', () => {
     'its user is disabled': ({ userId: id }) => rowsOf('users', { id }).update({ disabledAt: new Date() }),
     'its user is deleted': ({ userId: id }) => rowsOf('users', { id }).update(deleted),
     'its organization is deleted': ({ orgId: id }) => rowsOf('organizations', { id }).update(deleted),
-    'its session is cut off': () => families().update({ cutOffAt: new Date() }),
+    'its session is revoked for access tokens, too': () => families().update({ cutOffAt: new Date() }),
     'its session row is deleted': () => families().delete(),
   };
   for (const [what, end] of Object.entries(ends)) {
@@ -95,7 +95,7 @@ describe('sessions:', () => {
       await next(refreshToken);
     });
 
-    it('401: for the last used refresh token; ends the session if that use was over ten seconds ago', async () => {
+    it('401: for a refresh token that was used before; ends the session if that was over ten seconds ago', async () => {
       const second = await next(ada.refreshToken);
       await refuse(ada.refreshToken, 'refresh_reused');
       const third = await next(second.refreshToken);

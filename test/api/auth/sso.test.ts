@@ -252,7 +252,7 @@ describe('single sign-on:', () => {
       expect(await statusesOf(paths.map((path) => api.anonymous.raw(path)))).deep.equal([200, 409, 409, 409]);
     });
 
-    it('422: when the state is missing, or both the code and the error', async () => {
+    it('422: when the state is missing, or when both the code and the error are missing', async () => {
       const missing = { 'code=a': 'state', 'state=a': 'code', 'state=&code=a': 'state' };
       for (const [query, path] of Object.entries(missing)) {
         expect(await come(`/auth/sso/callback?${query}`, 422)).nested.property('errors[0].path', path);

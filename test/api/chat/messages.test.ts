@@ -87,7 +87,7 @@ describe('a message to an agent', () => {
       expect(await documentsInPrompt({}), 'of a disabled team').deep.equal(['Loan terms']);
     });
 
-    it('may be long and have unusual characters, and is stored unchanged', async () => {
+    it('is stored unchanged even if it is long or has unusual characters', async () => {
       for (const message of [
         'A\u0007 loan\u001b[31m? \r\n\u0085',
         'A \u202eloan\u202c \u2066?\u2069\u200b\u2060\ufeff',
@@ -230,7 +230,7 @@ describe('a message to an agent with a model of a known context window and price
     return { agent_id: await aPublishedAgent(ada, { chat_model, max_tokens: 4_000 }), message, enable_rag: false };
   };
 
-  it('gets 422 if it exceeds the context window, and is stored only if the model, not the service, found that out', async () => {
+  it('gets 422 if it exceeds the context window; it is stored if the model rejected it, but not if the service did', async () => {
     const body = await questionTo('small-1', 'loan '.repeat(2_000));
     for (const path of ['/chat', '/chat/stream']) {
       expect((await ada.post(path, body, 422)).body).include({ code: 'context_too_long' });

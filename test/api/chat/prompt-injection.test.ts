@@ -102,7 +102,7 @@ describe('prompt injection', () => {
     return id;
   }
 
-  it('is tested with a fake model that obeys the instructions in every document', () => {
+  it('succeeds if a prompt does not mark documents as data, as the fake model of these tests obeys such documents', () => {
     for (const [index, { attack, document }] of injectedDocuments.entries()) {
       const content = `${document.name}\n${'file' in document ? document.file.content : document.content}`;
       const messages = [
@@ -114,7 +114,7 @@ describe('prompt injection', () => {
     }
   });
 
-  it('fails, because the prompt marks documents as data', async () => {
+  it('fails in a chat, whose prompt marks documents as data, which the fake model does not obey', async () => {
     stack.model.behave(answerGullibly);
     const agent_id = await aPublishedAgent(grace, { agent_prompt });
     // A sample of the detection that test/unit/domain/context-blocks.test.ts tests. All of them with `--seed`.
@@ -133,7 +133,7 @@ describe('prompt injection', () => {
     await Promise.all(outcomes);
   });
 
-  it('by the text or the name of a document causes no request and no change', async () => {
+  it('by the text or the name of a document does not make any tool send a request or change data', async () => {
     const { origin } = new URL(stack.site.page(answerWith('paid')));
     const [byName, byText] = [`${origin}/pay?to=eve`, `${origin}/transfers?to=mallory`];
     await connectCalendar(stack, grace);

@@ -140,7 +140,7 @@ describe('the stream of an answer', () => {
     expect((await replay(chatId, all.at(-1)?.id)).status).equal(204);
   });
 
-  it('repeats the error of a failed answer, whose text is not kept, also after a later attempt', async () => {
+  it('that failed repeats its error to late readers, even after a new attempt; the chat does not keep its text', async () => {
     const chatId = await newChat();
     stack.model.behave(() => ({ kind: 'break_off', text: 'A loan is' }));
     const failed = await stream(chatId);

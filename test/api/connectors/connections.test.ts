@@ -41,7 +41,7 @@ describe('connections to file providers', () => {
     expect(await auditEntries(api, before.id)).length(2);
   });
 
-  it('reject changes of fields that their provider does not have or that identify them (422)', async () => {
+  it('reject a change of a field that identifies the connection or that its provider does not have (422)', async () => {
     const s3Id = await aStoredConnection(api, ada, 'Reports');
     const site = await connect(api, ada, 'acme_sharepoint');
     for (const [id, change, field] of [

@@ -99,7 +99,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       await api.anonymous.get(`${own}/callback?code=c`, 422);
     });
 
-    it('gives a code at the callback, also when repeated, and neither connects nor calls the provider', async () => {
+    it('returns a code at the callback, also at a repeated one, without connecting or calling the provider', async () => {
       const path = await consent();
       const before = [fake.liveGrants(), fake.calls.length];
       expect((await api.anonymous.raw(path, { method: 'HEAD' })).status).equal(200);
@@ -111,7 +111,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       expect([fake.liveGrants(), fake.calls.length]).deep.equal(before);
     });
 
-    it('redirects to return_to with the code or the error, and drops those of an earlier consent', async () => {
+    it('redirects to return_to with its code or error, instead of those of an earlier consent in the URL', async () => {
       const query = { return_to: '/files?tab=1&error=consent_denied&consent_code=7' };
       const page = await pageOf(await consent({ query }));
       expect(page.href).match(/^https:\/\/app\.example\.com\/files\?tab=1&consent_code=[^&]{40,}$/);

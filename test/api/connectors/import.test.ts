@@ -75,7 +75,7 @@ describe('an import from a connection', () => {
     expect(result?.error?.code).equal('cancelled');
   });
 
-  it('is refused into a read-only folder (403) or a missing one (404), and with a revoked grant (409)', async () => {
+  it('is refused if the folder is read-only (403) or missing (404), or if the grant is revoked (409)', async () => {
     const path = '/documents/import-from-connector';
     const body = { connection_id: id, files: [{ path: 'x' }] };
     const missing = '0198c5a2-0000-7000-8000-000000000000';
@@ -146,7 +146,7 @@ describe('an import from a connection', () => {
       expect(await fetch(17)).deep.equal({ status: 'added', code: null });
     });
 
-    it('gives up only the file that an available provider never returns', async () => {
+    it('gives up a file after ten failed attempts, but not while the whole provider is unavailable', async () => {
       const { fake, fetch } = await stepsOf('poisonous', 1);
       const failing = (attempt: number, faults: number) => {
         fake.failNext(faults, { status: 500, json: { error: { code: 500, message: 'Internal Error' } } });
@@ -202,7 +202,7 @@ describe('an import from a connection', () => {
       return { counts: await running, names: await synced.names() };
     }
 
-    it('does not bring back a document that the user deletes meanwhile, and keeps a new name', async () => {
+    it('leaves a document deleted or renamed that the user deletes or renames during the download', async () => {
       const deleted = await changedMeanwhile('unwanted', (user, document) => user.delete(document, 204));
       expect(deleted.counts).include({ updated: 0, added: 0 });
       expect(deleted.names).deep.equal([]);
@@ -211,7 +211,7 @@ describe('an import from a connection', () => {
       expect(named.names).deep.equal(['mine']);
     });
 
-    it('resumes if it parks for a consent that the user has given meanwhile', async () => {
+    it('resumes by itself if it parks for lack of a consent that the user has given just before', async () => {
       api.fakes.acme_drive.tree.add('consented/a.txt');
       const synced = await connectSynced(api, 'acme_drive', 'consented');
       const { id: runId, job_id: jobId } = await synced.run();
