@@ -122,7 +122,7 @@ describe('the configuration', () => {
     });
   }
 
-  it('accepts any text in every other setting', () => {
+  it('accepts any text for a setting that has no required format', () => {
     // A client certificate and its key, which only work as a pair, have tests in connection-security.test.ts.
     const free = settingNames.filter((name) => !canBeWrong.includes(name) && !name.startsWith('TEMPORAL_TLS_CLIENT_'));
     for (const name of free) expect(() => load({ [name]: '-1 of "any" ü:/?#,' }), name).not.to.throw();
@@ -142,13 +142,13 @@ describe('the configuration', () => {
     expect(trusted('10.0.0.0/8, loopback, ::1')).to.deep.equal(['10.0.0.0/8', 'loopback', '::1']);
   });
 
-  it('contains rate limits, their defaults, or no limit for `off`', () => {
+  it('sets a rate limit to the given value, to no limit for `off`, and to its default if nothing is given', () => {
     const { rateLimits } = load({ RATE_LIMIT_LOGIN: '3/60', RATE_LIMIT_CHAT: 'off' });
     const expected = { login: { count: 3, seconds: 60 }, chat: null, refresh: { count: 60, seconds: 60 } };
     expect(rateLimits).to.deep.include(expected);
   });
 
-  it('chooses Postgres for vectors, Qdrant if its URL is set, or the store in VECTOR_STORE', () => {
+  it('chooses the store in VECTOR_STORE for vectors, or else Qdrant if its URL is set, or else Postgres', () => {
     const QDRANT_URL = 'https://qdrant.example.com:6333';
     const qdrant = { store: 'qdrant', url: QDRANT_URL, apiKey: null, collectionPrefix: 'acs' };
     expect(load({}).vectors).to.deep.equal({ store: 'pgvector' });
@@ -157,7 +157,7 @@ describe('the configuration', () => {
     expect(() => load({ VECTOR_STORE: 'qdrant' })).to.throw(ConfigError, /^wrong setting QDRANT_URL/);
   });
 
-  it('chooses a folder for originals unless an S3 bucket and its credentials are set', () => {
+  it('chooses S3 for originals with all required S3 settings, a folder with none, and fails with only some', () => {
     expect(load({ DATA_DIR: 'd' }).blobs).to.deep.equal({ store: 'filesystem', directory: 'd/blobs' });
     const s3 = { S3_BUCKET: 'files', S3_ACCESS_KEY_ID: 'id', S3_SECRET_ACCESS_KEY: 'secret' };
     const credentials = { accessKeyId: 'id', secretAccessKey: 'secret' };
@@ -172,7 +172,7 @@ describe('the configuration', () => {
     }
   });
 
-  it('must have all settings of the identity provider or none', () => {
+  it('is rejected if it has some but not all settings of the identity provider', () => {
     const sso = {
       SSO_ISSUER: 'https://login.example/tenant/',
       SSO_CLIENT_ID: 'id',
@@ -207,7 +207,7 @@ describe('the configuration', () => {
     }
   });
 
-  it('contains the signing key for the API but not for a worker', () => {
+  it('is rejected without a signing key for the API, and leaves the key out for a worker', () => {
     const { JWT_PRIVATE_KEY: _, ...without } = required;
     expect(() => loadConfig(without, 'api')).to.throw(ConfigError, /^wrong setting JWT_PRIVATE_KEY: /);
     expect(loadConfig(without, 'admin').auth.privateKeyPem).to.equal(null);
@@ -216,7 +216,7 @@ describe('the configuration', () => {
     expect(JSON.stringify(loadConfig(required, 'worker'))).not.to.include('PRIVATE KEY');
   });
 
-  it('contains additional verification keys, none by default', () => {
+  it('reads additional verification keys from JWT_VERIFY_KEYS, and has none if it is empty', () => {
     const [first, second] = [rsaKey(2_048), createPublicKey(rsaKey(2_048)).export({ type: 'spki', format: 'pem' })];
     const read = (JWT_VERIFY_KEYS: string) => load({ JWT_VERIFY_KEYS }).auth.verifyKeyPems;
     expect(read('')).to.deep.equal([]);
@@ -224,7 +224,7 @@ describe('the configuration', () => {
     expect(read(`${second}`.replaceAll('\n', '\\n'))).to.have.length(1);
   });
 
-  it('accepts faults to inject only in tests: activity, position, kind with delay or error code, and execution', () => {
+  it('reads the faults to inject from FAULTS in tests, and rejects FAULTS in every other environment', () => {
     const read = (text: string) => load({ NODE_ENV: 'test', FAULTS: text }).faults;
     const fault = { activity: 'a', position: 'before', code: 'service_unavailable', delayMs: 0, nth: undefined };
     for (const [text, expected] of [
@@ -244,7 +244,7 @@ describe('the configuration', () => {
     }
   });
 
-  it('can override single model prices and add others', () => {
+  it('takes prices from MODEL_PRICES for the models named there, also new ones, and keeps all other prices', () => {
     const MODEL_PRICES =
       '{"gpt-4o":{"input":1,"cached_input":0.5,"output":4},"mine":{"input":0,"cached_input":0,"output":1}}';
     const { prices } = load({ MODEL_PRICES }).models;
@@ -255,7 +255,7 @@ describe('the configuration', () => {
     expect(prices['gpt-4o-mini']).to.deep.equal(load({}).models.prices['gpt-4o-mini']);
   });
 
-  it('can override single limits of a tier', () => {
+  it('takes the limits that TIER_LIMITS names from there, and keeps the other limits of the tier', () => {
     const { tierLimits } = load({ TIER_LIMITS: '{"free":{"documents":50}}' });
     expect(tierLimits.free).to.include({ documents: 50, agents: 10 });
     expect(tierLimits.pro.documents).to.equal(50_000);

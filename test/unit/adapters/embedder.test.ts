@@ -47,7 +47,7 @@ describe('the client of an embedding model', () => {
     }
   });
 
-  it('requests the model and dimensions that an embedding id names, and rejects other dimensions', async () => {
+  it('requests the model and dimensions of an embedding id, and rejects a response with other dimensions', async () => {
     server.answer(embeddings(() => [1, 0, 0]));
     const embedders = createEmbedders(connection());
     const codes = await Promise.all(
@@ -107,7 +107,7 @@ describe('the client of an embedding model', () => {
     }
   });
 
-  it('rejects the first response with another vector size, and adopts the size after the second', async () => {
+  it('rejects the first response with a new vector size, and accepts that size from the second one on', async () => {
     const own = embedder();
     const sizes = [];
     for (const vector of [[1], [1, 0], [1, 0]]) {
@@ -136,7 +136,7 @@ describe('the client of an embedding model', () => {
     }
   });
 
-  it('embeds a text beyond the context window in pieces, unless the service rejects it at any length', async () => {
+  it('splits a text beyond the context window into pieces, and fails if even short pieces are rejected', async () => {
     const text = Array.from({ length: 100 }, (_, index) => `word${index}`).join(' ');
     const pieces: string[] = [];
     server.answer((response, body: { input: string[] }) => {
@@ -180,7 +180,7 @@ describe('the client of an embedding model', () => {
     expect(most).equal(4);
   });
 
-  it('passes on Retry-After, but at least one second', async () => {
+  it('reports the seconds of Retry-After in the error, and never less than one second', async () => {
     mock.timers.enable({ apis: ['Date'] });
     for (const [after, expected] of [
       ['7', 7],
@@ -205,7 +205,7 @@ describe('the client of an embedding model', () => {
     expect((again?.atMs ?? 0) - (refused?.atMs ?? 0)).at.least(990);
   });
 
-  it('fails at once during a longer pause, for all models and also for bulk calls', async () => {
+  it('fails all calls of all models at once, also bulk calls, while the service asks for a long pause', async () => {
     mock.timers.enable({ apis: ['Date'] });
     server.answer(answerError(503, 'maintenance', { 'retry-after': '600' }));
     const embedders = createEmbedders(connection());

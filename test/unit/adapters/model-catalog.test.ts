@@ -24,7 +24,7 @@ describe('the client of a model service', () => {
       return list();
     };
 
-    it('returns the fields of each model, and its context window by the names that several servers use', async () => {
+    it('returns the fields of each model, and reads the context window from any field that servers use', async () => {
       const told = { context_window: 256, context_budget: 100, query_prefix: 'Find: ', structured_output: false };
       expect(await offered({ id: 'm', kind: 'embedding', dimensions: 384, ...told, local: true })).deep.equal([
         {

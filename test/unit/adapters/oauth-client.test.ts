@@ -42,7 +42,7 @@ describe('the OAuth client', () => {
     expect(await exchangeFails(provider(), given)).equal('consent_invalid');
   });
 
-  it('distinguishes a rejected client or redirect URL from an ended grant', async () => {
+  it('reports a rejected client or redirect URL as a fault of the configuration, not as an ended grant', async () => {
     const given = await consent();
     const stranger = provider({ id: 'stranger', secret: 'x' });
     expect(await exchangeFails(stranger, given)).equal('provider_not_configured');
@@ -70,7 +70,7 @@ describe('the OAuth client', () => {
     await oauth.refresh(provider(), refreshToken ?? '');
   });
 
-  it('keeps requests and responses out of its errors, and passes on errors that have a code of this service', async () => {
+  it('quotes no request or response in its errors, and passes on unknown errors unchanged', async () => {
     google.failNext(1, { status: 400, json: { error: 'odd', error_description: 'about s3cret-token' } });
     const error = await oauth.refresh(provider(), 's3cret-token').catch((thrown: unknown) => Object(thrown));
     expect(error.cause).equal(undefined);

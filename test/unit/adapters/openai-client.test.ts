@@ -11,7 +11,7 @@ import { AppError } from '#src/errors.ts';
 import { startWebSite } from '#test/support/web-site.ts';
 
 describe('the trace header of a request to a model server', () => {
-  it('is sent to a server of the deployment, also by a client with other options', async () => {
+  it('is sent to a server in the internal network, also after the options of the client were changed', async () => {
     const site = await startWebSite();
     const traceparent = '00-a1b2c3d4e5f60718293a4b5c6d7e8f90-00f067aa0ba902b7-01';
     site.page((response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'), '/v1/models');
@@ -78,7 +78,7 @@ describe('an error of the model service', () => {
       .not.include('Incorrect');
   });
 
-  it('is recognized as a text beyond the context window in the wording of several servers', () => {
+  it('has the code context_too_long for each wording in which servers say that a text is too long', () => {
     for (const [message, code] of [
       ['as it says', 'context_length_exceeded'],
       ["This model's maximum context length is 8192 tokens.", null],

@@ -42,7 +42,7 @@ describe('hostile responses to outbound calls', () => {
     }
   });
 
-  it('make the call fail with the expected error, after a limited number of bytes', async () => {
+  it('make each client fail with an error code meant for such responses, after a limited number of bytes', async () => {
     for (const [position, name] of Object.keys(places[0]?.outbound.clients ?? {}).entries()) {
       // All kinds take half a minute: in the everyday run each client gets every fourth, and clients in a row get all.
       const tried = places.filter((_, index) => isFullRun || (index + position) % 4 === 0);

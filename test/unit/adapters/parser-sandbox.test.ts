@@ -161,7 +161,7 @@ describe('the parser sandbox', () => {
     return escapes;
   }
 
-  it('blocks every access that the test program has without the sandbox', async () => {
+  it('blocks all files, sockets and processes that a hostile test program reaches without it', async () => {
     const reached = [
       ...['environment of the parent', 'document of another', 'port on this machine', 'local socket'],
       'datagram to a local socket',
@@ -230,18 +230,18 @@ describe('the parser sandbox', () => {
   });
 
   const kinds: Record<string, (sandbox: ParserSandbox) => Promise<unknown>> = {
-    'text of a PDF': (sandbox) => convert(sandbox, 'pdf'),
-    'pages of a PDF': (sandbox) => {
+    'reads a PDF': (sandbox) => convert(sandbox, 'pdf'),
+    'draws the pages of a PDF': (sandbox) => {
       const folders = { toolsDir: join(root, 'tools'), workingDirectory: root };
       const limits = defaultConversionProcessLimits;
       const source = { sandbox, path: own, signal, python: 'python3', ...folders, limits };
       return renderPdfPageImages({ ...source, onProgress: () => undefined }, [0], new PassThrough());
     },
-    'office text': (sandbox) => convert(sandbox, 'docx'),
-    'picture of text': (sandbox) => convert(sandbox, 'image'),
-    avatar: (sandbox) => createAvatarImageMaker({ sandbox, tempDir: root })(Buffer.from('image'), signal),
-    expression: (sandbox) => createMathTool({ sandbox })({ expression: '1' }, toolContext),
-    'print of an office file': async (sandbox) => {
+    'reads an office file': (sandbox) => convert(sandbox, 'docx'),
+    'recognizes the text in a picture': (sandbox) => convert(sandbox, 'image'),
+    'makes an avatar': (sandbox) => createAvatarImageMaker({ sandbox, tempDir: root })(Buffer.from('image'), signal),
+    'calculates an expression': (sandbox) => createMathTool({ sandbox })({ expression: '1' }, toolContext),
+    'prints an office file': async (sandbox) => {
       const program = join(root, 'office', 'program');
       await mkdir(program, { recursive: true });
       await writeFile(join(program, 'soffice.bin'), '#!/bin/sh\n', { mode: 0o755 });
@@ -257,8 +257,8 @@ describe('the parser sandbox', () => {
   }
 
   for (const [kind, start] of Object.entries(kinds)) {
-    it(`keeps secrets, other files, the network and child processes from a parser: ${kind}`, async () => {
-      const allowed = kind === 'print of an office file' ? [...canSignal, 'child process'] : [];
+    it(`keeps secrets, other files, network and needless child processes from a program that ${kind}`, async () => {
+      const allowed = kind === 'prints an office file' ? [...canSignal, 'child process'] : [];
       expect(await escapesOf(start)).deep.equal([allowed]);
       expect(await readFile(places.other, 'utf8')).equal('the other one');
       expect((await stat(places.other)).mode & 0o777).not.equal(0o777);

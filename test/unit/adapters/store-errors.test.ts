@@ -43,7 +43,7 @@ describe('an outage of Postgres', () => {
 });
 
 describe('an error in the log', () => {
-  it('has its fields, unless Postgres wrote them: then no values of a row', () => {
+  it('keeps its fields, except fields of a Postgres error that quote the values of a row', () => {
     const of = (fields: object) => Object.assign(new Error('It failed.'), fields);
     const ofPostgres = { code: '23505', severity: 'ERROR', table: 'users', detail: 'Key (email)=(ada@example.org)' };
     expect(toLoggableError(of(ofPostgres)))
@@ -100,7 +100,7 @@ describe('the client of Qdrant', () => {
     expect(await errorOf(gone.countGenerations([]))).include({ code: away });
   });
 
-  it('searches only with an organization, and finds nothing in a missing collection', async () => {
+  it('refuses a search without an organization, and finds nothing if the collection does not exist', async () => {
     server.answer(answerJson(200, { result: { points: [] }, status: 'ok', time: 0 }));
     expect(await errorOf(search({ orgId: '' }))).instanceOf(TypeError);
     expect(server.calls).deep.equal([]);

@@ -5,7 +5,7 @@ import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 
-describe('tools and tool calls of a chat model', () => {
+describe('the client of a chat model', () => {
   let server: ScriptedModel;
   let chatModel: ChatModel;
   before(async () => {
@@ -35,7 +35,7 @@ describe('tools and tool calls of a chat model', () => {
     );
   const offers = () => server.requests.map(({ tools }) => tools !== undefined);
 
-  it('are offered to the model, and read from streams and whole replies', async () => {
+  it('offers tools to the model, and reads tool calls from streams and whole replies', async () => {
     const made = ['the fee of a loan', 'Ünïcode 😀'].map((query) => ({ name: 'knowledge_search', args: { query } }));
     server.behave(() => ({ kind: 'call', calls: made, text: 'I look.' }));
     const toolCalls = made.map(({ name, args }) => ({ name, arguments: JSON.stringify(args) }));
@@ -50,7 +50,7 @@ describe('tools and tool calls of a chat model', () => {
     });
   });
 
-  it('are sent with their results in the format of Chat Completions', async () => {
+  it('sends earlier tool calls and their results in the format of Chat Completions', async () => {
     server.behave(() => ({ kind: 'answer', text: 'One percent.' }));
     const called = { name: 'knowledge_search', arguments: '{"query":"fee"}' };
     await stream({
@@ -70,7 +70,7 @@ describe('tools and tool calls of a chat model', () => {
     expect(asked).not.property('tools');
   });
 
-  it('may come without text, and are dropped from a reply with text if no calls were allowed', async () => {
+  it('accepts tool calls without text, and drops forbidden tool calls from a reply that has text', async () => {
     const called = { text: '', toolCalls: [{ name: 'time_now', arguments: '{}' }] };
     calls();
     expect(await stream()).deep.include(called);
@@ -80,7 +80,7 @@ describe('tools and tool calls of a chat model', () => {
     expect(await stream({ mayCall: false })).not.property('toolCalls');
   });
 
-  it('are read with any finish_reason, but not if it is missing', async () => {
+  it('reads tool calls with any finish_reason, and rejects a stream that ends without one', async () => {
     const call = { index: 0, id: 'a', function: { name: 'time_now', arguments: '{}' } };
     const ends = (finish_reason: string | null) => {
       const choices = [{ index: 0, delta: { tool_calls: [call] }, finish_reason }];
@@ -96,7 +96,7 @@ describe('tools and tool calls of a chat model', () => {
     expect(await appErrorCode(stream())).equal('model_response_invalid');
   });
 
-  it('are no longer offered to a model that rejects tools, or are left out of a single rejected request', async () => {
+  it('repeats a request without its rejected tools, and stops offering tools if the model supports none', async () => {
     const never = [true, false, false];
     const once = [true, false, true, false];
     for (const [status, message, expected] of [
@@ -117,7 +117,7 @@ describe('tools and tool calls of a chat model', () => {
     }
   });
 
-  it('are offered again after ten minutes, and the log names the model', async () => {
+  it('offers tools again ten minutes after a model rejected them, and names the model in the log', async () => {
     const warned: unknown[] = [];
     let minutes = 0;
     const logger = { warn: (told: unknown) => warned.push(told) };
@@ -129,7 +129,7 @@ describe('tools and tool calls of a chat model', () => {
     expect(warned).deep.equal([{ model: 'm' }, { model: 'm' }]);
   });
 
-  it('stay offered after errors that do not concern tools', async () => {
+  it('does not repeat a request without tools after an error that has nothing to do with tools', async () => {
     for (const [status, message] of [
       [400, "Invalid schema for function 'knowledge_search': In context=(), 'required' is required."],
       [400, 'The messages do not fit.'],
@@ -144,7 +144,7 @@ describe('tools and tool calls of a chat model', () => {
     expect(server.requests.map(({ tool_choice }) => tool_choice)).deep.equal([undefined, 'none']);
   });
 
-  describe('in a stream', () => {
+  describe('when reading a stream', () => {
     const read = (...pieces: unknown[]) => {
       const called = createToolCallAssembler();
       for (const piece of pieces) called.add([piece]);
@@ -169,14 +169,14 @@ describe('tools and tool calls of a chat model', () => {
       ['a null function before', [at(0, null, 'x'), at(0, a)], [a]],
       ['no function before', [at(0, undefined, 'x'), at(0, a)], [a]],
     ];
-    it('are distinguished, and assembled from their pieces', () => {
+    it('distinguishes tool calls by index or id, and joins the pieces of each call', () => {
       for (const [what, pieces, expected] of cases) expect(read(...pieces), what).deep.equal(expected);
       const single = createToolCallAssembler();
       single.add({ function: a });
       expect(single.calls(), 'a single object instead of a list').deep.equal([a]);
     });
 
-    it('are kept without a name if malformed, so that the other calls stay valid', () => {
+    it('keeps valid tool calls beside a malformed one, which gets an empty name if it has none', () => {
       const none = { name: '', arguments: '' };
       for (const [piece, expected] of [
         [7, none],
@@ -191,7 +191,7 @@ describe('tools and tool calls of a chat model', () => {
       }
     });
 
-    it('are truncated above the limits for names and arguments, and rejected far above them', async () => {
+    it('truncates too long names and arguments, and rejects much longer ones and more than 64 tool calls', async () => {
       const long = 'x'.repeat(1_000_000);
       const [call] = read({ index: 0, function: { name: 'n'.repeat(5_000), arguments: long } });
       expect(call).deep.equal({ name: 'n'.repeat(200), arguments: 'x'.repeat(200_000) });

@@ -101,8 +101,8 @@ describe('asking a chat model about rounds with doubtful scores', () => {
   });
 });
 
-describe('a round without embeddings', () => {
-  it('is scored by words if its vectors come from another model, and such vectors are not cached', async () => {
+describe('a round that cannot be scored by embeddings', () => {
+  it('is scored by words if the vectors come from another model, and these vectors are not cached', async () => {
     let isWrong = true;
     const { measure } = measurer(null, async (texts, ...more) =>
       isWrong ? texts.map(() => Float32Array.from([1, 0, 0])) : embed(texts, ...more),
@@ -114,7 +114,7 @@ describe('a round without embeddings', () => {
     expect(mended.agentScore).to.be.greaterThan(0.9);
   });
 
-  it('is not scored after a transient error, but by words after a permanent error or on request', async () => {
+  it('gets no score after a transient error, but a score by words after a permanent error or on request', async () => {
     for (const [code, byWords, expected] of [
       ['model_unavailable', 'unless_transient', 'not scored'],
       ['model_not_configured', 'unless_transient', 'words'],

@@ -49,7 +49,7 @@ describe('the metrics of benchmarks', () => {
     expect(pairedBootstrap([1, 2, 3], [0, 1, 2])).deep.equal({ mean: 1, low: 1, high: 1 });
   });
 
-  it('rate the judge of reply pairs in one order and in both orders', () => {
+  it('say how often a judge of two replies is right if it is asked in one order, and if in both orders', () => {
     type Judged = [better: 0 | 1, ab: JudgedPair['ab'], ba: JudgedPair['ba'], lengths?: [number, number]];
     const rate = (...pairs: Judged[]) =>
       figuresOf(pairs.map(([better, ab, ba, lengths = [10, 20]]) => ({ better, ab, ba, lengths })));

@@ -29,7 +29,7 @@ describe('the event log of a chat round', () => {
     return { recorded, log: createRoundEventLog(attempt, (event) => recorded.push(event)) };
   };
 
-  it('neither sends nor records events after an error event, which gets the highest number', async () => {
+  it('gives an error event the highest number, and neither sends nor records any event after it', async () => {
     const { log, recorded } = start(0);
     log.token('A loan');
     log.end(error);
@@ -87,7 +87,7 @@ describe('the watch for readers of an answer', () => {
   });
 });
 
-describe('createRoundEventRecorder', () => {
+describe('the recorder of chat round events', () => {
   const [good, bad] = ['good', 'bad'].map((streamId) => ({ orgId: 'org', chatId: 'chat', round: 1, streamId }));
 
   it('stores events again after an outage, and loses only those that the database rejects', async () => {
@@ -128,7 +128,7 @@ describe('while an answer is written', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }));
   afterEach(() => mock.timers.reset());
 
-  it('watchUserRights goes on after a failed check, and logs the failure unless the session has ended', async () => {
+  it("the user's rights are checked again after a failure, which is logged unless the session has ended", async () => {
     const warned: unknown[] = [];
     const rights = watchUserRights(anActor(), {
       findActor: answerInTurn([outage, appError('invalid_token'), null]),
@@ -145,7 +145,7 @@ describe('while an answer is written', () => {
     rights.stop();
   });
 
-  it('keepRoundLease renews until another process has the round, in spite of a failure', async () => {
+  it('the lease of the round is renewed, also after a failure, until another process has the round', async () => {
     const answers = [true, outage, false];
     const renewLease = answerInTurn(answers);
     const lease = keepRoundLease({ chatId: 'c', round: 1 }, 'us', { renewLease }, pino({ level: 'silent' }));

@@ -3,7 +3,7 @@ import { proposeChatTitle } from '#src/modules/alignment/alignment.service.ts';
 import { titleFromMessage } from '#src/modules/chat/rounds.ts';
 
 describe('the title of a chat', () => {
-  it('is the first 60 visible characters of the message, on one line, and never blank', () => {
+  it('is at first the beginning of the message: 60 visible characters on one line, or `Chat` if there are none', () => {
     for (const [message, title] of [
       ['  How do I\n repay\ta loan? ', 'How do I repay a loan?'],
       ['🏦'.repeat(80), '🏦'.repeat(60)],
@@ -15,7 +15,7 @@ describe('the title of a chat', () => {
     }
   });
 
-  it('is the title that the model proposes, as plain text', async () => {
+  it("is the model's proposal without markup, links or invisible characters, or null if nothing is left", async () => {
     const usage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
     const { signal } = new AbortController();
     for (const [text, title] of [

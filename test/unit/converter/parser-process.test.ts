@@ -66,7 +66,7 @@ describe('the parser process', () => {
       for (const pid of numbers) process.kill(pid, 'SIGKILL');
     });
 
-    it('succeeds with everything written before the exit', async () => {
+    it('succeeds, and returns everything that it wrote before it exited', async () => {
       expect(await run(`${ready}; ${child}`)).length(1);
     });
 
