@@ -128,7 +128,7 @@ describe('an evaluation or comparison of versions', () => {
     expect((await firstCase.describe()).status.name).equal('CANCELLED');
   });
 
-  it('starts again while the cases of a terminated run are still open', async () => {
+  it('can be started again after its run was terminated, even while cases of that run are still open', async () => {
     const gate = Promise.withResolvers<typeof oneCall>();
     const stub = stubActivities({ answerCase: () => gate.promise });
     const first = await evaluate(stub);

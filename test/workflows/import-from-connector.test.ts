@@ -163,7 +163,7 @@ describe('an import or sync from a file provider', () => {
     ]);
   });
 
-  it('queues the sync of a connection as a job when the schedule fires', async () => {
+  it('is queued as a job for the connection when the schedule of the sync fires', async () => {
     const jobId = `sync-${input.connectionId}`;
     const stub = stubActivities({ queueSyncOfConnection: async () => ({ jobId, reason: 'the schedule fired.' }) });
     const run = await start(stub, 'queueSync');

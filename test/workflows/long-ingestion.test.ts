@@ -78,7 +78,7 @@ describe('an ingestion that needs an operator', () => {
     await run.result().catch(() => undefined);
   });
 
-  it('is parked when a step has used up its attempts, which have no time limit', async () => {
+  it('is parked when a step has failed in all its attempts, however long these took', async () => {
     const { run, errorOf, untilCalled } = await startStuck(appError('model_unavailable'));
     await untilCalled('embedChunks');
     const { events } = await run.fetchHistory();
@@ -145,7 +145,7 @@ describe('an ingestion with a long history', () => {
     expect(await orchestrator.describe(run.workflowId)).equal('completed');
   });
 
-  it('continues in a new history while it embeds windows and adds contextual texts', async () => {
+  it('continues in a new history while it embeds sentences for chunking or adds contextual texts', async () => {
     let [windowsLeft, chunksLeft] = [30, 30];
     const stub = stubActivities({
       convertDocument: async () => ({ ...converted, needsWindows: true, needsContexts: true }),
@@ -160,7 +160,7 @@ describe('an ingestion with a long history', () => {
     expect(stub.names.slice(-3)).deep.equal(['chunkDocument', 'embedChunks', 'activateGeneration']);
   });
 
-  it('can be cancelled in a new history, and records the cancellation for the attempt that started it', async () => {
+  it('can be cancelled in a new history, and records this for the job attempt that started the run', async () => {
     const stub = heldInTheLastSlice();
     const run = await ingest(stub);
     await stub.untilCalled('embedChunks', SLICES);

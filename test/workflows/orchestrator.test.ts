@@ -84,7 +84,7 @@ describe('the orchestrator over Temporal', () => {
     expect((await runOf(id).describe()).memo).deep.include({ attempt: 2, startId: startIds[1] });
   });
 
-  it('starts a completed ingestion again, because the database may be a restored older one, and also a deletion', async () => {
+  it('starts a completed ingestion or deletion again, since the database may be an older, restored one', async () => {
     const completed = [
       { id: `ingest-${uuidv7()}-1`, work: ingest, queue: taskQueues.ingestion, attempt: 1 },
       { id: `delete-${uuidv7()}`, work: remove, queue: taskQueues.deletion, attempt: 2 },

@@ -43,7 +43,7 @@ const found = (pattern: RegExp, ...texts: string[]) =>
   texts.flatMap((text) => [...text.matchAll(pattern)].map(([, group = '']) => group));
 
 describe('the deployment files', () => {
-  it('explain every setting in .env.example as in docs/settings.md (`npm run docs` generates it)', () => {
+  it('explain every setting in .env.example with the text of docs/settings.md, as `npm run docs` writes it', () => {
     expect(read('.env.example')).equal(envExample(read('docs/settings.md')));
     const named = found(/^#([A-Z][A-Z0-9_]*)=/gm, read('.env.example'));
     const interpolated = found(/(?<!\$)\$\{([A-Z][A-Z0-9_]*)/g, read('docker-compose.yml'));
@@ -98,7 +98,7 @@ describe('the deployment files', () => {
     expect(chart).include("{ name: JWT_PRIVATE_KEY, value: '' }").include("{ name: JWT_PRIVATE_KEY_FILE, value: '' }");
   });
 
-  it('reject secrets, and settings that the chart itself sets, as settings in the Helm values', () => {
+  it('reject Helm values that set a secret or a setting that the chart itself sets', () => {
     const [secrets, ofTheChart]: [{ pattern: string }, { enum: string[] }] =
       definitions.settings.propertyNames.not.anyOf;
     const refused = settingNames.filter((name) => new RegExp(secrets.pattern).test(name));

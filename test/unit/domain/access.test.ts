@@ -26,47 +26,49 @@ const redAdmin = actor({ teamAdminOf: ['red'] });
 const orgAdmin = actor({ isOrgAdmin: true });
 const stranger = actor({ orgId: 'other', isOrgAdmin: true, teamAdminOf: ['red'] });
 const callers = [member, redMember, redAdmin, orgAdmin, stranger];
+const nobody = { who: 'nobody', allowed: [] };
+const onlyOrgAdmin = { who: 'only org admins', allowed: [orgAdmin] };
+const bothAdmins = { who: 'only org admins and admins of the team', allowed: [redAdmin, orgAdmin] };
+const wholeTeam = { who: 'only org admins and members of the team', allowed: [redMember, redAdmin, orgAdmin] };
+const members = { who: 'every user of the organization', allowed: [member, redMember, redAdmin, orgAdmin] };
+const inTheTeam = { who: 'only team members', allowed: [redMember, redAdmin] };
 
-describe('what a user may do', () => {
+describe('the access rules', () => {
   const inTeam = (teamId: string, isEntrusted = true) => ({ teamId, isEntrusted });
-  const nobody = [false, false, false, false, false];
-  const onlyOrgAdmin = nobody.with(3, true);
-  const bothAdmins = onlyOrgAdmin.with(2, true);
-  const members = onlyOrgAdmin.with(0, true).with(1, true).with(2, true);
   const user = (teams: object[], isOrgAdmin = false) => ({ orgId: 'acme', isOrgAdmin, teams });
   const job = { orgId: 'acme', kind: 'ingest', createdBy: 'bob', chatId: null, acl: ['user:bob', 'team:red'] };
   const jobOfAdmins = { ...job, kind: 'delete', createdBy: 'ada', acl: ['admins:acme'] };
 
-  for (const [what, action, target, expected] of [
-    ['read the organization', 'organization:read', { orgId: 'acme' }, members],
-    ['administer the organization', 'organization:administer', { orgId: 'acme' }, onlyOrgAdmin],
+  for (const [what, action, target, { who, allowed }] of [
+    ['read the organization itself', 'organization:read', { orgId: 'acme' }, members],
+    ['administer the organization itself', 'organization:administer', { orgId: 'acme' }, onlyOrgAdmin],
     ['manage a user without a team', 'user:manage', user([]), onlyOrgAdmin],
-    ['manage a user whose only team is theirs', 'user:manage', user([inTeam('red')]), bothAdmins],
-    ['manage a user whom a team admin added', 'user:manage', user([inTeam('red', false)]), onlyOrgAdmin],
-    ['manage a user of two teams', 'user:manage', user([inTeam('red'), inTeam('blue')]), onlyOrgAdmin],
+    ['manage a user who is in no other team', 'user:manage', user([inTeam('red')]), bothAdmins],
+    ['manage a user whom a team admin added to the team', 'user:manage', user([inTeam('red', false)]), onlyOrgAdmin],
+    ['manage a user who is in two teams', 'user:manage', user([inTeam('red'), inTeam('blue')]), onlyOrgAdmin],
     ['manage another org admin', 'user:manage', user([inTeam('red')], true), onlyOrgAdmin],
-    ['list a team', 'team:list_members', { orgId: 'acme', teamId: 'red' }, bothAdmins.with(1, true)],
-    ['manage a team', 'team:manage_members', { orgId: 'acme', teamId: 'red' }, bothAdmins],
+    ['list its members', 'team:list_members', { orgId: 'acme', teamId: 'red' }, wholeTeam],
+    ['manage its members', 'team:manage_members', { orgId: 'acme', teamId: 'red' }, bothAdmins],
     ['change the draft of another user', 'draft:write', { orgId: 'acme', createdBy: 'bob' }, nobody],
     ['change their own draft', 'draft:write', { orgId: 'acme', createdBy: 'ada' }, members],
     ['change the chat of another user', 'chat:write', { orgId: 'acme', createdBy: 'bob' }, nobody],
     ['use their own connection', 'connection:write', { orgId: 'acme', userId: 'ada' }, members],
     ['use the connection of another user', 'connection:write', { orgId: 'acme', userId: 'bob' }, nobody],
     ['delete their own agent', 'agent:delete', { orgId: 'acme', createdBy: 'ada', acl: ['user:ada'] }, members],
-    ['delete an agent of the team', 'agent:delete', { ...job, acl: ['user:bob', 'team:red'] }, onlyOrgAdmin],
+    ['delete an agent that another user shares with the team', 'agent:delete', job, onlyOrgAdmin],
     ['change a job on a document of the team', 'job:write', job, bothAdmins],
-    ['change a job on a chat', 'job:write', { ...job, kind: 'alignment', chatId: 'chat' }, nobody],
-    ['change a re-embedding', 'job:write', { ...job, kind: 'reembed', createdBy: 'ada' }, onlyOrgAdmin],
+    ['change a job on a chat of another user', 'job:write', { ...job, kind: 'alignment', chatId: 'chat' }, nobody],
+    ['change any re-embedding', 'job:write', { ...job, kind: 'reembed', createdBy: 'ada' }, onlyOrgAdmin],
     ['change an org-wide job that names a team', 'job:write', { ...job, acl: ['team:red', 'org:acme'] }, onlyOrgAdmin],
-    ['read a job of the admins', 'job:read', jobOfAdmins, onlyOrgAdmin],
-    ['change a job of the admins', 'job:write', jobOfAdmins, onlyOrgAdmin],
+    ['read a job whose only access key is `admins:…`', 'job:read', jobOfAdmins, onlyOrgAdmin],
+    ['change a job whose only access key is `admins:…`', 'job:write', jobOfAdmins, onlyOrgAdmin],
   ] as const) {
-    it(`depends on role and organization: ${what}`, () => {
-      expect(callers.map((who) => mayPerformAction(who, action, target as never))).deep.equal(expected);
+    it(`let ${who} ${what}`, () => {
+      expect(callers.filter((caller) => mayPerformAction(caller, action, target as never))).deep.equal(allowed);
     });
   }
 
-  it('includes content of other teams for an org admin, but no personal content of others', () => {
+  it('let org admins read content of teams without being a member, but no personal content of other users', () => {
     const outside = actor({ isOrgAdmin: true, openTeamIds: ['red'] });
     expect(mayPerformAction(outside, 'document:read', { orgId: 'acme', acl: ['user:bob', 'team:red'] })).equal(true);
     expect(mayPerformAction(outside, 'document:read', { orgId: 'acme', acl: ['user:bob'] })).equal(false);
@@ -85,16 +87,16 @@ describe('the visibility of a row', () => {
   const red = { visibility: 'team_level', teamIds: ['red', 'blue'] } as const;
 
   for (const [what, scope, readers, managers] of [
-    ['a personal row of another user', row(), [], []],
-    ['their own personal row', row({ createdBy: 'ada' }), callers.slice(0, 4), callers.slice(0, 4)],
-    ['their own team row', row({ ...red, createdBy: 'ada' }), callers.slice(0, 4), callers.slice(0, 4)],
-    ['a row of two teams', row(red), [redMember, redAdmin], [redAdmin, orgAdmin]],
-    ['an organization row', row({ visibility: 'org_level' }), callers.slice(0, 4), [orgAdmin]],
-    ['a row without owner', row({ createdBy: null, visibility: 'org_level' }), callers.slice(0, 4), [orgAdmin]],
+    ['a personal row of another user', row(), nobody, nobody],
+    ['their own personal row', row({ createdBy: 'ada' }), members, members],
+    ['their own team row', row({ ...red, createdBy: 'ada' }), members, members],
+    ['a row of two teams', row(red), inTheTeam, bothAdmins],
+    ['an organization row', row({ visibility: 'org_level' }), members, onlyOrgAdmin],
+    ['a row without owner', row({ createdBy: null, visibility: 'org_level' }), members, onlyOrgAdmin],
   ] as const) {
-    it(`decides which roles may read and manage ${what}`, () => {
-      expect(callers.filter((who) => reads(who, scope))).deep.equal(readers);
-      expect(callers.filter((who) => manages(who, scope))).deep.equal(managers);
+    it(`lets ${readers.who} read, and ${managers.who} manage, ${what}`, () => {
+      expect(callers.filter((who) => reads(who, scope))).deep.equal(readers.allowed);
+      expect(callers.filter((who) => manages(who, scope))).deep.equal(managers.allowed);
     });
   }
 
@@ -107,7 +109,7 @@ describe('the visibility of a row', () => {
     );
   });
 
-  it('is derived from the access keys of a row', () => {
+  it('is personal, of a team or of the organization, by the widest access key of the row', () => {
     expect(accessKeysOfRow(row({ createdBy: null, visibility: 'org_level' }))).to.deep.equal(['org:acme']);
     expect(accessKeysOfRow(row({ teamIds: ['red'] }))).to.deep.equal(['user:bob']);
     expect([hasLostAccessKeys(redMember, member), hasLostAccessKeys(member, redMember)]).to.deep.equal([true, false]);
@@ -204,7 +206,7 @@ describe('the limits of organizations and users', () => {
 });
 
 describe('creating a resource with a reserved id', () => {
-  it('returns what an earlier attempt has created, or else the error', async () => {
+  it('returns the resource of an earlier attempt if the id is taken, or else throws the error', async () => {
     const taken = async () => Promise.reject(new Error('taken'));
     expect(await createOrFindExisting(async () => 'new', taken)).equal('new');
     expect(await createOrFindExisting(taken, async () => 'found')).equal('found');

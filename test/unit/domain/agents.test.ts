@@ -26,7 +26,7 @@ describe('the fields of a version', () => {
     expect(mergeDraftFields(parent, { agentPrompt: '', color: null, tags: [] })).to.deep.equal(emptyDraftFields);
   });
 
-  it('give the draft and the version a name, or a default name', () => {
+  it('include a title such as `v4` and the draft name `Untitled Draft` where none is given', () => {
     expect([draftNameOrDefault('Clerk'), draftNameOrDefault(' ')]).to.deep.equal(['Clerk', 'Untitled Draft']);
     const titles = [undefined, '  ', ' Calm tone '].map((title) => versionTitleOrDefault(title, 4));
     expect(titles).to.deep.equal(['v4', 'v4', 'Calm tone']);
@@ -45,7 +45,7 @@ describe('the fields of a version', () => {
     expect(normalizeAnchorWords({ '  value\tadded  tax ': 3 })).to.deep.equal({ 'value added tax': 3 });
   });
 
-  it('can be published with a prompt, an anchor word, and an available chat model or none', () => {
+  it('can be published only with a prompt, an anchor word, and either no chat model or an available one', () => {
     type Fields = Parameters<typeof publicationProblems>[0];
     const ready: Fields = { agentPrompt: 'Answer briefly.', anchorWords: { tax: 5 }, chatModel: null };
     const missing = (fields: Partial<Fields>) =>
@@ -64,7 +64,7 @@ describe('the chain of versions', () => {
     { id: 'b', parentVersionId: 'a' },
   ];
 
-  it('accepts a commit below the head, and below another version only by force, which deletes descendants', () => {
+  it('accepts a commit after the newest version, or by force after an older one, deleting all later ones', () => {
     expect(planVersionCommit(chain, 'c', false)).to.deep.equal({ outcome: 'commit', deletedIds: [] });
     expect(planVersionCommit(chain, 'a', false).outcome).to.equal('parent_has_descendants');
     expect(planVersionCommit(chain, 'a', true)).to.deep.equal({ outcome: 'commit', deletedIds: ['b', 'c'] });
@@ -130,8 +130,8 @@ describe('the tools of an agent', () => {
   });
 });
 
-describe('the kind and the price of a model', () => {
-  it('are known by its name', () => {
+describe('the kind and the list price of a model', () => {
+  it('follow from its name, and cached input costs no more than other input', () => {
     for (const [kind, names] of [
       ['chat', ['gpt-4o', 'claude-sonnet-4', 'qwen3:8b']],
       ['embedding', ['text-embedding-3-small', 'bge-m3', 'all-MiniLM-L6-v2']],

@@ -36,7 +36,7 @@ describe('the alignment score of a text', () => {
     expect(rarityOfWordStem('the')).to.be.lessThan(rarityOfWordStem('credit'));
   });
 
-  it('rates meaning by the weighted soft maximum of the cosines', () => {
+  it('rates meaning by the cosines of text and anchor words, of which similar and heavy words count most', () => {
     const best = [anchor('a', 5, [1, 0]), anchor('b', 5, [0, 1]), anchor('c', 5, [0, 1])];
     expect(semanticMatchWithAnchorWords(vector(1, 0), best)).to.be.closeTo(1, 0.001);
     const weighted = [anchor('a', 3, [1, 0]), anchor('b', 1, [0.6, 0.8])];
@@ -147,7 +147,7 @@ describe('scoring a round', () => {
     }
   });
 
-  it('scores only the new topic after an explicit change of topic, and follow-ups likewise', () => {
+  it('scores a message that explicitly changes the topic, and the next message, by the new topic only', () => {
     const change = "Forget the loan, let's talk about football";
     expect(isOnTopic(change, before)).equal(false);
     expect([score(change).neutral, score('football').neutral]).to.deep.equal([false, true]);

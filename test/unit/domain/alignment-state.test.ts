@@ -40,7 +40,7 @@ function eventsOf(text: string): string[][] {
 const drift = '0.92 0.9, 0.12 0.8, 0.1 0.2, 0.08 0.15, 0.9 0.92, 0.95 0.9';
 
 describe('the alignment state of a chat', () => {
-  it('changes with streaks, with the trend of all scores, and with recovery', () => {
+  it('leaves `stable` when scores or their trend are low, and returns to it after on-topic rounds', () => {
     const trend = Array<string>(7).fill('0.4 0.4').join(', ');
     for (const [text, shown, ewma, offTopic] of [
       // A score from 0.35 to below 0.5 keeps the label of the message before.
@@ -136,7 +136,7 @@ describe('steering a chat by its alignment state', () => {
     expect(steeringInstructionsFor(watching, { ...agent, anchors }).note).to.match(/^Scope: a, b, c, d, e, f, g, h\. /);
   });
 
-  it('repeats the persona when the user drifts, and after the history when the agent drifts', () => {
+  it("repeats the agent's persona in a note if the user drifts, and after the chat history if the agent drifts", () => {
     const { level, note } = steering('0.1 0.1, 0.1 0.1, 0.1 0.1');
     expect(level).to.equal('strong');
     expect(note).to.include(agent.persona).and.to.include('The last 3 user messages were out of scope');

@@ -68,7 +68,7 @@ describe('the contextual text of a chunk', () => {
 });
 
 describe('the batches of texts to embed', () => {
-  it('belong to a vector space, which is named by its model and its dimensions if these are shortened', () => {
+  it('belong to a vector space named `small` for the model small, or `small@256` if cut to 256 dimensions', () => {
     for (const [id, model, dimensions] of [
       ['small', 'small', null],
       ['small@256', 'small', 256],
@@ -96,7 +96,7 @@ describe('the batches of texts to embed', () => {
     );
   });
 
-  it('contain a text that is too long in halves, split near its middle, whose vectors are pooled', () => {
+  it('replace a text that is too long by two halves, split near its middle, and combine the two vectors', () => {
     for (const [text, first] of [
       ['aaaa bb cccccccc', 'aaaa bb'],
       ['a bbbbbbb cccccc', 'a bbbbbbb'],

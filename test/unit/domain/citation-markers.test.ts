@@ -49,7 +49,7 @@ describe('citation markers in a reply', () => {
     });
   });
 
-  it('are each checked against the sentence before them, without other markers', async () => {
+  it('have their passage checked against the sentence before them, whose other markers are left out', async () => {
     const judged: string[] = [];
     const check: Check = async (passage, statement) => {
       judged.push(`${passage}: ${statement}`);
@@ -72,14 +72,14 @@ describe('citation markers in a reply', () => {
     expect(judged[0]?.length).equal('leave: '.length + 999);
   });
 
-  it('are only brackets with up to eight numbers, and never arise when other markers are removed', async () => {
+  it('are only brackets with one to eight numbers, and the removal of a marker never creates another', async () => {
     const text = 'See [link](x), [x], a[12], [1a], [123], [], [1.5] and [1, 2, 3, 4, 5, 6, 7, 8, 9].';
     expect(await rewrite([text])).deep.equal({ text, cited: [], dropped: [] });
     expect((await rewrite(['Paid[2, 9].'])).text).equal('Paid[1].');
     expect((await rewrite(['[[9]1] and [1 [9], 3]'])).text).equal('[[]1] and [1 [], 3]');
   });
 
-  it('are removed from an earlier reply if they name its citations', () => {
+  it('are removed from an earlier reply only if all their numbers are citations of that reply', () => {
     const reply = 'Paid [1], open [1, 2]. Not [3], [0, 1] or [2, 3].';
     expect(removeCitationMarkers(reply, 2)).equal('Paid, open. Not [3], [0, 1] or [2, 3].');
   });

@@ -10,7 +10,7 @@ describe('context blocks', () => {
   const blockOf = (text: string, more: { documentName?: string; addressesModel?: boolean } = {}) =>
     formatPassageBlocks([{ number: 1, documentName: 'A', pageNumber: 3, text, ...more }], 'k3y8k3y8');
 
-  it('mark their text as data by delimiters with a nonce, and by a mark in place of spaces', () => {
+  it('show that their text is data by delimiters with a nonce, and by the mark ˆ in place of each space', () => {
     expect(blockOf('Two words\nnext\u00a0line\tof\u3000all', { documentName: 'Hand|book\n>> v1' })).to.equal(
       '<<k3y8k3y8 1 | Handˆbookˆv1 | p. 3>>\nTwoˆwords\nnextˆlineˆofˆall\n<<end k3y8k3y8 1>>',
     );
@@ -54,7 +54,7 @@ describe('instructions to the model inside texts', () => {
     }
   });
 
-  it('are not detected in ordinary texts and long repetitions', () => {
+  it('are not wrongly reported in ordinary texts and in long repetitions of a word or character', () => {
     for (const text of [
       'Early repayment of the loan costs a fee of one percent.',
       'You must not ignore the fee; the bank decides on all terms.',

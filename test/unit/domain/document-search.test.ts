@@ -56,7 +56,7 @@ describe('the ranking of found documents', () => {
     expect(bm25TermScore(1, 100, 100, 50, 50)).to.be.greaterThan(0);
   });
 
-  it('finds a word in blocks of 128 chunks, each chunk with its frequency and length, which have limits', () => {
+  it('reads, for each word, blocks of 128 chunks with word frequencies to 1,023 and chunk lengths to 16,383', () => {
     const chunk = (index: number, frequency: number, termCount: number) => {
       return { index, terms: new Map([['fee', frequency]]), termCount };
     };
@@ -117,7 +117,7 @@ describe('the preview of a text', () => {
       words.includes(word.toLowerCase()) ? word : undefined;
   const entities = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
 
-  it('is escaped, short and an excerpt of the text for random texts', () => {
+  it('is, for random texts, an escaped excerpt of the text with at most 280 characters', () => {
     const piece = fc.constantFrom('apple', '<b>', '&amp;', '"', "'", '<mark>', '😀', ' ', '\n', 'pear', 'é');
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 200 }), fc.constantFrom('', ' '), (pieces, separator) => {

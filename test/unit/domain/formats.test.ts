@@ -50,7 +50,7 @@ describe('the format of a file', () => {
     }
   });
 
-  it('tells the language of code, whether an office program reads the file, and a declared charset', () => {
+  it('tells if office programs read it; the file name tells the language of code, the media type the charset', () => {
     expect(['main.PY', 'any', 'notes.constructor'].map(codeLanguageOfFile)).to.deep.equal(['python', '', '']);
     expect(['docx', 'ods', 'pdf', null].map(isOfficeFormat)).to.deep.equal([true, true, false, false]);
     const charsets = ['text/plain; charset="UTF-8"', 'text/html;Charset = latin1', 'text/html'].map(charsetOfMediaType);
@@ -65,7 +65,7 @@ describe('the format of a file', () => {
 });
 
 describe('the name of an imported document', () => {
-  it('is its file name on one line, in the folders below the base path', () => {
+  it('is its file name on one line, and its folders are those of its path below the base path', () => {
     for (const [fileName, name] of [
       [' plan\n\u202e.txt ', 'plan.txt'],
       ['', 'Untitled'],

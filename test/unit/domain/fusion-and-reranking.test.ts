@@ -102,7 +102,7 @@ describe('reranking', () => {
     expect(chooseRerankerType([...sameGroup, ...others], { isEnabled: null, type: null })).equal('llm');
   });
 
-  it('keeps the best hits of each group, but all hits of groups without reranking unless the chat enables it', () => {
+  it('keeps only the best hits of a group, or all hits if neither the group nor the chat enables reranking', () => {
     for (const [signatures, settings, isEnabled, kept] of [
       ['aaaaa', [on, llm, on, llm, on], null, [0, 1, 2]],
       ['aabba', [on, on, on, on, on], null, [0, 1, 2, 3]],
@@ -114,7 +114,7 @@ describe('reranking', () => {
     }
   });
 
-  it('orders hits by score, by score and position, or by the order that a model returns', () => {
+  it('orders hits by score, by score and previous rank together, or in the complete order that a model returns', () => {
     const [abc, abcd] = [['a', 'b', 'c'], 'abcd'.split('')];
     expect(orderByScore(abcd, [0.1, 0.9]).join('')).equal('bacd');
     // 1/61 + 1/63, 1/62 + 1/62 and 1/63 + 1/61: ties keep their order.

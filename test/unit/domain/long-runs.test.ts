@@ -22,7 +22,7 @@ describe('texts that repeat a few characters 100,000 times', () => {
     });
   }
 
-  it('take linear time if they are white space in a change of topic or in a heading', () => {
+  it('take linear time if the characters are white space in a request to change the topic or in a heading', () => {
     for (const begun of ['leave', 'leave about', 'leave it', 'leave it and'].map((text) => `please ${text}`)) {
       for (const space of [' ', '\t\n']) newTopicAfterTopicSwitch(`${begun}${space.repeat(100_000)}x`);
     }

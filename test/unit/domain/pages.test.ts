@@ -15,7 +15,7 @@ describe('the pages of a converted document', () => {
     expect(alignPages(plain, framed)).deep.equal(subjects.map((of) => plain.indexOf(sentence(of))));
   });
 
-  it('may start in the middle of a paragraph, have no text, or only repeat other pages', () => {
+  it('are found even if they start in the middle of a paragraph, have no text, or only repeat other pages', () => {
     const paragraph = subjects.map(sentence).join(' ');
     const cut = paragraph.indexOf('came about', 100);
     expect(alignPages(paragraph, [paragraph.slice(0, cut), paragraph.slice(cut)])).deep.equal([0, cut]);
@@ -29,7 +29,7 @@ describe('the pages of a converted document', () => {
     expect(repeated).within(harbour.length, body.indexOf(orchard));
   });
 
-  it('are found in scripts without spaces, and divide a text without words equally', () => {
+  it('are found in scripts without spaces, and get equal parts of a text that has no words', () => {
     const body = '港口的历史很长许多船只来过这里。果园在山的另一边苹果很有名。';
     const pages = ['港口的历史很\n长许多船只来过\n这里。', '果园在山的\n另一边苹果很有名。'];
     expect(alignPages(body, pages)).deep.equal([0, body.indexOf('果园')]);

@@ -53,7 +53,7 @@ describe('the RAG configuration of a document', () => {
     }
   });
 
-  it('makes a document count as small if it needs no parser and has few chunks, each embedded once', () => {
+  it('classes a document as small only if it needs no parser and has few chunks, each embedded once', () => {
     for (const [sizeBytes, sourceFormat, chunking, isSmall] of [
       [0, 'markdown', {}, true],
       [8_000, 'markdown', {}, true],
@@ -87,7 +87,7 @@ describe('the schedule of a sync', () => {
     }
   });
 
-  it('has a known smallest interval between runs, in minutes', () => {
+  it('tells the smallest number of minutes between two of its runs', () => {
     for (const [text, minutes] of Object.entries({
       ...{ '* * * * *': 1, '*/2 * * * *': 2, '*/25 * * * *': 10, '0 4 * * *': 60 },
       ...{ ' 0,30 * * * * ': 30, '3,58 * * * *': 5, '10-30/10 * * * *': 10, '5/20 * * * *': 20, '0-1 * * * *': 1 },

@@ -115,7 +115,7 @@ describe('URLs in a reply', () => {
     expect(rewrite(inTwo)).equal(rewrite(inTwo.join('')));
   });
 
-  it('are known from texts in the form in which a reply may repeat them', () => {
+  it('are known from a given text, without the punctuation around them, up to 2,048 characters each', () => {
     for (const [text, urls] of [
       [`See (${known}), www.bank.example. Mail mailto:a@b.example!`, [known, 'www.bank.example', 'mailto:a@b.example']],
       [
@@ -163,7 +163,7 @@ describe('URLs in very long texts', () => {
   // Quadratic work on any of these does not end within the runner's time limit.
   const length = 1_000_000;
 
-  it('take linear time in a reply and in the texts that a reply may repeat', () => {
+  it('are processed in linear time, both in a reply and in a text from which a reply may repeat URLs', () => {
     for (const run of ['![', '](a', '](a "', ']:', '[1]:', 'www.', 'https://', '.', '`', '1234', '\n```\n']) {
       const text = `https:// https://${run.repeat(length / run.length)}a`;
       for (const part of [text.slice(9), text.slice(17)]) expect(rewrite(part).length).at.least(1);
@@ -171,7 +171,7 @@ describe('URLs in very long texts', () => {
     }
   });
 
-  it('take linear time in a stream of small pieces', () => {
+  it('are processed in linear time in a stream of small pieces', () => {
     for (const [start, run] of [
       ['https://', 'a'],
       ['[a](b', 'c'],
@@ -182,7 +182,7 @@ describe('URLs in very long texts', () => {
     }
   });
 
-  it('are not held back forever in a stream', () => {
+  it('do not hold back a stream: of 2,500 characters, some are passed on before the end', () => {
     for (const run of ['3.14159265358979 ', '2026-11-22 ', '-', '`', 'https://', '[a](b', '[a](b "c', ' ', '> ']) {
       const filter = createLinkFilter(new Set());
       const text = run.repeat(Math.ceil(2_500 / run.length)).slice(0, 2_500);

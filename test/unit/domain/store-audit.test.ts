@@ -12,7 +12,7 @@ describe('the progress of a store audit', () => {
   const orphans = { found: 15, repaired: 10, first: ids(15) };
   const { report: nothing } = initialStoreAuditProgress;
 
-  it('goes through all pages of a stage and then to the next, and adds up findings with the first twenty ids', () => {
+  it('goes through all pages of each stage in turn, counts the findings and lists the first twenty ids', () => {
     let progress: StoreAuditProgress = initialStoreAuditProgress;
     const seen: unknown[] = [];
     const lost = { found: 1, repaired: 1, first: ['d'] };
@@ -48,7 +48,7 @@ describe('the progress of a store audit', () => {
     expect(formatAuditSummary(nothing)).match(/^0 documents, .* compared: nothing found\.$/);
   });
 
-  it('allows the deletion of up to twenty orphans, or of a twentieth of what was compared', () => {
+  it('is limited to twenty deletions of orphans, or to a twentieth of the compared entries if that is more', () => {
     expect([0, 400, 1_000].map(maxOrphanDeletions)).deep.equal([20, 20, 50]);
   });
 });

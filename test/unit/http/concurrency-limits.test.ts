@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
 
 describe('the limits for concurrent uploads and event streams', () => {
-  it('reject with 503 above 256 uploads of a process, the last 64 for organizations with fewer than four', () => {
+  it("reject an upload with 503 if 256 are open in the process, or 192 of which four are the organization's", () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (userId: string, orgId: string) => concurrency.take('uploads', { userId, orgId });
     const refusal = { message: 'This server has too many uploads open.', code: 'service_unavailable' };

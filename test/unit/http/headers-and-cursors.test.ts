@@ -9,7 +9,7 @@ import {
 import { createCursorCodec } from '#src/http/request/pagination.ts';
 
 describe('request headers:', () => {
-  it('Range selects the bytes of a file, is unsatisfiable (null), or is ignored (undefined)', () => {
+  it('Range selects bytes of a file, gives null beyond its end, and is ignored unless it is one valid range', () => {
     const cases: [header: string | undefined, range: ReturnType<typeof parseByteRange>, sizeBytes?: number][] = [
       [undefined, undefined],
       ['bytes=0-3', { start: 0, end: 3 }],
@@ -53,7 +53,7 @@ describe('request headers:', () => {
 });
 
 describe('the network of a client for rate limits', () => {
-  it('is an IPv4 address, or the /56 of an IPv6 address in the /48 of its site', () => {
+  it('is an IPv4 address, or the /56 prefix of an IPv6 address, whose site is its /48 prefix', () => {
     const cases: [address: string | undefined, network: string][] = [
       ['203.0.113.7', '203.0.113.7'],
       ['::ffff:203.0.113.7', '203.0.113.7'],

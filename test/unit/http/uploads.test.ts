@@ -281,7 +281,7 @@ describe('a slow request body', () => {
   });
 
   for (const name of ['file', 'evil']) {
-    it(`ends only its own request if the client disconnects within an ignored file part "${name}"`, async () => {
+    it(`fails without harm to the server if its client disconnects within an ignored file "${name}"`, async () => {
       const req = await begin(formType, `${headOf(name, 'f')}abc`);
       const gone = new Promise((resolve) => req.once('close', resolve));
       const refusal = appErrorCode(receiveForm(req, null));

@@ -51,7 +51,7 @@ describe('the rubric of an evaluation', () => {
     expect(['', ' \n', null, undefined, 'x'].map(hasReferenceAnswer)).deep.equal([false, false, false, false, true]);
   });
 
-  it('is plain for a first version and anchored for later versions, unless a rubric is requested', () => {
+  it('is `plain` for a first version and `anchored` for later versions, unless the request names a rubric', () => {
     expect(selectJudgeRubric({ hasParent: false })).equal('plain');
     expect(selectJudgeRubric({ hasParent: true })).equal('anchored');
     expect(selectJudgeRubric({ hasParent: true, requested: 'plain' })).equal('plain');
@@ -62,7 +62,7 @@ describe('the rubric of an evaluation', () => {
 describe('the judge calls of an evaluation', () => {
   const names = (units: readonly JudgeCall[]) => units.map(judgeCallName);
 
-  it('are one per text, three samples per axis, or both orders of the replies per axis', () => {
+  it('are one per text if plain, three per axis if anchored, and two per axis, one per order, for two replies', () => {
     expect(names(judgeCallsOfPrompt('plain'))).deep.equal(['prompt']);
     expect(names(judgeCallsOfReply('plain', { caseIndex: 2, hasReference: true }))).deep.equal(['case 3']);
     const anchored = names(judgeCallsOfReply('anchored', { caseIndex: 0, hasReference: false }));
@@ -163,7 +163,7 @@ describe('the outcome of an evaluation', () => {
     expect(results.cases[0]).deep.include({ input: 'q1', versionResponse: 'New.', baselineResponse: 'Old.' });
   });
 
-  it('omits a case with a missing answer or verdict, and names the failure of each or that it is incomplete', () => {
+  it('omits a case without answer or verdict, and lists what is missing with its error or as incomplete', () => {
     for (const [name, missing, status, judged] of [
       ['evaluation', ['case 2 answer'], 'partial', ['q1']],
       ['evaluation', ['prompt', 'case 1'], 'failed', ['q2']],

@@ -121,7 +121,7 @@ describe('the available models', () => {
     expect(broken.state.loads).equal(2);
   });
 
-  it('are rejected if unknown or of the wrong kind, or as unavailable until the list is loaded', async () => {
+  it('are the only accepted models: others are unknown, or unavailable until the list is loaded', async () => {
     expect(await appErrorCode(serve([]).models.requireChatModel('chat-2'))).equal('unknown_model');
     const unlisted = serve(null).models;
     await unlisted.requireChatModel('chat-1');
@@ -133,7 +133,7 @@ describe('the available models', () => {
     expect(refusal?.errors?.map(({ path }) => path)).deep.equal(['embedding.model']);
   });
 
-  it('judge with the model of the request or settings if this model writes JSON, or with another model', async () => {
+  it('include the judge, which must write JSON: the requested model, else the set one or another', async () => {
     for (const [listed, asked, expected] of [
       [[chat2], undefined, 'chat-1'],
       [null, undefined, 'chat-1'],

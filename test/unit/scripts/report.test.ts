@@ -81,7 +81,7 @@ describe('the report of a test run', () => {
     expect(printed.slice(-3)).deep.equal([`The services' logs are in /logs.`, '', '2 passed, 1 failed, 0 skipped']);
   });
 
-  it('gives a command that repeats a run by its seed, a hook by its suite, and a root hook by all tests', () => {
+  it("gives a command that repeats a test with its seed, a failed hook's suite, or all tests for a root hook", () => {
     expect(repeatByFile(failed, '7')).equal(`npm test -- ${file} --grep 'x \\(all\\) works' --seed 7`);
     expect(repeatByFile({ ...failed, title: 'x "before all" hook', grep: "it's" }, undefined)).equal(
       `npm test -- ${file} --grep 'it'\\''s'`,

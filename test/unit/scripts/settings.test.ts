@@ -41,7 +41,7 @@ describe('the settings of npm start', () => {
     }
   });
 
-  it('keep local models for alignment beside another provider, which an API key alone does not choose', () => {
+  it('choose another provider by its URL, not by an API key, and still keep local models for alignment', () => {
     expect(read({ OPENAI_API_KEY: 'key' }).provider).equal(null);
     expect(read(provider).modelServer).deep.equal(local);
     expect(read({ ...provider, ALIGNMENT_EMBEDDING_BASE_URL: provider.OPENAI_BASE_URL }).modelServer).equal(null);

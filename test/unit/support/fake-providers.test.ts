@@ -7,7 +7,7 @@ import { startFakeDropbox } from '#test/support/fake-dropbox.ts';
 import type { FakeFiles } from '#test/support/remote-tree.ts';
 
 // The fakes speak the protocol if the providers' own clients understand them.
-describe("the fake Google Drive, called by Google's client library", () => {
+describe("the fake Google Drive, called by Google's client library,", () => {
   let fake: FakeFiles;
   before(async () => {
     fake = await startFakeDrive();
@@ -67,7 +67,7 @@ describe("the fake Google Drive, called by Google's client library", () => {
   });
 });
 
-describe("the fake Dropbox, called by Dropbox's client library", () => {
+describe("the fake Dropbox, called by Dropbox's client library,", () => {
   let fake: FakeFiles;
   before(async () => {
     fake = await startFakeDropbox();

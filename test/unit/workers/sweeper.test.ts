@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { limitToOncePerDay, runDailyInBatches, skipWhileStillRunning } from '#workers/sweeper.ts';
 
 describe('a daily sweep', () => {
-  it('runs once a day, or in one batch per call that continues after the previous batch', async () => {
+  it('runs once a day, either as a whole or in batches, where each call runs the next batch', async () => {
     let runs = 0;
     const daily = limitToOncePerDay(async () => {
       runs += 1;
