@@ -289,7 +289,7 @@ describe('a comparison of two replies in both orders', () => {
     }
   });
 
-  it("shows the judge the version's reply first in one order, and the baseline's reply first in the other", () => {
+  it('shows the judge each of the two replies once in first place and once in second', () => {
     const [version, baseline] = ['New.', 'Old.'].map((reply) => ({ persona: 'p', reply }));
     for (const order of ['AB', 'BA'] as const) {
       const pair = version && baseline && toReplyPairToJudge(order, { input: 'q', expected: null, version, baseline });
