@@ -151,7 +151,7 @@ describe('originals that documents share', () => {
     await expectContent(await upload('silent'), 'silent');
   });
 
-  it('are released without delaying the request or other database work, if the blob store does not answer', async () => {
+  it('block neither requests nor the database while the blob store does not answer their deletion', async () => {
     const file = await store('given up');
     const { orgId } = own.ada;
     const answer = Promise.withResolvers<void>();

@@ -111,7 +111,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       expect([fake.liveGrants(), fake.calls.length]).deep.equal(before);
     });
 
-    it('redirects to return_to with the code or the error, and drops those of an earlier consent', async () => {
+    it('redirects to return_to with its code or error, in place of any code or error already in that URL', async () => {
       const query = { return_to: '/files?tab=1&error=consent_denied&consent_code=7' };
       const page = await pageOf(await consent({ query }));
       expect(page.href).match(/^https:\/\/app\.example\.com\/files\?tab=1&consent_code=[^&]{40,}$/);
