@@ -15,14 +15,14 @@ const CLOCKS = [
 ];
 
 describe('test files', () => {
-  it('have the level of the test in their name', () => {
+  it('have names with a known level, such as .test.ts for everyday tests and .system-test.ts for system tests', () => {
     const found = globSync('{test,services}/**/*test.ts', { exclude: ['**/node_modules/**'] }).filter(
       (file) => !/\.(test|system-test|faults-test|models-test)\.ts$/.test(file),
     );
     expect(found).deep.equal([]);
   });
 
-  it('are listed as rows of the full fault run if they can run at full size', () => {
+  it('of fault drills are listed for the full run if they can run at full size, and every listed file exists', () => {
     const rows = new Set(Object.values(FAULT_ROWS).map(({ file }) => file));
     const drills = globSync('test/faults/*test.ts')
       .filter((file) => file.endsWith('.faults-test.ts') || /\bisFullRun\b/.test(readFileSync(file, 'utf8')))

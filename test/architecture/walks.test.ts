@@ -38,7 +38,7 @@ describe('docs/architecture.md', () => {
         expect(wrong).to.deep.equal([]);
       });
 
-      it('shows the workflow that the orchestrator starts as the first file of the worker', () => {
+      it('shows as the first file of the worker the workflow that the file before it starts', () => {
         const { file } = steps.find(({ file: name }) => name.startsWith('workflows/')) ?? { file: '' };
         const name = basename(file, '.ts').replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
         const starter = files[files.indexOf(file) - 1] ?? '';

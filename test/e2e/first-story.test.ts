@@ -16,7 +16,7 @@ const stores: Record<string, () => Promise<{ stack: Stack; close?: () => Promise
 };
 
 for (const [place, open] of Object.entries(stores)) {
-  describe(`the first story of a user, whose service runs ${place},`, () => {
+  describe(`a new user of a service that runs ${place}`, () => {
     let s: Stack;
     let close: (() => Promise<void>) | undefined;
     before(async () => {
@@ -24,7 +24,7 @@ for (const [place, open] of Object.entries(stores)) {
     });
     after(() => close?.());
 
-    it('leads from a pasted text to a scored answer, whose citation opens the passage', async () => {
+    it('can paste a text and ask an agent; the answer is scored, and its citation opens the passage', async () => {
       const ada = await s.signUp();
       const content =
         '# Returns\n\nGoods can be returned within 30 days of delivery.\n\n# Shipping\n\nWe ship to Norway.';

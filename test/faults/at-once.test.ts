@@ -146,7 +146,7 @@ describe('concurrent requests to two API processes:', () => {
       await renewed(winner?.refresh_token ?? '');
     });
 
-    it('that was replaced and is used together with the newest token revokes all tokens issued meanwhile (I10)', async () => {
+    it('that was replaced and is used again revokes all tokens of its session, even the newest (I10)', async () => {
       const { first, second, third } = await usedTwice();
       const [replays, honest] = await Promise.all([often(first), often(third.refresh_token)]);
       expect(replays.filter(({ status }) => status !== 401)).deep.equal([]);

@@ -70,7 +70,7 @@ export function itServes(provider: OAuthConnectorProvider): void {
       expect((await browseAll(ada, id, 'browsed/deep/er')).map(({ name }) => name)).deep.equal(['b.txt']);
     });
 
-    it('refreshes its access token once for concurrent callers, and keeps its ETag', async () => {
+    it("refreshes an expired access token once for concurrent callers, while the connection's ETag stays", async () => {
       const id = await newId();
       const { headers } = await ada.get(connectionPath(id), 200);
       const tokenCalls = () => fake.calls.filter(({ url }) => url.pathname.endsWith('/token')).length;
@@ -82,7 +82,7 @@ export function itServes(provider: OAuthConnectorProvider): void {
       await ada.patch(connectionPath(id), { display_name: 'Mine' }, 200, { 'if-match': headers.get('etag') ?? '' });
     });
 
-    it('reports a revoked grant as needs_reauth on refresh, once in the audit log', async () => {
+    it('is needs_reauth once a refresh finds its grant revoked, with one audit entry for all refreshes', async () => {
       const id = await newId();
       const refresh = async () => Object((await ada.patch(connectionPath(id, '/refresh'), undefined, 200)).body);
       fake.expireTokens();
@@ -134,7 +134,7 @@ export function itServes(provider: OAuthConnectorProvider): void {
       expect(downloads.length - before).equal(4);
     });
 
-    it('mirrors edits, renames, moves, deletions and restorations', async () => {
+    it('carries edits, renames, moves, deletions and restorations of its files over to the documents', async () => {
       const { tree, downloads } = fake;
       for (const name of ['a.txt', 'b.txt', 'c.txt', 'sub/d.txt', 'sub/e.txt']) tree.add(`synced/${name}`);
       tree.add('elsewhere/x.txt');

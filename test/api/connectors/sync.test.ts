@@ -73,7 +73,7 @@ describe('a sync', () => {
     expect(await runs()).length(1);
   });
 
-  it('has settings that can be changed and removed; it is refused without them (409), and impossible ones are (422)', async () => {
+  it('takes new settings, rejects wrong ones (422), and cannot start once its settings are removed (409)', async () => {
     const { member, path } = await synced('', []);
     const daily = { enabled: false, cron: '0 3 * * *', folder: 'Reports', delete_missing: true };
     for (const [change, config] of [
@@ -137,7 +137,7 @@ describe('a sync', () => {
       expect(await names()).deep.equal(['reports/four.txt']);
     });
 
-    it('waits for the user before it deletes most documents, and keeps files that are restored meanwhile', async () => {
+    it('asks the user before it deletes nearly all documents, and keeps those of files restored by then', async () => {
       const { tree } = api.fakes.acme_drive;
       // A sync deletes at most 20 documents without asking.
       const files = Array.from({ length: 23 }, (_, n) => `${n}.txt`);
@@ -170,7 +170,7 @@ describe('a sync', () => {
   });
 
   describe('after its settings changed', () => {
-    it('moves documents to the new target folder, and deletes missing files once that is allowed', async () => {
+    it('moves documents to a new target folder; with `delete_missing`, deletes those whose file is gone', async () => {
       const { tree } = api.fakes.acme_drive;
       const files = ['a.txt', 'b.txt', 'c.txt'];
       const { member, path, run, names } = await synced('set anew', files, { delete_missing: false });

@@ -38,7 +38,7 @@ describe('the original of a document', () => {
     urlPath = new URL(url).pathname;
   });
 
-  it('is an attachment that no browser runs, with ranges and revalidation, also at its download URL', async () => {
+  it('is sent as a sandboxed attachment with ranges (206) and revalidation (304), also at a download URL', async () => {
     for (const [path, client] of [
       [`/documents/${id}/file`, ada],
       [urlPath, shared.anonymous],
@@ -59,7 +59,7 @@ describe('the original of a document', () => {
     }
   });
 
-  it('has a download URL that ends once the document has another original or is deleted', async () => {
+  it('has a download URL that gives 404 while the document has another original, and once it is deleted', async () => {
     await upload(ada);
     await replace(ada, id, 'b');
     expect((await shared.anonymous.get(urlPath, 404)).body).include({ code: 'document_not_found' });

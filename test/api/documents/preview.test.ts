@@ -45,7 +45,7 @@ describe('the preview of an office file', () => {
     return detail;
   };
 
-  it('is a PDF once rendered, with ranges (206) and revalidation (304); chunks have page numbers', async () => {
+  it('is a PDF, sent with ranges (206) and revalidation (304); the chunks of the file have page numbers', async () => {
     const path = `/documents/${shown}/preview`;
     await untilJob(ada, `${previewWorkflowId(shown, 1)}.render`, 'succeeded');
     expect(await readDocument(ada, shown)).include({ has_preview_pdf: true, page_count: 2 });
@@ -99,7 +99,7 @@ describe('the preview of an office file', () => {
     expect(await whyNot(half)).match(/^The document could not be ingested\. ./);
   });
 
-  it('gives an old presentation (ppt) its text, slide by slide', async () => {
+  it('is the source of the text of an old presentation (ppt), with one page for each slide', async () => {
     gotenberg.answer({ pages });
     const id = await ingest('talk.ppt', new Uint8Array(compoundFile({ 'PowerPoint Document': 'slides' })));
     await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');

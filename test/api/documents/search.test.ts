@@ -73,7 +73,7 @@ describe('GET /documents/search', () => {
     for (const long of [`${different} reeds`, 'reeds '.repeat(33)]) expect((await search(long)).total, long).equal(2);
   });
 
-  it('ranks names with matching text first, then names, texts and typos, and shows the passage or the beginning', async () => {
+  it('ranks matching names first and typos last, and shows the matching passage or else the beginning', async () => {
     await anIngestedDocument(
       ada,
       'Full.md',
@@ -93,7 +93,7 @@ describe('GET /documents/search', () => {
     expect(full?.content_preview).contain('`&lt;b&gt;` &amp; two <mark>contracts</mark>. A <mark>contract</mark> ends');
   });
 
-  it('returns every document exactly once across the pages, and equal ranks by last change', async () => {
+  it('returns each document on one page only, and orders documents of equal rank by last change', async () => {
     for (let place = 0; place < 7; place += 1) await store(`Page ${place}.txt`);
     const whole = await search('page');
     expect(namesOf(whole)[0]).equal('Page 6.txt');

@@ -87,7 +87,7 @@ describe('the storage quota', () => {
     });
   }
 
-  it('rejects a file by its Content-Length before reading it, and a file without one at the quota', async () => {
+  it('rejects a file by its Content-Length before reading it, or without one once it exceeds the quota', async () => {
     for (const [expected, announced, sent] of [
       [quotaExceeded, formBytes(20 * MB), 2 * MB],
       [{ status: 413, code: 'payload_too_large' }, formBytes(40 * MB), 1],
@@ -125,14 +125,14 @@ describe('the storage quota', () => {
     expect(await uploadOf(3.5 * MB)).include({ status: 201 });
   });
 
-  it('rejects uploads while deleted files that are still on disk fill the quota a second time', async () => {
+  it('rejects an upload for now if, with deleted files still on disk, it would exceed twice the quota', async () => {
     // No worker runs, so deleted files stay on disk.
     for (const n of [1, 2]) await ada.delete(`/documents/${(await uploadOf(3 * MB + n)).id}`, 204);
     expect(await uploadOf(2 * MB)).deep.equal(tryAgain);
     expect(await uploadOf(MB)).include({ status: 201 });
   });
 
-  it('counts the file that is replaced as free, and keeps nothing of a replacement above the quota', async () => {
+  it('does not count a file that is replaced, and keeps the old file if the new one exceeds the quota', async () => {
     const { id } = await uploadOf(3 * MB);
     const file = (bytes: number) => ({ name: 'a.txt', content: 'z'.repeat(bytes) });
     await replaceOriginal(ada, id, file(4 * MB), { ingest: 'false' });

@@ -164,7 +164,7 @@ describe('documents:', () => {
       for (const path of [`/documents/${id}`, `/jobs/${parse_job_id}`]) await grace.get(path, 404);
     });
 
-    it('marks chunks as stale after a change of chunking, and ingests again on request if needed', async () => {
+    it('marks chunks as stale after a change of chunking, and with `ingest` replaces stale chunks', async () => {
       ada = await (await stack()).signUp();
       const id = await anIngestedDocument(ada, 'Fox', file.content);
       const fresh = { chunking_stale: false, embedding_stale: false };
@@ -225,7 +225,7 @@ describe('documents:', () => {
       expect(body).deep.equal({ document_id: documentId, links: [{ folder_id: id, folder_name: 'Loans' }] });
     });
 
-    it('are replaced by one link with `promote`, except in folders that the caller may not change', async () => {
+    it('are replaced by a new link with `promote`, except links to folders the caller may not change', async () => {
       const folder = await aFolder(ada, personal);
       await link(shared);
       expect(await link(folder.id, { promote: true })).deep.equal([folder.id]);
@@ -264,7 +264,7 @@ describe('documents:', () => {
       expect((await ada.delete(addressOf(shared), 404)).body).include({ code: 'folder_not_found' });
     });
 
-    it('cannot all be removed: 409 for the last link, also for two concurrent removals', async () => {
+    it('cannot all be removed: removing the last one fails (409), also if two are removed concurrently', async () => {
       expect((await ada.delete(addressOf(personal), 409)).body).include({ code: 'last_link' });
       await link(shared);
       const removals = [personal, shared].map((id) => sendJson(ada, 'DELETE', addressOf(id)));

@@ -57,7 +57,7 @@ describe('drafts of agents', () => {
     expect(version).deep.include({ anchor_words: {}, anchor_word_count: 0 });
   });
 
-  it('store every field, also in a fork by a reader, which is personal whatever the request says, and of an agent', async () => {
+  it('store every field; forks copy those of a version or an agent, ignore sent fields, and are personal', async () => {
     const source = await aDraft(ada, { ...fields, visibility: 'org_level' });
     const ignored = { agent_name: 'Ignored', color: 'red', temperature: 9, enabled_tools: ['none.such'], tags: 1 };
     const fork = await aDraft(grace, { source_version_id: source.head_version_id, ...ignored });
@@ -71,7 +71,7 @@ describe('drafts of agents', () => {
     expect(ofAgent.versions[0]).deep.include({ ...fields, golden_cases: [] });
   });
 
-  it('reject a source, team or model that the owner cannot use, and teams that do not fit the visibility', async () => {
+  it('reject a source, team or model that the owner cannot use, and visibility that contradicts teams', async () => {
     const [{ head_version_id: foreign }, { id, head_version_id }] = [await aDraft(ada, {}), await aDraft(grace)];
     const unknown = crypto.randomUUID();
     const forOthers = { visibility: 'team_level', team_ids: [await aTeam(ada)] };
@@ -178,7 +178,7 @@ describe('drafts of agents', () => {
   describe('have versions, which', () => {
     const versionsOf = (draftId: string) => `/agent-drafts/${draftId}/versions`;
 
-    it('are not found (404) by any operation under another or an unknown draft', async () => {
+    it('are not found (404) by requests with the id of another draft or of an unknown draft', async () => {
       const [one, two] = [await aDraftWithVersions(ada, 2), await aDraft(ada)];
       const id = one.head_version_id;
       const requests: ((draftId: string) => ReturnType<Member['delete']>)[] = [
@@ -229,7 +229,7 @@ describe('drafts of agents', () => {
       }
     });
 
-    it('are published as a new agent each time, with the defaults of the deployment and the visibility of the draft', async () => {
+    it("become a new agent each time when published, with default values and the draft's visibility", async () => {
       const draft = await aDraft(ada);
       await commitVersion(ada, draft.id, {
         parent_version_id: draft.head_version_id,
@@ -251,7 +251,7 @@ describe('drafts of agents', () => {
       expect(forAll).deep.include({ visibility: 'org_level', team_ids: [] });
     });
 
-    it('are not published (409) without a prompt and anchor words', async () => {
+    it('are not published (409) while prompt and anchor words are missing, which the response names', async () => {
       const { id, head_version_id: version_id } = await aDraft(ada, { agent_name: 'Clerk' });
       const { body } = await ada.post(`/agent-drafts/${id}/publish`, { version_id }, 409);
       const missing = { 'errors[0].path': 'agent_prompt', 'errors[1].path': 'anchor_words' };

@@ -88,7 +88,7 @@ describe('folders:', () => {
   });
 
   describe('creating', () => {
-    it('is refused (409) for a name that a sibling has in other case or spelling, also concurrently', async () => {
+    it('is refused (409) for the name of a sibling in any letter case or Unicode form, also concurrently', async () => {
       await aFolder(ada, personal, 'Café');
       for (const name of ['Café', 'CAFÉ', 'Cafe\u0301', ' café ']) {
         expect((await create(name, personal, 409)).body).include({ code: 'name_taken' });
@@ -216,7 +216,7 @@ describe('folders:', () => {
       for (const id of [personal, shared]) expect((await remove(id, 409)).body).include({ code: 'system_folder' });
     });
 
-    it('keeps a document that is also in another folder, but not for readers of the deleted folder', async () => {
+    it('keeps a document that another folder has too, but users who read only the deleted folder lose it', async () => {
       const grace = await aColleague(own, ada);
       const folder = await aFolder(ada, shared);
       const inside = await aFolder(ada, folder.id);
@@ -231,7 +231,7 @@ describe('folders:', () => {
       await grace.get(`/documents/${document_id}`, 404);
     });
 
-    it('by a team admin removes documents of others in a team folder, unless in other folders too', async () => {
+    it('by a team admin also deletes documents of other users, unless these are in another folder too', async () => {
       const [grace, olga] = [await aColleague(own, ada), await aColleague(own, ada)];
       const teamId = await aTeam(ada, [grace, olga]);
       const setTeamAdmin = ({ userId }: Member, is_team_admin: boolean) =>

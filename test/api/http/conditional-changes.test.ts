@@ -227,7 +227,7 @@ describe('If-Match', () => {
 });
 
 describe('If-Match after work in the background', () => {
-  it('lets a client change what was ingested or got anchor word candidates after the client read it', async () => {
+  it('accepts an ETag from before the document was ingested or the agent got anchor word candidates', async () => {
     const api = await scriptedStack();
     const ada = await api.signUp();
     const read = Promise.withResolvers<void>();

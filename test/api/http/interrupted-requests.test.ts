@@ -186,7 +186,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(await storedFiles()).equal(before + 1);
   });
 
-  it('is answered 404 after a crash if its resource was deleted meanwhile; a draft is created again', async () => {
+  it('gets 404 when repeated after a crash if its resource is deleted by then; only drafts are remade', async () => {
     for (const [operationId, pathOf, code] of [
       ['publishVersion', ({ id }) => `/agents/${id}`, 'agent_not_found'],
       ['createMember', ({ user_id }) => `/entity/members/${user_id}`, 'member_not_found'],

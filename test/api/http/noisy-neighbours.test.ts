@@ -129,7 +129,7 @@ describe('an organization with many requests', () => {
     }).finally(model.close);
   });
 
-  it('uses one database connection for concurrent creations', async () => {
+  it('has only one database connection waiting for its concurrent creations, so that others can create', async () => {
     await withStack({ DATABASE_POOL_SIZE: '5' }, async ({ container: { db }, signUp }) => {
       const [noisy, quiet] = [await signUp(), await signUp()];
       const waiting = async () => {

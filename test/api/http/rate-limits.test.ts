@@ -49,7 +49,7 @@ describe('rate limits', () => {
     return Promise.all(others.map(async (address) => (await login(address, email)).status));
   }
 
-  it('allow exactly the configured number of concurrent sign-ins, across replicas, and say so in every response', async () => {
+  it('allow exactly the configured number of concurrent sign-ins over replicas, and responses state it', async () => {
     const email = freshEmail();
     const answers = Array.from({ length: 32 }, (_, index) =>
       login('203.0.113.1', index % 3 === 0 ? email.toUpperCase() : email, index % 2 === 0 ? first : second),
@@ -75,7 +75,7 @@ describe('rate limits', () => {
     expect((await login(address, freshEmail())).status).equal(429);
   });
 
-  it('count an IPv6 network as one address, give a /48 ten times the limit, and trust one proxy', async () => {
+  it('count an IPv6 /56 as one address, allow a /48 ten times as much, and ignore forged X-Forwarded-For', async () => {
     for (const [host, status] of [401, 401, 429].entries()) expect(await refresh(`2001:db8:4::${host}`)).equal(status);
     for (let network = 1; network <= 20; network += 1) {
       expect(await refresh(`2001:db8:2:${network.toString(16)}00::1`)).equal(401);
@@ -154,7 +154,7 @@ describe('sign-ins with an email after failures from many networks', () => {
       .where({ name: 'login_account' })
       .update('endsAt', api.container.db.raw('ends_at - make_interval(secs => ?)', [seconds]));
 
-  it('are delayed, longer after each further failure, up to a limit, also without an account', async () => {
+  it('are delayed longer after each further failure, up to a limit, also if no account has the email', async () => {
     for (const email of [(await api.signUp()).email, freshEmail()]) {
       let failedAtMs = performance.now();
       await fail(email);

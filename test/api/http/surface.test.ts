@@ -54,7 +54,7 @@ describe('the API', () => {
     await api.anonymous.get('/errors/nonsense', 404);
   });
 
-  it('describes every route at /openapi.json, with patterns that clients can compile', async () => {
+  it('describes every route at /openapi.json, with regular expressions that clients can compile', async () => {
     const { body } = await api.anonymous.get('/openapi.json', 200);
     const { openapi, paths } = openApiDocument.parse(body);
     expect(openapi).to.equal('3.1.0');

@@ -55,7 +55,7 @@ describe('jobs:', () => {
       }
     });
 
-    it('show the error of a failed ingestion only at the step that failed, and at the document', async () => {
+    it('show the error of a failed ingestion at its job, failed step and document, not at other steps', async () => {
       const id = `ingest-${bad}-1`;
       const { last_error } = await get(id);
       expect(last_error).property('code', 'unsupported_format');
@@ -105,7 +105,7 @@ describe('jobs:', () => {
   });
 
   describe('POST /jobs/{job_id}/retry', () => {
-    it('starts the next attempt of a failed or cancelled job once, also by the id of a step of the job', async () => {
+    it('starts the next attempt of a failed or cancelled job once, by the id of the job or of a step', async () => {
       const [{ jobId: failed }, { jobId: cancelled }] = [await stopped('failed'), await stopped('parked')];
       await move(cancelled, 'cancel');
       await untilStatus(ada, cancelled, 'cancelled');
@@ -189,7 +189,7 @@ describe('jobs:', () => {
     const retryAll = async (filters: object, member: Member) =>
       ((await member.post('/jobs/retry', filters, 202)).body as { count: number }).count;
 
-    it('queues the stopped jobs that match its filters behind others, if the caller may change them', async () => {
+    it('retries failed and parked jobs that match its filters and the caller may change, after others', async () => {
       const member = await stack.signUp();
       const failed = await stoppedIngestion(stack, member, 'failed');
       const parked = await stoppedIngestion(stack, member, 'parked');
@@ -220,7 +220,7 @@ describe('jobs:', () => {
     const next = async (events: AsyncIterableIterator<StreamEvent>): Promise<StreamEvent> =>
       (await events.next()).value;
 
-    it('sends each change of a step, and `done` when the step ends, before its ingestion is over', async () => {
+    it('sends each change, and `done` at the end of a job, or of a step even if its ingestion goes on', async () => {
       const { jobId } = await stopped('parked');
       const [only] = await collect(await open(`${jobId}.chunk`));
       expect(only?.event).equal('done');

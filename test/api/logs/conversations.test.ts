@@ -38,7 +38,7 @@ describe('GET /logs/conversations', () => {
   const say = (chatId: string, round: number, userContent: string, columns: object = {}) =>
     addRound(db, { orgId: by.orgId, chatId, round }, { userContent, ...columns });
 
-  it('200: filters by agent, state, words and a period with both ends, and counts all matches on request', async () => {
+  it('200: filters by agent, state, words and a period including its ends, and counts matches on request', async () => {
     const mortgages = uuidv7();
     await addAgent(db, { ...by, agentId: mortgages }, 'Mortgages');
     const one = await add('One', '2026-03-01T00:00:00.000Z');
@@ -108,7 +108,7 @@ describe('GET /logs/conversations', () => {
     expect((await list({ q: 'bird', include_total: 'true', limit: '1' })).total).equal(210);
   });
 
-  it('400 and 422: rejects a cursor of other filters, long words and large pages', async () => {
+  it('400 and 422: rejects a cursor made for other filters, too long search words and too large pages', async () => {
     for (const title of ['One', 'Two']) await add(title, '2026-03-01T10:00:00Z');
     const { next_cursor: cursor } = await list({ limit: '1' });
     const { body } = await ada.get(`/logs/conversations?q=one&cursor=${cursor}`, 400);
@@ -179,7 +179,7 @@ describe('logs of all conversations:', () => {
 
   const read = async (path: string, reader = ada) => (await reader.get(`/logs/${path}`, 200)).body;
 
-  it('GET /logs/conversations lists them newest first, each with agent, rounds and mean score', async () => {
+  it('GET /logs/conversations lists conversations newest first, each with agent, rounds and mean score', async () => {
     const page = (await read('conversations')) as Page;
     expect(page).include({ next_cursor: null, total: null });
     const [newest, oldest] = page.items;

@@ -7,7 +7,7 @@ import { stack, startStack } from '#test/support/stack.ts';
 describe('GET /models', () => {
   const list = async (member: Member) => modelListSchema.parse((await member.get('/models', 200)).body).items;
 
-  it('200: lists the packaged models', async () => {
+  it('200: lists the models that come with the service if no others are configured', async () => {
     const models = await list(await (await stack()).signUp());
     const [chat, embedding] = models.filter((model) => model.default);
     expect(chat).deep.include({ id: 'extractive-1', kind: 'chat', context_window: 32_000 });
@@ -15,7 +15,7 @@ describe('GET /models', () => {
     expect(embedding).include({ id: 'all-minilm-l6-v2-int8-r2', kind: 'embedding', dimensions: 384 });
   });
 
-  it('200: merges the models of settings and provider, which drafts can use', async () => {
+  it('200: lists the models of the settings and of the provider; drafts can use the chat models', async () => {
     const provider = await startScriptedModel();
     provider.offer([
       { id: 'big', context_length: 128_000 },

@@ -123,7 +123,7 @@ describe('an organization and its exports:', () => {
     }
   });
 
-  it('a download URL serves ranges of the archive until the export is deleted or expires, with its files', async () => {
+  it('a download URL serves ranges of the archive until the export and its files are deleted or expire', async () => {
     const [made, late] = [await exportOf(ada), await exportOf(ada)];
     const rangeOf = (range: string) => fetch(urlOf(made), { headers: { range } });
     const part = await rangeOf('bytes=0-1');

@@ -221,7 +221,7 @@ describe('permissions:', () => {
     }
   });
 
-  it('every route decides on resources of a team by the access that the route declares', async () => {
+  it('every route allows each role on resources of a team exactly what its declared access allows', async () => {
     const wrong: string[] = [];
     for (const route of stack.routes) {
       const names = accessOf(route);

@@ -21,7 +21,7 @@ describe('the profile of the caller', () => {
 
   const patch = async (body: object) => profileSchema.parse((await ada.patch(path, body, 200)).body);
 
-  it('stores sent names trimmed and in NFC, keeps the other names, and names the author of content', async () => {
+  it('stores sent names trimmed and in NFC, keeps names not sent, and updates the author name of content', async () => {
     const { userId: user_id, email } = ada;
     const before = profileSchema.parse((await ada.get(path, 200)).body);
     const names = { first_name: null, last_name: null, display_name: 'Ada' };

@@ -35,7 +35,7 @@ describe('the chunks of documents:', () => {
       ingestRequestResultSchema.parse((await ada.post(`/rag/ingest/${id}`, body, 200)).body);
     const run = (id: string, generation: number) => `ingest-${id}-${generation}.embed`;
 
-    it('ingests a document once that was only stored before', async () => {
+    it('ingests a document that was only stored before, and only once if requested again', async () => {
       const { id } = await anUpload(ada, { name: 'rules.md', content }, { ingest: 'false' });
       const asked = { document_id: id, upload_complete: true, embedding_job_id: run(id, 1) };
       expect(await ingest(id)).include({ ...asked, queued: true });
@@ -188,7 +188,7 @@ describe('the chunks of documents:', () => {
       expect(ofForm).nested.include({ 'errors[0].path': 'overlap_tokens' });
     });
 
-    it('rejects a text that is too large (413, 422), and too many sentences for semantic chunking', async () => {
+    it('rejects a text above the size limit (413), and a preview of too many chunks or sentences (422)', async () => {
       await ada.post('/rag/chunks/preview', { content: 'x'.repeat(9 * 1024 ** 2) }, 413);
       const tooLarge = async (asked: Promise<{ body: unknown }>) =>
         expect((await asked).body).include({ code: 'preview_too_large' });

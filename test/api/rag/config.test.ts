@@ -78,7 +78,7 @@ describe('the configuration of a document', () => {
     expect(await read()).deep.equal(config);
   });
 
-  it('cannot name another model while the list of models is unavailable (503), but may keep a model that is gone', async () => {
+  it('cannot get another model while the list of models is unavailable (503), but can keep its model', async () => {
     const settings = { ...stack.settings, OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', EMBEDDING_MODEL: 'medium' };
     const cutOff = await startStack(settings, { workers: false });
     try {

@@ -93,7 +93,7 @@ describe('retrieval', () => {
     expect(cut.embedded[0]?.isWellFormed()).equal(true);
   });
 
-  it('does not report a reranker of documents that the deployment lacks, unless the chat asks for it', async () => {
+  it('reports a reranker that the deployment lacks only if the chat asks for it, not if a document does', async () => {
     await add({ texts: ['Loan one.', 'Loan two.'], reranking: { enabled: true, rerankerType: 'cross_encoder' } });
     const asked: string[] = [];
     const { rankChunks } = fixture().createRetrieval({
@@ -249,7 +249,7 @@ describe('retrieval', () => {
       expect(await found(one)).deep.equal({ texts, reasons: [noEmbedder, noStore] });
     });
 
-    it('searches documents whose model is available or that are searched by words, and else fails', async () => {
+    it('searches only documents with an available model or word search, and fails if there are none', async () => {
       await add({ texts: ['Loan of one model.'], retrieval: { mode: 'vector' } });
       await add({ texts: ['Loan of another.'], model: 'model-b', retrieval: { mode: 'vector' } });
       const reasons = ['embedder_unavailable'];
@@ -310,7 +310,7 @@ describe('retrieval', () => {
       expect(await whileLocked(() => appErrorCode(retrieve({ timeoutMs: 200 })))).equal('service_unavailable');
     });
 
-    it('rejects with the abort reason instead of returning partial results', async () => {
+    it('fails with the reason of the caller when the caller aborts, and returns no partial results', async () => {
       await add({ texts: ['Loan.'] });
       const stopped = new AbortController();
       const vectors: Searcher = {

@@ -63,7 +63,7 @@ describe('teams:', () => {
     expect((await list(await shared.signUp('Eve'))).items).deep.equal([]);
   });
 
-  it('POST …/members creates a user in the team, whose account its team admins manage; 409 for a taken email', async () => {
+  it('POST …/members creates a user whose account the admins of the team manage; 409 for a taken email', async () => {
     const lead = await aTeamAdmin();
     const { body } = await lead.post(membersOf(team), newAccount({ display_name: 'Alan' }), 201);
     const user = userSchema.parse(body);
@@ -82,7 +82,7 @@ describe('teams:', () => {
   const put = async (body: object = {}) =>
     teamMemberSchema.parse((await ada.put(memberOf(team, grace), body, 200)).body);
 
-  it('PUT …/members/{user_id} adds a member, also without a body and concurrently; promotes, but does not demote', async () => {
+  it('PUT …/members/{user_id} adds a member once, and can grant, but not revoke, the role of team admin', async () => {
     const added = await put();
     const fields = { user_id: grace.userId, display_name: 'Grace', disabled: false, added_by: ada.userId };
     expect(added).include({ ...fields, is_team_admin: false });

@@ -80,7 +80,7 @@ describe('an organization and its tools:', () => {
       }
     });
 
-    it('is deleted with its grant, also repeatedly and during an outage of the provider', async () => {
+    it('is deleted and its grant is revoked; deleting succeeds again, and while the provider is down', async () => {
       const stranger = await api.signUp();
       for (const admin of [stranger, ada]) await connectSearch(api, admin);
       await connectCalendar(api, ada);
@@ -163,7 +163,7 @@ describe('an organization and its tools:', () => {
       expect(await connectionOf(bob, 'google_calendar')).include({ status: 'active' });
     });
 
-    it('cannot be finished after the encryption key or the OAuth client is gone', async () => {
+    it('cannot be finished after the encryption key or the OAuth client was removed from the settings', async () => {
       const encryptionKeys = [{ id: 'other', key: randomBytes(32) }];
       const providers = { ...api.config.providers, googleCalendar: { baseUrl: null, client: null } };
       for (const [changes, code] of [
@@ -223,7 +223,7 @@ describe('an organization and its tools:', () => {
       expect(await toolOf(eve, 'web.search')).include({ available: true });
     });
 
-    it('can be connected by an admin, to whom the providers are listed with the possible actions', async () => {
+    it('are listed to an admin by provider, with the status and possible actions of the connection', async () => {
       const { brave, google, is_org_admin } = await connectionsOf(ada);
       expect(is_org_admin).equal(true);
       expect(brave).deep.include({
@@ -244,7 +244,7 @@ describe('an organization and its tools:', () => {
       expect(google.actions.map(({ id }: { id: string }) => id)).deep.equal(google.tools);
     });
 
-    it('are connected for all members, as far as was consented, and responses contain no credentials', async () => {
+    it('are connected for all members, with granted scopes only, and no response contains credentials', async () => {
       const [grace, stranger] = [await aColleague(api, ada), await api.signUp()];
       const key = await connectSearch(api, ada);
       await connectCalendar(api, ada, { scopes: [readScope] });

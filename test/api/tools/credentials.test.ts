@@ -112,7 +112,7 @@ describe('credentials of tool connections', () => {
     expect((await rows())[0]).deep.include({ scopes: [readScope], generation: 2 });
   });
 
-  it('are revoked if they arrive after their connection was deleted', async () => {
+  it('are revoked if a refresh returns them after their connection was deleted', async () => {
     const before = api.google.liveGrants();
     await connectCalendar(api, ada);
     await expire();

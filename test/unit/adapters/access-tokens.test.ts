@@ -102,7 +102,7 @@ describe('an access token', () => {
     expect(() => over.verify(first)).throw(AppError, 'is not valid');
   });
 
-  it('is rejected as expired only if this service signed it, also from the cache', () => {
+  it('is rejected as expired if this service signed it, also if it is cached, and else as invalid', () => {
     const expired = { exp: seconds() - 1 };
     expect(() => service.verify(tokenOf({}, expired))).throw('The access token has expired.');
     expect(() => service.verify(tokenOf({}, expired, foreign.privateKey))).throw('is not valid');
@@ -153,7 +153,7 @@ describe('an access token', () => {
     expect([isAccepted(begun), await joseAccepts(begun)]).deep.equal([true, true]);
   });
 
-  it('is rejected if its subject or session is not an id or its header has other fields, unlike by jose', async () => {
+  it('is rejected, unlike by jose, if its subject or session is not an id or its header has extra fields', async () => {
     for (const token of [
       tokenOf({}, { sub: 'admin' }),
       tokenOf({}, { sid: '' }),

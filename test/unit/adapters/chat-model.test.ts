@@ -201,7 +201,7 @@ describe('a chat model', () => {
       expect(types).deep.equal(['json_schema', 'json_schema', 'json_object', undefined, undefined]);
     });
 
-    it('is not called again after errors that other parameters would not avoid', async () => {
+    it('is not called again after an error that leaving out a parameter would not avoid', async () => {
       const tooLarge = { message: 'max_tokens is too large: 50', param: 'max_tokens', code: null };
       const noJson = { message: 'response_format is not supported', code: 'unsupported_response_format' };
       for (const error of [{ ...tooLarge, type: 'invalid_request_error' }, noJson]) {
@@ -214,7 +214,7 @@ describe('a chat model', () => {
     });
   });
 
-  it('is aborted after the timeout of the caller, or streams its whole answer without a timeout', async () => {
+  it('is aborted at the timeout that the caller sets, and finishes its answer if the caller sets none', async () => {
     server.answer(() => undefined);
     expect(await appErrorCode(complete({ changes: { timeoutMs: 50 } }))).equal('model_unavailable');
     answer(piece('{"score"'), piece(':3}', 'stop'));
@@ -224,7 +224,7 @@ describe('a chat model', () => {
   });
 
   describe('with a slow stream', () => {
-    it('may send comments as long as it likes, and is aborted after a silence', async () => {
+    it('is not aborted while it sends comments, and is aborted once it sends nothing for too long', async () => {
       const isHeard = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       let count = 0;
       const timeout = () => ({ ...createStreamTimeout(60_000, 60_000), heard: () => isHeard[count++]?.resolve() });
@@ -245,7 +245,7 @@ describe('a chat model', () => {
       }
     });
 
-    it('fails with the error at the end of its stream', async () => {
+    it('fails if its stream ends with an error event, even after comments', async () => {
       for (const [type, code] of [
         ['server_error', 'model_unavailable'],
         ['invalid_request_error', 'model_rejected'],

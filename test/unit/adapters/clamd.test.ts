@@ -37,7 +37,7 @@ describe('the client of clamd', () => {
     await clamd.close();
   });
 
-  it("throws too_large above clamd's size limit, and the error of the file's stream", async () => {
+  it("throws too_large for a file above clamd's size limit, and the file's own error if reading it fails", async () => {
     const clamd = await startFakeClamd({ limitBytes: 1_000 });
     const scanner = createClamdScanner(clamd);
     const long = Readable.from(Array.from({ length: 200 }, () => Buffer.alloc(64 * 1024)));

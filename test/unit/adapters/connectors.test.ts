@@ -278,7 +278,7 @@ describe('the file connector', () => {
       expect(file).include({ name: '1/2 done', path: 'minutes/1_2 done' });
     });
 
-    it('finds the newest of files with equal names, and ignores files where the path needs a folder', async () => {
+    it('finds the newest of several files with one name, and never takes a file for a folder of a path', async () => {
       const { fake } = await openOnce('acme_drive');
       fake.tree.add('twice/a', 'old');
       fake.tree.add('twice/a', 'new');
@@ -340,7 +340,7 @@ describe('the file connector', () => {
       }
     });
 
-    it('follows the redirect of an item without a download URL; a refused download keeps the grant', async () => {
+    it('gets an item without a download URL by a redirect, and keeps the grant if a download is refused', async () => {
       const { fake } = await openOnce('acme_onedrive');
       fake.tree.add('one.txt', 'one');
       const file = await find('one.txt');
@@ -388,7 +388,7 @@ describe('the file connector', () => {
       expect(await appErrorCode(connector.check(access))).equal('needs_reauth');
     });
 
-    it('reports a renamed folder as its contents at the new path and its old path as gone', async () => {
+    it('reports the contents of a renamed folder at the new path, and the old path as gone', async () => {
       const { fake, connector, newAccess } = await openOnce('acme_dropbox');
       fake.tree.add('old/deep/a.txt');
       const before = await find('old/deep/a.txt');
