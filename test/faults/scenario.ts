@@ -91,13 +91,11 @@ export async function runCase({ step, scenario, queues }: Case, deaths: readonly
         worker = await startWorker(deaths[index + 1]);
       }
     })();
-    dying.catch(() => undefined);
-
-    const { jobId, documentId } = await scenario.drive(own);
-    await untilClosed(own.stack.container, jobId);
-    const endMs = performance.now();
-    await until(`${step} is reached ${deaths.length} times`, async () => moments.length === deaths.length);
-    await dying;
+    const driven = scenario.drive(own).then(async (ended) => {
+      await untilClosed(own.stack.container, ended.jobId);
+      return { ...ended, endMs: performance.now() };
+    });
+    const [{ documentId, endMs }] = await Promise.all([driven, dying]);
     await expectInvariants(own.stack);
     const gaps = [...moments, endMs].map((moment, index, all) => moment - (all[index - 1] ?? moment));
     return {

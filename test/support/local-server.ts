@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
  * Of servers in tests, in milliseconds. Node closes an idle connection after 5 s. Where the clock of a busy process jumps
  * by that, the next request is sent into a connection that is just being closed.
  */
-export const keepAliveTimeout = 75_000;
+const keepAliveTimeout = 75_000;
 
 /** Listens on a port of its own. `place` is host and port, as in `EGRESS_ALLOW`. */
 export async function serveLocally(listener?: RequestListener) {

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { Context } from '@temporalio/activity';
 import type { WorkflowHandleWithFirstExecutionRunId, WorkflowStartOptions } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { v7 as uuidv7 } from 'uuid';
@@ -70,7 +71,9 @@ export const standingWorker = shared(async () => {
 
   async function dispatch(input: unknown): Promise<unknown> {
     const { workflowId } = parseJobId(Context.current().info.workflowExecution?.workflowId ?? '');
-    return stubOf.get(workflowId)?.activities.default(input);
+    const stub = stubOf.get(workflowId);
+    if (stub === undefined) throw ApplicationFailure.nonRetryable(`No test has stubs for the run ${workflowId}.`);
+    return stub.activities.default(input);
   }
 
   const closing = Promise.withResolvers<void>();
