@@ -33,7 +33,7 @@ describe('the prompt for a local chat model', () => {
     expect(parts.map(({ text }) => text)).to.deep.equal(contents);
   });
 
-  it('has spaces in place of the marks (ˆ) that join the words of quoted data', () => {
+  it('replaces the marks (ˆ) that join the words of quoted data with spaces', () => {
     expect(toPrompt([{ role: 'user', content: 'two\u02c6words' }], [])[1]?.text).to.equal('two words');
   });
 });

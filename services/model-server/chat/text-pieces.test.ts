@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createTextPieces } from './text-pieces.ts';
 
 describe('the streamed text of a local chat model', () => {
-  it('ends before the first stop string, also if that arrives in pieces, and is otherwise complete', () => {
+  it('ends before the first stop string, even if the stop string arrives in pieces, and is otherwise complete', () => {
     const cases: [stops: string[], pieces: string[], sent: string[], hasStopped: boolean][] = [
       [[], ['a', 'b'], ['a', 'b'], false],
       [['END'], ['one E', 'N', 'D two'], ['one '], true],

@@ -28,7 +28,7 @@ describe('the detector of tool calls in an answer', () => {
 });
 
 describe('a tool call of a local model', () => {
-  it('has a JSON schema that names each tool and uses oneOf, because grammars do not support anyOf', () => {
+  it('follows a JSON schema with one alternative per tool, written as oneOf, because grammars do not support anyOf', () => {
     expect(callSchema(tools)).to.deep.equal({
       oneOf: [{ type: 'object', properties: { name: { const: 'get_weather' }, arguments: tools[0]?.parameters } }],
     });

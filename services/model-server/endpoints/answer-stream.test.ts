@@ -44,7 +44,7 @@ describe('the event stream of a chat completion', () => {
     return contents;
   }
 
-  it('sends a comment during long silences, which clients ignore', async () => {
+  it('contains a comment, which clients ignore, whenever the model is silent for long', async () => {
     const { stream, readUntil, rest } = await open();
     await readUntil(': waiting');
     stream.text('One');

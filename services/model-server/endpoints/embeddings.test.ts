@@ -18,7 +18,7 @@ describe('POST /v1/embeddings', () => {
     return answer.data.map(({ embedding }) => embedding);
   };
 
-  it('returns unit vectors of 384 numbers, the same in base64, which the OpenAI SDK requests, and as floats', async () => {
+  it('returns unit vectors of 384 numbers, equal in base64 (which the OpenAI SDK requests) and as lists of floats', async () => {
     const text = 'The invoice is due in thirty days.';
     const [[asBase64 = []], [asFloat = []]] = await Promise.all([embed(text), embed(text, 'float')]);
     expect(asBase64).to.have.length(384);

@@ -31,21 +31,21 @@ describe('the model server', () => {
   const post = (body: object) => fetch(`${server.url}/v1/rerank`, { method: 'POST', body: JSON.stringify(body) });
   const rank = async (body: object) => (await (await post({ model, query, documents, ...body })).json()) as Ranking;
 
-  it('ranks at POST /v1/rerank the passage that answers the query first, with scores from 0 to 1', async () => {
+  it('puts the passage that answers the query first at POST /v1/rerank, and gives scores from 0 to 1', async () => {
     const { results } = await rank({});
     expect(results.map(({ index }) => index)).to.deep.equal([1, 2, 0]);
     for (const { relevance_score } of results) expect(relevance_score).to.be.within(0, 1.000_001);
     expect(results[0]).not.to.have.property('document');
   });
 
-  it('returns only the best passages, as many as top_n says, with their texts on request', async () => {
+  it('returns only the top_n best passages from POST /v1/rerank, with their texts on request', async () => {
     const objects = documents.map((text) => ({ text }));
     const { results } = await rank({ top_n: 1, return_documents: true, documents: objects });
     expect(results).to.have.length(1);
     expect(results[0]?.document).to.deep.equal({ text: documents[1] });
   });
 
-  it('finds the answer in a passage longer than the window of the model', async () => {
+  it('ranks a passage first that answers the query at its end, beyond the window of the model', async () => {
     const long = `${'The harbour was closed by ice. '.repeat(300)}${documents[1]}`;
     const { results } = await rank({ documents: [documents[2], long] });
     expect(results[0]?.index).to.equal(1);

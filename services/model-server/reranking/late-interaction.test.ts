@@ -41,7 +41,7 @@ describe('reranking by late interaction', () => {
 });
 
 describe('the score of words that a question shares with passages', () => {
-  it('is higher for words in fewer passages, counts all forms of a word, and is lower for a long passage', () => {
+  it('is higher for words in fewer passages and for shorter passages, and counts all forms of a word', () => {
     const [rare = 0, common = 0, none = 0] = wordScores('salt tax', ['salt mine', 'tax office', 'the sea', 'tax year']);
     expect(rare).above(common);
     expect(common).above(none);

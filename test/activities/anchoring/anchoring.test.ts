@@ -36,7 +36,7 @@ describe('proposing anchor words', () => {
     expect((await agentNow()).anchorWordCandidates).deep.equal([]);
   });
 
-  it('succeeds without the chat model if that rejects the request or stays down, but fails without the embedder', async () => {
+  it('succeeds without the chat model if the model rejects the request or stays down, but fails without the embedder', async () => {
     own.model.behaveAnchoring(() => ({ kind: 'status', status: 503 }));
     expect(await appErrorCode(propose())).equal('model_unavailable');
     expect((await propose(5)).count).within(24, 40);

@@ -48,7 +48,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await leftovers()).deep.equal([]);
   });
 
-  it('lists an object only after its upload is promoted; promoting or discarding an upload twice is no error', async () => {
+  it('lists an object only after its upload was made final; making an upload final or discarding it twice is no error', async () => {
     const unwanted = await staged('unwanted');
     for (let times = 0; times < 2; times += 1) await store.unstage(unwanted.stagingKey);
     expect(await leftovers()).deep.equal([]);
@@ -62,7 +62,7 @@ export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers()
     expect(await store.exists('org/empty')).equal(true);
   });
 
-  it('reads a byte range or a local copy, and serves other requests after a reader stops in the middle of an object', async () => {
+  it('returns a byte range or a local copy of an object, and still works after a reader stopped in the middle of one', async () => {
     await putBlob(store, 'org/one', '0123456789');
     expect(await text(await store.read('org/one', { start: 2, end: 4 }))).equal('234');
     expect(await text(await store.read('org/one', { start: 9, end: 9 }))).equal('9');

@@ -22,7 +22,7 @@ describe('the filesystem blob store', () => {
 
   itKeepsBlobs(async () => ({ store: open(), leftovers }));
 
-  it('lists no directories, and returns no signed URL', async () => {
+  it('does not list empty directories as objects, and returns null when asked for a signed URL', async () => {
     await mkdir(join(directory, 'objects', 'empty'), { recursive: true });
     expect(await open().list({ after: null, limit: 10 })).deep.equal([]);
     const options = { fileName: 'a.txt', mediaType: 'text/plain', expiresInSeconds: 60 };

@@ -85,7 +85,7 @@ describe('converting a file to Markdown', () => {
     });
   }
 
-  it('keeps the texts of notes and form fields, but not of password fields, if editing the PDF needs a password', async function () {
+  it('keeps the notes and form fields of a PDF that is protected against editing, but not the texts of password fields', async function () {
     needsPdfium(this);
     const document = new PDFDocument({ font: 'Helvetica', ownerPassword: 'owner', permissions: { copying: false } });
     const fields = [

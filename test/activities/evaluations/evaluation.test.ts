@@ -95,7 +95,7 @@ describe('evaluation activities', () => {
     expect(own.model.requests).length(0);
   });
 
-  it('record that the run was cancelled', async () => {
+  it('close the job of a cancelled run as cancelled, and record this as the eval_status of the version', async () => {
     await plan();
     await twice(() => runActivity(steps.recordEvaluationCancellation, run));
     expect(await jobNow()).include({ status: 'cancelled' });
@@ -113,7 +113,7 @@ describe('evaluation activities', () => {
     expect(await rowsOf('judgements')).deep.equal([]);
   });
 
-  it('satisfy I7, whose check reports results that contradict their judgements, and judgements without a run', async () => {
+  it('store results that follow from the judgements; the check of I7 reports results that do not, and stray judgements', async () => {
     await answer();
     for (const judged of [unit, ofCase]) await judge(judged);
     await score();

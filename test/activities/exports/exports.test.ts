@@ -121,7 +121,7 @@ describe('export activities', () => {
     expect(await appErrorCode(runActivity(steps.publishExport, { ...of, records: 1 }))).equal('export_not_found');
   });
 
-  it('delete the oldest exports when all exports exceed twice the storage quota, and keep the newest', async () => {
+  it('delete the oldest exports while all exports together exceed twice the storage quota, but never the newest', async () => {
     const { db, config } = own;
     const { storageBytes } = config.tierLimits.free;
     const ids: string[] = [];

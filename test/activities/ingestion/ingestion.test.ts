@@ -63,7 +63,7 @@ describe('ingestion activities', () => {
     return { sourceFormat, generation, activeGeneration, stored: stored.map((rows) => rows.map(withoutTimes).sort()) };
   }
 
-  it('leave the same state when each step runs twice, in turn or at the same time, and when one activity does all', async () => {
+  it('leave the same state if each step runs once, twice in turn or twice at once, and if one activity runs all steps', async () => {
     const content = sentences(9, 'twice');
     const [stepwise, whole] = [await upload(content), await upload(content)];
     for (const name of ingestionSteps) {
@@ -226,7 +226,7 @@ describe('ingestion activities', () => {
     }
   });
 
-  it('build a generation from the document as it was at the request; the next generation deletes a replaced original', async () => {
+  it('build a generation from the document as it was when requested; the next generation deletes a replaced original', async () => {
     const of = await uploadSentences('asked');
     const { blobKey } = await documentOf(of);
     await run('parseDocument', of);

@@ -195,7 +195,7 @@ describe('the outbox of jobs,', () => {
       });
     }
 
-    it('checks in one sweep all jobs that were not checked for long', async () => {
+    it('checks in one sweep all jobs whose last check is too long ago, however many they are', async () => {
       for (const id of await Promise.all(Array.from({ length: 65 }, () => started()))) {
         temporal.runs.set(id, { state: 'cancelled' });
       }
@@ -228,7 +228,7 @@ describe('the outbox of jobs,', () => {
       }
     });
 
-    it('records a cancellation that was requested in Temporal, unless that was for an earlier run or for a deletion', async () => {
+    it('records a cancellation that was requested in Temporal, unless the request was for an earlier run or a deletion', async () => {
       const cancellationOf = async (id: string, toStop: string) =>
         (await reconcile(id, { state: 'open', toStop })).cancelRequestedAt;
       const id = await started();
@@ -244,7 +244,7 @@ describe('the outbox of jobs,', () => {
       expect(await cancellationOf(deletion, (await jobOf(deletion)).startId)).equal(null);
     });
 
-    it('keeps work queued that was added after the cancelled run of its job had started', async () => {
+    it('keeps a job queued if more work was added to it after its run, now cancelled, had started', async () => {
       const id = `alignment-${uuidv7()}`;
       const start = { workflow: 'scoreAlignment', input: { orgId, chatId: uuidv7() }, summary: '' } as const;
       const ask = () => enqueue({ id, kind: 'alignment', start });

@@ -12,7 +12,7 @@ import { until } from '#test/support/until.ts';
 type Delete = Parameters<typeof createOriginalFilesService>[0]['blobs']['delete'];
 type StoredUpload = Awaited<ReturnType<ReturnType<typeof useIdleStack>['container']['uploads']['store']>>;
 
-describe('originals that documents share', () => {
+describe('originals', () => {
   const own = useIdleStack();
 
   const actorNow = () => ({ ...adaOf(own.ada.orgId), userId: own.ada.userId, requestId: 'test' });
@@ -78,7 +78,7 @@ describe('originals that documents share', () => {
     expect((await bob.get(`/documents/${id}/file`, 200)).body).equal('shared');
   });
 
-  it('stay stored when a document gets another original or the same file again, and for an upload in progress', async () => {
+  it('are kept when one document gets another file, and when the last one is deleted during an upload of equal content', async () => {
     const [first, second] = [await upload('old'), await upload('old')];
     for (let times = 0; times < 2; times += 1) {
       await replaceOriginal(own.ada, first, { name: 'a.txt', content: 'new' }, { ingest: 'false' });
@@ -90,7 +90,7 @@ describe('originals that documents share', () => {
     await expectContent((await addDocument(file)).id, 'old');
   });
 
-  it('are stored again by an upload that happens while the last document is deleted', async () => {
+  it('are stored again if the same content is uploaded while their last document is being deleted', async () => {
     const [deleting, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const slow = originalsWith(async (key) => {
       deleting.resolve();
@@ -106,7 +106,7 @@ describe('originals that documents share', () => {
     await expectContent(await again, 'raced');
   });
 
-  it('are deleted after a failed upload when its claim expires, and not before', async () => {
+  it('without a document are kept until the claim of their upload expires, and are then deleted by the sweep', async () => {
     const { blobKey } = await store('crashed');
     await sweep();
     expect(await keysOfStore()).deep.equal([blobKey]);
@@ -115,7 +115,7 @@ describe('originals that documents share', () => {
     expect(await keysOfStore()).deep.equal([]);
   });
 
-  it('cannot become a document after their upload was discarded, but are kept if a document already has them', async () => {
+  it('cannot be used for a new document once their upload is discarded, but are kept for a document that has them', async () => {
     const late = await store('late');
     await own.container.uploads.discard(late);
     expect(await appErrorCode(addDocument(late))).equal('service_unavailable');
@@ -125,7 +125,7 @@ describe('originals that documents share', () => {
     await expectContent(id, 'kept');
   });
 
-  it('are deleted later by the sweep if the blob store failed, also when the deletion of another original fails', async () => {
+  it('are deleted by a later sweep if the blob store failed, even while the deletion of another original fails', async () => {
     const [stuck, other] = [await store('kept by the store'), await store('not kept')];
     await originalsWith(() => Promise.reject(new Error('away'))).discard(stuck);
     expect(await keysOfStore()).have.members([stuck.blobKey, other.blobKey]);
@@ -139,7 +139,7 @@ describe('originals that documents share', () => {
     await sweep();
   });
 
-  it('are unlocked after a timeout if the blob store does not answer their deletion', async () => {
+  it('can be uploaded again after their deletion timed out because the blob store did not answer', async () => {
     const asked = Promise.withResolvers<AbortSignal | undefined>();
     const silent = originalsWith((_, signal) => {
       asked.resolve(signal);
@@ -151,7 +151,7 @@ describe('originals that documents share', () => {
     await expectContent(await upload('silent'), 'silent');
   });
 
-  it('are deleted later if the blob store does not answer, which delays neither requests nor other database work', async () => {
+  it('are deleted once a slow blob store answers; the wait delays neither requests nor other database work', async () => {
     const file = await store('given up');
     const { orgId } = own.ada;
     const answer = Promise.withResolvers<void>();

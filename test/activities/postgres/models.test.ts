@@ -70,7 +70,7 @@ async function loadModels(): Promise<Model[]> {
   return loaded.flatMap((exported) => Object.values<Model>(exported).filter((it) => it.prototype instanceof BaseModel));
 }
 
-describe('raw SQL statements', () => {
+describe('SQL statements', () => {
   const heard: string[] = [];
   let pool: Knex;
   let db: Knex.Transaction;
@@ -105,7 +105,7 @@ describe('raw SQL statements', () => {
     ]);
   });
 
-  it('throw errors of Postgres unchanged, and are reported to a listener, failed ones with the class of the error', async () => {
+  it('fail with the unchanged error of Postgres; a listener is told each statement, and the error class if it failed', async () => {
     const parent = { id: randomUUID() };
     await ParentModel.query(db).insert(parent);
     heard.length = 0;

@@ -49,7 +49,7 @@ describe('reembedding activities', () => {
     }
   });
 
-  it('set only the model of documents without chunks, without ingesting them, and supersede running ingestions', async () => {
+  it('set the new model on all documents without chunks, but ingest only those again whose ingestion was still open', async () => {
     const [stored, failed, queued] = [await add('stored'), await add('failed'), await add('queued')];
     expect(await open()).deep.equal({ jobIds: [jobIdOf(queued, 2)], settled: 2, after: null });
     for (const id of [stored, failed, queued]) expect((await documentOf(id)).ragConfig.embedding.model).equal('new');

@@ -131,7 +131,7 @@ describe('word search', () => {
     for (const [extra, expected] of cases) expect(await found(extra), JSON.stringify(extra)).deep.equal(expected);
   });
 
-  it('finds the same for a user who may read a small part of the documents, however many others there are', async () => {
+  it('finds the same for a user who may read few documents, however many unreadable documents are added', async () => {
     await add(zipfTexts(150));
     const { orgId } = owner;
     await add(zipfTexts(200), 100, ['user:bob']);

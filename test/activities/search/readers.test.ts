@@ -96,7 +96,7 @@ describe('document search by users with different access', () => {
     await fc.assert(searched, { numRuns: 15 });
   });
 
-  it('finds the same by its index as by comparing all names, for readers of many or few documents', async () => {
+  it('finds the same by its index as by comparing all names, whether the user may read most or few of the documents', async () => {
     const organization = await addOrganization(own.db);
     const actor = actorOf('ada', organization.orgId);
     const names = ['Annual_Report-2024.pdf', 'Report.pdf', 'Yearly repotr.md', 'Annual contract', '测试报告'];

@@ -180,7 +180,7 @@ describe('invariant checks', () => {
     });
   }
 
-  it('report a draft whose next version number is taken, whose head is not its last version, or with two roots (I8)', async () => {
+  it('report a draft whose next version number is taken, whose head is not its last version, or with two first versions (I8)', async () => {
     const draft = await aDraft(own.ada);
     await commitVersion(own.ada, draft.id, { parent_version_id: draft.head_version_id });
     await expectNone();

@@ -122,7 +122,7 @@ for (const [place, open] of Object.entries(stores)) {
       }
     });
 
-    it('keeps vectors of different models apart, also of models with similar names or other vector sizes', async () => {
+    it('finds only vectors of the requested model, none of models with a similar name or another vector size', async () => {
       for (const name of ['Test-Model', 'test/model', 'test model', `${model}@2`]) {
         await addDocument([0], { model: name });
       }
@@ -154,7 +154,7 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await found({ retrievalSettings: [retrievalSettings] })).length(1);
     });
 
-    it('returns vectors as they were last written, and reports which chunks have a vector of any model', async () => {
+    it('returns vectors as they were last written, and tells which chunks have a vector, whatever its model', async () => {
       const document = await addDocument([20, 40], { isPublished: false });
       const [first = '', second = ''] = document.chunkIds;
       await put(document.documentId, 1, { id: first, degrees: 70 });

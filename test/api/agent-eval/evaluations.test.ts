@@ -287,7 +287,7 @@ describe('evaluations', () => {
       expect(await start(other)).include({ eval_status: 'failed', eval_scores: null });
     });
 
-    it('do not change scores that a client sent with the commit of an earlier version, whatever their form', async () => {
+    it('succeed even if the parent version has scores of another form, which a client sent with its commit', async () => {
       const { draft_id, version_id: first } = await anEvaluableVersion(ada);
       const eval_scores = { prompt_average: 4.5, cases: [{ input: 'How long?' }] };
       const { id: second } = await commitVersion(ada, draft_id, { parent_version_id: first, eval_scores });
@@ -316,7 +316,7 @@ describe('evaluations', () => {
       await evaluateNew();
     });
 
-    it('are refused for a version of another draft, wrong golden cases, and over the daily limit', async () => {
+    it('answer 404 for a version of another draft, 422 for unknown or too many golden cases, and 409 over the daily limit', async () => {
       await useUp(shared, ada, 499);
       const of = await anEvaluableVersion(ada, { golden_cases });
       const { draft_id } = await anEvaluableVersion(ada);

@@ -27,7 +27,7 @@ describe('agents', () => {
   const list = async (member: Member) => agentListSchema.parse((await member.get('/agents', 200)).body).items;
   const read = async (member: Member, id: string) => (await member.get(`/agents/${id}`, 200)).body;
 
-  it('are listed newest first, as published, to the users who may use them', async () => {
+  it('are listed newest first, with the content that was published, to the users who may use them', async () => {
     const personal = await publish();
     const shareable = await publish({ visibility: 'org_level' });
     expect(await list(ada)).deep.equal([shareable, personal]);

@@ -259,7 +259,7 @@ describe('single sign-on:', () => {
       }
     });
 
-    it('501 to 503: when the provider fails, without partial changes; the next sign-in works', async () => {
+    it('501 to 503: when the provider fails; no account is created, and the next sign-in works', async () => {
       const account = provider.addAccount();
       const failures = [
         [501, 'provider_not_configured', { token: { status: 401, body: { error: 'invalid_client' } } }],
@@ -277,7 +277,7 @@ describe('single sign-on:', () => {
       expect(await signIn(account)).include({ is_new_user: true });
     });
 
-    it('200: a user without a password can delete the account without one and sign in anew, or set a password', async () => {
+    it('200: lets a user who has no password delete the account without one and sign in anew, or set a password', async () => {
       const account = provider.addAccount();
       const first = await signIn(account);
       await login(account.email, password, 401);

@@ -83,7 +83,7 @@ describe('a chat round', () => {
       expect(await answer).deep.include({ reply: 'Month by month.', citations: [], title: message });
     }));
 
-  it('is answered while Temporal is down, and scored once workers start, which also end abandoned rounds', () =>
+  it('is answered while Temporal is down, with its scoring pending; workers end abandoned rounds once they start', () =>
     alone({ TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' }, async (stack, ada, agent_id) => {
       scripted.model.behave(() => ({ kind: 'answer', text: 'Month by month [7].' }));
       const { chat_id, echo } = await ask(ada, { agent_id, message }, 201);

@@ -102,7 +102,7 @@ describe('prompt injection', () => {
     return id;
   }
 
-  it('succeeds if a prompt does not mark documents as data, as the fake model of these tests obeys such documents', () => {
+  it('succeeds against the fake model of these tests if the prompt does not mark documents as data', () => {
     for (const [index, { attack, document }] of injectedDocuments.entries()) {
       const content = `${document.name}\n${'file' in document ? document.file.content : document.content}`;
       const messages = [
@@ -114,7 +114,7 @@ describe('prompt injection', () => {
     }
   });
 
-  it('fails in a chat, whose prompt marks documents as data, which the fake model does not obey', async () => {
+  it('fails against the same fake model in a chat, because the prompt of a chat marks documents as data', async () => {
     stack.model.behave(answerGullibly);
     const agent_id = await aPublishedAgent(grace, { agent_prompt });
     // A sample of the detection that test/unit/domain/context-blocks.test.ts tests. All of them with `--seed`.

@@ -77,7 +77,7 @@ describe('tools in a chat', () => {
     expect(chat).include({ input_tokens: 360, completion_tokens: 21 });
   });
 
-  it('find passages whose numbers follow those of the prompt and which can be cited', async () => {
+  it('number the passages that they find after those of the prompt, so that an answer can cite both', async () => {
     const zebras = await anIngestedDocument(ada, 'Zebras', 'Zebras graze on the plains of the east in large herds.');
     const search = call('knowledge_search', { query: 'zebras graze plains' });
     stack.model.behave(
