@@ -26,7 +26,7 @@ describe('docs/architecture.md', () => {
         expect(files.length).at.most(most);
       });
 
-      it('shows each file below a file that calls it, and no file that imports a file above it', () => {
+      it('indents each file under a file that calls it, and never under a file that it imports', () => {
         const wrong = steps.flatMap(({ file, above }) => {
           const isUncalled = above[0] !== undefined && !calls(above[0], file);
           const importsUp = above.filter((upper) => importsOf(file).includes(upper));
@@ -38,7 +38,7 @@ describe('docs/architecture.md', () => {
         expect(wrong).to.deep.equal([]);
       });
 
-      it('shows as the first file of the worker the workflow that the file before it starts', () => {
+      it('lists, as the first file of the worker, the workflow that is started by the file listed just before', () => {
         const { file } = steps.find(({ file: name }) => name.startsWith('workflows/')) ?? { file: '' };
         const name = basename(file, '.ts').replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
         const starter = files[files.indexOf(file) - 1] ?? '';

@@ -85,7 +85,7 @@ describe('concurrent requests to two API processes:', () => {
       expect(await commitAtOnce(false)).deep.equal(end);
     });
 
-    it('with force all make a version that replaces the previous version, and the last version is kept', async () => {
+    it('with `force` all succeed: each new version replaces the one before, so that only the last one is left', async () => {
       const titles = ['v1', `v${TIMES + 1}`];
       const end = { statuses: Array(TIMES).fill(201), titles, next_version_number: TIMES + 2 };
       expect(await commitAtOnce(true)).deep.equal(end);

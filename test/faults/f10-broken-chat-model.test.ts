@@ -52,7 +52,7 @@ describe('F10: a chat with an unreliable model', () => {
     ...(isFullRun && { 'nothing more': { kind: 'raw', body: piece('A loan is'), ends: false } }),
   };
   for (const [what, behaviour] of Object.entries(broken)) {
-    it(`ends an answer in one error and stores nothing of it if the model sends ${what}, and later answers again`, async () => {
+    it(`reports one error and stores no answer if the model sends ${what}, and answers when asked again`, async () => {
       const beganAt = Date.now();
       const { last, lastOnes, round } = await tell(behaviour);
       expect(last?.event).equal('error');

@@ -65,7 +65,7 @@ describe('connections to file providers', () => {
     }
   });
 
-  it('stay active while the provider is down (503), rejects a request (502) or the OAuth client (501)', async () => {
+  it('stay active when the provider is down (503), rejects a request (502) or does not know the OAuth client (501)', async () => {
     const id = await newId();
     const { failNext, expireTokens } = api.fakes.acme_drive;
     const down = { status: 500, text: 'down' };
@@ -91,7 +91,7 @@ describe('connections to file providers', () => {
     expect(await browse(ada, id, {}, 501)).include({ code: 'provider_not_configured' });
   });
 
-  it('are deleted once, also during an outage of the provider', async () => {
+  it('are deleted even during an outage of the provider; deleting one again answers 404', async () => {
     const id = await newId();
     api.fakes.acme_drive.failNext(1, { status: 500, text: 'down' });
     await ada.delete(at(id), 204);
@@ -107,7 +107,7 @@ describe('connections to file providers', () => {
     expect((await grace.patch(at(hers.id, '/refresh'), undefined, 200)).body).include({ status: 'active' });
   });
 
-  it('revoke new credentials that arrive after the connection was deleted', async () => {
+  it('that are deleted keep no credentials: new ones that arrive afterwards are revoked', async () => {
     const id = await newId();
     const { liveGrants, holdNext, failNext } = api.fakes.acme_drive;
     const before = liveGrants();
@@ -123,7 +123,7 @@ describe('connections to file providers', () => {
     expect(liveGrants()).equal(before - 1);
   });
 
-  describe('when browsed,', () => {
+  describe('that are browsed', () => {
     it('return one provider page of a large folder at a time, and join up to three nearly empty pages', async () => {
       const large = newFolder('acme_dropbox', 10_000);
       const first = await browse(ada, (await connect(api, ada, 'acme_dropbox')).id, { path: large });
@@ -151,7 +151,7 @@ describe('connections to file providers', () => {
       }
     });
 
-    it('answer 404 for a path that is missing, that is a file or that leads outside', async () => {
+    it('answer 404 for a path that is missing, that is a file or that leads above the root', async () => {
       api.fakes.acme_drive.tree.add('just-a-file.txt', 'x');
       const id = await newId();
       for (const path of ['nowhere', 'just-a-file.txt', 'just-a-file.txt/x', '..']) {

@@ -88,7 +88,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       expect(rows[0].codeVerifier).match(/^1:/);
     });
 
-    it('returns to the frontend and to allowed origins only (422)', async () => {
+    it('can return to the frontend and to allowed origins; any other address is refused (422)', async () => {
       for (const return_to of ['/files', `${frontendUrl}/x`, 'https://other.example.com/y']) {
         await beginConsent(ada, own, { return_to });
       }
@@ -99,7 +99,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       await api.anonymous.get(`${own}/callback?code=c`, 422);
     });
 
-    it('returns a code at the callback, also at a repeated one, without connecting or calling the provider', async () => {
+    it('answers each call of its callback with a code, but connects nothing and does not call the provider', async () => {
       const path = await consent();
       const before = [fake.liveGrants(), fake.calls.length];
       expect((await api.anonymous.raw(path, { method: 'HEAD' })).status).equal(200);
@@ -111,7 +111,7 @@ for (const [kind, { base, provider, another, withKeys, open }] of Object.entries
       expect([fake.liveGrants(), fake.calls.length]).deep.equal(before);
     });
 
-    it('redirects to return_to with its code or error, instead of those of an earlier consent in the URL', async () => {
+    it('replaces the code or error that an earlier consent left in the return_to URL with its own', async () => {
       const query = { return_to: '/files?tab=1&error=consent_denied&consent_code=7' };
       const page = await pageOf(await consent({ query }));
       expect(page.href).match(/^https:\/\/app\.example\.com\/files\?tab=1&consent_code=[^&]{40,}$/);
@@ -204,7 +204,7 @@ describe('connecting to a file provider by consent', () => {
     expect([await hintAt('acme_drive'), await hintAt('acme_dropbox')]).deep.equal(['ada@example.com', null]);
   });
 
-  it('fails (422) without all scopes, or for SharePoint without a site that the account can read', async () => {
+  it('fails (422) unless all scopes are granted and, for SharePoint, a site is named that the account can read', async () => {
     for (const query of ['', '?site_id=']) {
       const { body } = await ada.get(`/connectors/oauth/acme_sharepoint/authorize${query}`, 422);
       expect(Object(body).errors[0].path).equal('site_id');
@@ -228,7 +228,7 @@ describe('connecting to a file provider by consent', () => {
     expect((await auditEntries(api, id)).at(-1)).include({ action: 'connection.reconnected' });
   });
 
-  it('creates a connection for each account and each user, but only one for two concurrent consents', async () => {
+  it('creates one connection for each user and account, also if the same account consents twice concurrently', async () => {
     const bob = await api.signUp();
     const listed = async () => Object((await bob.get('/connectors/connections', 200)).body).items;
     const [one, two] = [{ account: 'one@example.com' }, { account: 'two@example.com' }];

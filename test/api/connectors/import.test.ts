@@ -135,7 +135,7 @@ describe('an import from a connection', () => {
       return { ...synced, of, stack, fake, fetch };
     }
 
-    it('is rejected with rate_limited while the organization has 16 downloads, and works afterwards', async () => {
+    it('rejects a file with rate_limited while 16 downloads of the organization run, and imports it afterwards', async () => {
       const { fake, fetch } = await stepsOf('many', 17);
       const held = Array.from({ length: 16 }, () => fake.holdNext());
       const fetched = held.map((_, index) => fetch(index + 1));
@@ -202,7 +202,7 @@ describe('an import from a connection', () => {
       return { counts: await running, names: await synced.names() };
     }
 
-    it('leaves a document deleted or renamed that the user deletes or renames during the download', async () => {
+    it('does not restore a document that the user deletes, or undo a rename by the user, during the download', async () => {
       const deleted = await changedMeanwhile('unwanted', (user, document) => user.delete(document, 204));
       expect(deleted.counts).include({ updated: 0, added: 0 });
       expect(deleted.names).deep.equal([]);
@@ -211,7 +211,7 @@ describe('an import from a connection', () => {
       expect(named.names).deep.equal(['mine']);
     });
 
-    it('resumes by itself if it parks for lack of a consent that the user has given just before', async () => {
+    it('resumes by itself if it parks for lack of a consent although the user has just given the consent', async () => {
       api.fakes.acme_drive.tree.add('consented/a.txt');
       const synced = await connectSynced(api, 'acme_drive', 'consented');
       const { id: runId, job_id: jobId } = await synced.run();

@@ -82,7 +82,7 @@ export function itServes(provider: OAuthConnectorProvider): void {
       await ada.patch(connectionPath(id), { display_name: 'Mine' }, 200, { 'if-match': headers.get('etag') ?? '' });
     });
 
-    it('is needs_reauth once a refresh finds its grant revoked, with one audit entry for all refreshes', async () => {
+    it('has the status needs_reauth once a refresh finds its grant revoked, with one audit entry for all refreshes', async () => {
       const id = await newId();
       const refresh = async () => Object((await ada.patch(connectionPath(id, '/refresh'), undefined, 200)).body);
       fake.expireTokens();

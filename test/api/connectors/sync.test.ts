@@ -39,7 +39,7 @@ describe('a sync', () => {
     await member.get(`${path}/syncs?cursor=x`, 400);
   });
 
-  it('keeps documents that the user has edited or renamed, and marks them as detached', async () => {
+  it('leaves documents that the user edited or renamed as they are, and marks them as detached from their files', async () => {
     const { tree } = api.fakes.acme_drive;
     const { member, id, run, names } = await synced('kept', ['mine.txt', 'named.txt', 'away.txt']);
     await run();
@@ -137,7 +137,7 @@ describe('a sync', () => {
       expect(await names()).deep.equal(['reports/four.txt']);
     });
 
-    it('asks the user before it deletes nearly all documents, and keeps those of files restored by then', async () => {
+    it('asks the user before it deletes nearly all documents, and keeps those whose files are restored meanwhile', async () => {
       const { tree } = api.fakes.acme_drive;
       // A sync deletes at most 20 documents without asking.
       const files = Array.from({ length: 23 }, (_, n) => `${n}.txt`);
@@ -170,7 +170,7 @@ describe('a sync', () => {
   });
 
   describe('after its settings changed', () => {
-    it('moves documents to a new target folder; with `delete_missing`, deletes those whose file is gone', async () => {
+    it('moves documents to a new target folder and, if `delete_missing` is now set, deletes those whose file is gone', async () => {
       const { tree } = api.fakes.acme_drive;
       const files = ['a.txt', 'b.txt', 'c.txt'];
       const { member, path, run, names } = await synced('set anew', files, { delete_missing: false });
@@ -234,7 +234,7 @@ describe('a sync', () => {
       expect(await names()).deep.equal(['a.txt']);
     });
 
-    it('follows the newest of concurrent changes; the schedule of a deleted connection is removed', async () => {
+    it('uses the newest of concurrently set schedules; when the connection is deleted, the schedule is removed', async () => {
       const { member, id, path } = await synced('', []);
       const schedule = scheduleOf(id);
       await Promise.all(

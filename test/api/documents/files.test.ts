@@ -59,7 +59,7 @@ describe('the original of a document', () => {
     }
   });
 
-  it('has a download URL that gives 404 while the document has another original, and once it is deleted', async () => {
+  it('has a download URL that answers 404 while another original replaces it, and once the document is deleted', async () => {
     await upload(ada);
     await replace(ada, id, 'b');
     expect((await shared.anonymous.get(urlPath, 404)).body).include({ code: 'document_not_found' });

@@ -112,7 +112,7 @@ describe('the storage quota', () => {
     expect(await uploadOf(2.5 * MB)).include(quotaExceeded);
   });
 
-  it('gets back what an upload has reserved when the client disconnects or the upload is rejected', async () => {
+  it('frees the space reserved for an upload when the client disconnects or the upload is rejected', async () => {
     const left = begin(formBytes(3 * MB));
     left.req.write('x');
     await until('it is under way', async () => (await countStaged()) === 1);
@@ -125,7 +125,7 @@ describe('the storage quota', () => {
     expect(await uploadOf(3.5 * MB)).include({ status: 201 });
   });
 
-  it('rejects an upload for now if, with deleted files still on disk, it would exceed twice the quota', async () => {
+  it('temporarily rejects an upload that, together with deleted files still on disk, would exceed twice the quota', async () => {
     // No worker runs, so deleted files stay on disk.
     for (const n of [1, 2]) await ada.delete(`/documents/${(await uploadOf(3 * MB + n)).id}`, 204);
     expect(await uploadOf(2 * MB)).deep.equal(tryAgain);

@@ -215,7 +215,7 @@ describe('documents:', () => {
     const setTeamAdmin = (teamId: string, is_team_admin: boolean) =>
       ada.patch(`/entity/teams/${teamId}/members/${grace.userId}/team-admin`, { is_team_admin }, 200);
 
-    it('show the document to the readers of the folder, with the name of that folder only', async () => {
+    it('let the readers of a linked folder read the document, but show them no other folder of the document', async () => {
       const before = await readDocument(ada, documentId);
       const { id } = await aFolder(ada, shared, 'Loans');
       for (const _ of ['first', 'again']) expect(await link(id)).deep.equal([personal, id]);
@@ -225,7 +225,7 @@ describe('documents:', () => {
       expect(body).deep.equal({ document_id: documentId, links: [{ folder_id: id, folder_name: 'Loans' }] });
     });
 
-    it('are replaced by a new link with `promote`, except links to folders the caller may not change', async () => {
+    it('are replaced by a new link that sets `promote`, except links to folders that the caller may not change', async () => {
       const folder = await aFolder(ada, personal);
       await link(shared);
       expect(await link(folder.id, { promote: true })).deep.equal([folder.id]);
@@ -251,7 +251,7 @@ describe('documents:', () => {
       await grace.post(`/documents/${documentId}/links`, { folder_id: hidden }, 403);
     });
 
-    it('can be removed by users who may write to the folder, whose readers then lose the document', async () => {
+    it('can be removed by users who may write to the folder; the readers of the folder then lose the document', async () => {
       await setTeamAdmin(await aTeam(ada, [grace]), true);
       const teamRoot = await rootOf(grace, 'team_root');
       await link(shared);

@@ -57,7 +57,7 @@ describe('drafts of agents', () => {
     expect(version).deep.include({ anchor_words: {}, anchor_word_count: 0 });
   });
 
-  it('store every field; forks copy those of a version or an agent, ignore sent fields, and are personal', async () => {
+  it('store every field; a fork copies the fields of its source version or agent, not sent ones, and is personal', async () => {
     const source = await aDraft(ada, { ...fields, visibility: 'org_level' });
     const ignored = { agent_name: 'Ignored', color: 'red', temperature: 9, enabled_tools: ['none.such'], tags: 1 };
     const fork = await aDraft(grace, { source_version_id: source.head_version_id, ...ignored });
@@ -71,7 +71,7 @@ describe('drafts of agents', () => {
     expect(ofAgent.versions[0]).deep.include({ ...fields, golden_cases: [] });
   });
 
-  it('reject a source, team or model that the owner cannot use, and visibility that contradicts teams', async () => {
+  it('reject a source, team or model that the owner cannot use, and a visibility that does not fit the sent team_ids', async () => {
     const [{ head_version_id: foreign }, { id, head_version_id }] = [await aDraft(ada, {}), await aDraft(grace)];
     const unknown = crypto.randomUUID();
     const forOthers = { visibility: 'team_level', team_ids: [await aTeam(ada)] };
@@ -139,7 +139,7 @@ describe('drafts of agents', () => {
   });
 
   for (const path of ['/agent-drafts', '/agents']) {
-    it(`can be hidden by a user from their own list, as published agents can, and be shown again (${path})`, async () => {
+    it(`and published agents can be hidden by a user from their own list, and be shown again (${path})`, async () => {
       const owner = await shared.signUp();
       const reader = await aColleague(shared, owner);
       const make = async () => {
@@ -229,7 +229,7 @@ describe('drafts of agents', () => {
       }
     });
 
-    it("become a new agent each time when published, with default values and the draft's visibility", async () => {
+    it("become a new agent each time they are published, with defaults for unset fields and the draft's visibility", async () => {
       const draft = await aDraft(ada);
       await commitVersion(ada, draft.id, {
         parent_version_id: draft.head_version_id,

@@ -56,7 +56,7 @@ describe('folders:', () => {
     expect((await ada.patch(`/folders/${id}`, fields, status)).body).include({ code });
   const remove = (id: string, status: number) => ada.delete(`/folders/${id}?cascade=true`, status);
 
-  describe('reading', () => {
+  describe('reading folders', () => {
     it('shows the tree with or without documents, the children of a folder, and a single folder', async () => {
       const laws = await aFolder(ada, personal, '  Laws ');
       expect(laws).include({ name: 'Laws', kind: 'user', system_role: null, visibility: 'personal', can_write: true });
@@ -87,7 +87,7 @@ describe('folders:', () => {
     });
   });
 
-  describe('creating', () => {
+  describe('creating a folder', () => {
     it('is refused (409) for the name of a sibling in any letter case or Unicode form, also concurrently', async () => {
       await aFolder(ada, personal, 'Café');
       for (const name of ['Café', 'CAFÉ', 'Cafe\u0301', ' café ']) {
@@ -124,8 +124,8 @@ describe('folders:', () => {
     });
   });
 
-  describe('changing', () => {
-    it('renames a folder, also if only the letter case changes, and moves it with its contents', async () => {
+  describe('changing a folder', () => {
+    it('can rename it, even if only the letter case changes, and can move it with its contents', async () => {
       const [from, to] = [await aFolder(ada, personal, 'From'), await aFolder(ada, personal, 'To')];
       const folder = await aFolder(ada, from.id, 'Loans');
       const renamed = await change(folder.id, { name: 'LOANS' });
@@ -192,8 +192,8 @@ describe('folders:', () => {
     });
   });
 
-  describe('deleting', () => {
-    it('needs cascade for a folder that is not empty, and is refused for a root folder (409)', async () => {
+  describe('deleting a folder', () => {
+    it('needs cascade if it is not empty (409), and is refused for a root folder (409)', async () => {
       const { id: empty } = await aFolder(ada, personal, 'Loans');
       await ada.delete(`/documents/${await aDocumentIn(ada, empty)}`, 204);
       await ada.delete(`/folders/${empty}`, 204);
@@ -295,7 +295,7 @@ describe('folders:', () => {
       for (const { id } of ring) expect(names).contain(id);
     });
 
-    it('give a document that is added, linked or moved meanwhile the readers of its final folders', async () => {
+    it('leave a document that is added, linked or moved meanwhile readable for the readers of its final folders', async () => {
       const [one, two] = [await aFolder(ada, personal), await aFolder(ada, shared)];
       const { id } = Object(await (await paste(one.id)).json());
       const link = () => sendJson(ada, 'POST', `/documents/${id}/links`, { folder_id: two.id });

@@ -128,7 +128,7 @@ describe('Idempotency-Key', () => {
     expect(effects).to.equal(1);
   });
 
-  it('replays an error that the request caused, but runs it again after an error that may be temporary', async () => {
+  it('replays an error that the request caused, but runs the request again after an error that may be temporary', async () => {
     for (const [code, isKept] of [
       ['validation_failed', true],
       ['forbidden', true],
@@ -189,7 +189,7 @@ describe('Idempotency-Key', () => {
     expect(await db('idempotency_keys').select()).to.deep.equal([]);
   });
 
-  it('of a stalled process is taken over by an equal request only; that process then changes nothing', async () => {
+  it('of a stalled process is taken over by an equal request only; the stalled process then changes nothing', async () => {
     const key = { userId, route: 'POST /works', key: randomUUID() };
     const claim = (fingerprint = 'same') => store.claim(key, fingerprint, 20);
     async function claimed(): Promise<string> {

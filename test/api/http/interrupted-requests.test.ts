@@ -169,7 +169,7 @@ describe('a request with an Idempotency-Key', () => {
     };
   }
 
-  it('is tested for every idempotent route', () => {
+  it('has a case in this test for every idempotent route', () => {
     const idempotent = stack.routes.filter(({ idempotent }) => idempotent).map(({ operationId }) => operationId);
     expect(Object.keys(requests)).to.have.members(idempotent);
   });
@@ -186,7 +186,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(await storedFiles()).equal(before + 1);
   });
 
-  it('gets 404 when repeated after a crash if its resource is deleted by then; only drafts are remade', async () => {
+  it('gets 404 when repeated after a crash if what it created is deleted by then; only a draft is created again', async () => {
     for (const [operationId, pathOf, code] of [
       ['publishVersion', ({ id }) => `/agents/${id}`, 'agent_not_found'],
       ['createMember', ({ user_id }) => `/entity/members/${user_id}`, 'member_not_found'],

@@ -49,7 +49,7 @@ describe('rate limits', () => {
     return Promise.all(others.map(async (address) => (await login(address, email)).status));
   }
 
-  it('allow exactly the configured number of concurrent sign-ins over replicas, and responses state it', async () => {
+  it('allow exactly the configured number of concurrent sign-ins over all replicas, and are stated in responses', async () => {
     const email = freshEmail();
     const answers = Array.from({ length: 32 }, (_, index) =>
       login('203.0.113.1', index % 3 === 0 ? email.toUpperCase() : email, index % 2 === 0 ? first : second),

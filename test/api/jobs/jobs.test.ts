@@ -189,7 +189,7 @@ describe('jobs:', () => {
     const retryAll = async (filters: object, member: Member) =>
       ((await member.post('/jobs/retry', filters, 202)).body as { count: number }).count;
 
-    it('retries failed and parked jobs that match its filters and the caller may change, after others', async () => {
+    it('retries the failed and parked jobs that match the filters if the caller may change them, at low priority', async () => {
       const member = await stack.signUp();
       const failed = await stoppedIngestion(stack, member, 'failed');
       const parked = await stoppedIngestion(stack, member, 'parked');
@@ -220,7 +220,7 @@ describe('jobs:', () => {
     const next = async (events: AsyncIterableIterator<StreamEvent>): Promise<StreamEvent> =>
       (await events.next()).value;
 
-    it('sends each change, and `done` at the end of a job, or of a step even if its ingestion goes on', async () => {
+    it('sends each change, and `done` once the job is over or, for the id of a step, once that step is over', async () => {
       const { jobId } = await stopped('parked');
       const [only] = await collect(await open(`${jobId}.chunk`));
       expect(only?.event).equal('done');

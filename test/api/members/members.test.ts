@@ -127,7 +127,7 @@ describe('members of an organization:', () => {
       expect(taken.body).include({ code: 'email_taken' });
     });
 
-    it('403: for a team admin who changes a member whom no org admin has put into the team', async () => {
+    it('403: for a team admin, if the member was put into the team by a team admin and not by an org admin', async () => {
       const team = await aTeam(ada);
       const [lead, helper] = [await aTeamAdmin(team), await aTeamAdmin(team)];
       const membership = `/entity/teams/${team}/members/${grace.userId}`;

@@ -132,7 +132,7 @@ describe('avatars:', () => {
       expect((await uploadAvatar(ada, padded(limitBytes + 1), 413)).body).include({ code: 'payload_too_large' });
     });
 
-    it('422: for other formats under any name, damaged images and too many pixels; the old avatar stays', async () => {
+    it('422: for a file that is no PNG, JPEG, WebP or GIF, is damaged or has too many pixels; the old avatar stays', async () => {
       const before = await uploaded(gifOfFrames(1));
       const halfOf = (image: Buffer) => image.subarray(0, image.length / 2);
       // It takes room in every format.

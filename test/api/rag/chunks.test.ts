@@ -75,7 +75,7 @@ describe('the chunks of documents:', () => {
       });
     });
 
-    it('resumes a parked ingestion, and starts another for one that failed, was cancelled or is being cancelled', async () => {
+    it('resumes a parked ingestion, and starts a new one if the last failed, was cancelled or is being cancelled', async () => {
       for (const [status, isCancelled, generation] of [
         ['parked', false, 1],
         ['failed', false, 2],

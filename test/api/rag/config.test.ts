@@ -78,7 +78,7 @@ describe('the configuration of a document', () => {
     expect(await read()).deep.equal(config);
   });
 
-  it('cannot get another model while the list of models is unavailable (503), but can keep its model', async () => {
+  it('cannot get another embedding model while the list of models is unavailable (503), but can keep its own', async () => {
     const settings = { ...stack.settings, OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', EMBEDDING_MODEL: 'medium' };
     const cutOff = await startStack(settings, { workers: false });
     try {
@@ -90,7 +90,7 @@ describe('the configuration of a document', () => {
     }
   });
 
-  it('can name another embedding model: one question finds documents of both models', async () => {
+  it('can name another embedding model; one question then finds documents of the old and of the new model', async () => {
     const agentId = await aPublishedAgent(ada);
     await anIngestedDocument(ada, 'Terms', 'Early repayment of the loan costs one percent.');
     await put(await withModel('large'), 200);

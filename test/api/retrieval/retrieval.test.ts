@@ -93,7 +93,7 @@ describe('retrieval', () => {
     expect(cut.embedded[0]?.isWellFormed()).equal(true);
   });
 
-  it('reports a reranker that the deployment lacks only if the chat asks for it, not if a document does', async () => {
+  it('reports that no reranker is configured if the chat asks for reranking, but not if only a document does', async () => {
     await add({ texts: ['Loan one.', 'Loan two.'], reranking: { enabled: true, rerankerType: 'cross_encoder' } });
     const asked: string[] = [];
     const { rankChunks } = fixture().createRetrieval({
@@ -160,7 +160,7 @@ describe('retrieval', () => {
       return { texts: contentsOf(chunks), limits };
     }
 
-    it('returns readable passages although deleted, hidden, replaced and foreign hits rank above them', async () => {
+    it('returns readable passages even below hits that are deleted, hidden, replaced or of another organization', async () => {
       const present = await addTexts(['one', 'two', 'three', 'four', 'five']);
       const { db } = fixture();
       const changes: Record<string, object> = {
@@ -294,7 +294,7 @@ describe('retrieval', () => {
       timeouts.mock.restore();
     });
 
-    it('finds passages by vectors when the word search times out, and fails if there is no other search', async () => {
+    it('finds passages by vectors when the word search times out, and fails if the documents have only word search', async () => {
       await add({ texts: ['Loan.'] });
       // Only the words have no more time.
       const vectors: Searcher = { search: ({ signal: _, ...query }) => fixture().vectors.search(query) };
@@ -310,7 +310,7 @@ describe('retrieval', () => {
       expect(await whileLocked(() => appErrorCode(retrieve({ timeoutMs: 200 })))).equal('service_unavailable');
     });
 
-    it('fails with the reason of the caller when the caller aborts, and returns no partial results', async () => {
+    it('fails with the reason that the caller gives when it aborts the search, and returns no partial results', async () => {
       await add({ texts: ['Loan.'] });
       const stopped = new AbortController();
       const vectors: Searcher = {

@@ -116,7 +116,7 @@ describe('teams:', () => {
     for (const member of [ada, lead]) expect((await list(member)).items).deep.equal(items);
   });
 
-  it('PATCH …/team-admin grants and revokes the role from the next request on, also for the caller', async () => {
+  it("PATCH …/team-admin grants and revokes the role of team admin, also the caller's own, from the next request on", async () => {
     const set = async (by: Member, user: Member, isTeamAdmin: boolean) => {
       const { body } = await by.patch(adminOf(team, user), { is_team_admin: isTeamAdmin }, 200);
       expect(teamMemberSchema.parse(body)).include({ user_id: user.userId, is_team_admin: isTeamAdmin });

@@ -80,7 +80,7 @@ describe('an organization and its tools:', () => {
       }
     });
 
-    it('is deleted and its grant is revoked; deleting succeeds again, and while the provider is down', async () => {
+    it('is deleted and its grant is revoked; deleting it again succeeds, as does deleting while the provider is down', async () => {
       const stranger = await api.signUp();
       for (const admin of [stranger, ada]) await connectSearch(api, admin);
       await connectCalendar(api, ada);
@@ -203,7 +203,7 @@ describe('an organization and its tools:', () => {
       return { ...others, brave: items[0], google: items[1], all: items };
     };
 
-    it('are listed at /agents/tools with their requirements, as unavailable if their provider is not configured', async () => {
+    it('are listed at /agents/tools with what they require; a tool is unavailable if its provider is not configured', async () => {
       expect((await toolsOf(ada)).map(({ id }) => id)).deep.equal(allTools.map(({ id }) => id));
       const search = await toolOf(ada, 'web.search');
       expect(search).include({ group: 'web', requires_credentials: true, auth_kind: 'api_key' });
@@ -268,7 +268,7 @@ describe('an organization and its tools:', () => {
       for (const { auth_actions } of seen.all) expect(auth_actions).deep.equal([]);
     });
 
-    it('make an agent ready while the organization has the connections that the tools need', async () => {
+    it('must be connected for an agent that uses them to be `ready`; it is not `ready` once one is disconnected', async () => {
       const [bob, eve] = [await api.signUp(), await api.signUp('Eve')];
       const id = await aPublishedAgent(bob, { enabled_tools: ['web.search', 'time.now'] });
       const isReady = async () => Object((await bob.get(`/agents/${id}`, 200)).body).ready;

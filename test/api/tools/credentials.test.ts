@@ -69,7 +69,7 @@ describe('credentials of tool connections', () => {
     expect(await statusOf()).equal('active');
   });
 
-  it('fail with needs_reauth once the grant is revoked, without further calls, until the next consent', async () => {
+  it('fail with needs_reauth once the grant is revoked, and the provider is not called again until the next consent', async () => {
     await connectCalendar(api, ada);
     api.google.revokeGrants();
     expect(await appErrorCode(listEvents())).equal('needs_reauth');
@@ -167,7 +167,7 @@ describe('credentials of tool connections', () => {
     await Promise.all(processes.map((process) => process.close()));
   });
 
-  it('cannot be decrypted in the row of another organization', async () => {
+  it('cannot be decrypted after they are copied into the row of another organization', async () => {
     await connectSearch(api, ada);
     const bob = await api.signUp();
     await connectSearch(api, bob);

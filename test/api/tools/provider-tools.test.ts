@@ -133,7 +133,7 @@ describe('tools of providers:', () => {
       expect(sent?.body).not.contain('evil');
     });
 
-    it('reject invalid times, and calendar ids that would lead to another path of the provider', async () => {
+    it('reject invalid times, and calendar ids that would change the path of the request', async () => {
       const end = '2026-03-09T13:00:00Z';
       for (const args of [
         { from: 'tomorrow' },

@@ -35,7 +35,7 @@ describe('injected faults in activities', () => {
     return Object(failure).code ?? String(failure);
   };
 
-  it('occur before or after the activity does its work', async () => {
+  it('occur before the activity does its work or after it, as the fault says', async () => {
     for (const [position, done] of Object.entries({ before: 0, after_effect: 1 })) {
       const environment = start([step({ position: position as InjectedFault['position'] })])();
       expect(await outcome(environment.run(work))).equal('service_unavailable');
@@ -43,7 +43,7 @@ describe('injected faults in activities', () => {
     }
   });
 
-  it('occur in the given execution of the given activity, or in every execution', async () => {
+  it('occur in one given execution of the given activity, or in each of its executions', async () => {
     for (const [fault, activityType, expected] of [
       [{ nth: 2 }, 'embedChunks', ['done', 'service_unavailable', 'done']],
       [{}, 'embedChunks', Array(3).fill('service_unavailable')],

@@ -102,7 +102,7 @@ describe('an access token', () => {
     expect(() => over.verify(first)).throw(AppError, 'is not valid');
   });
 
-  it('is rejected as expired if this service signed it, also if it is cached, and else as invalid', () => {
+  it('that has expired is rejected as expired if this service signed it, also if cached, and otherwise as invalid', () => {
     const expired = { exp: seconds() - 1 };
     expect(() => service.verify(tokenOf({}, expired))).throw('The access token has expired.');
     expect(() => service.verify(tokenOf({}, expired, foreign.privateKey))).throw('is not valid');

@@ -167,7 +167,7 @@ describe('a chat model', () => {
       });
     const responseSchema = { name: 'verdict', schema: { type: 'object', properties: {} } };
 
-    it('is only sent the parameters that it accepts, as learned from its errors', async () => {
+    it('is called again without the parameters that its errors reject, and is not sent them in later calls', async () => {
       const refused = { type: 'invalid_request_error', code: 'unsupported_parameter' };
       const unsupported = "Unsupported value: 'temperature' does not support 0.3.";
       refuseFields({
@@ -201,7 +201,7 @@ describe('a chat model', () => {
       expect(types).deep.equal(['json_schema', 'json_schema', 'json_object', undefined, undefined]);
     });
 
-    it('is not called again after an error that leaving out a parameter would not avoid', async () => {
+    it('is not called again if leaving out a parameter would not avoid its error', async () => {
       const tooLarge = { message: 'max_tokens is too large: 50', param: 'max_tokens', code: null };
       const noJson = { message: 'response_format is not supported', code: 'unsupported_response_format' };
       for (const error of [{ ...tooLarge, type: 'invalid_request_error' }, noJson]) {

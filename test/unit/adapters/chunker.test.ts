@@ -19,7 +19,7 @@ describe('the chunker thread', () => {
   const chunker = createChunker(tools);
   const expected = [...chunkDocument(source(), [], tools)];
 
-  it('chunks by tokens like a call without a thread, and does not block the event loop', async () => {
+  it('returns the same token chunks as a direct call, and does not block the event loop', async () => {
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
@@ -31,7 +31,7 @@ describe('the chunker thread', () => {
     expect(await chunker.windows(source(), by)).deep.equal([]);
   });
 
-  it('chunks semantically like a call without a thread', async () => {
+  it('returns the same semantic chunks as a direct call', async () => {
     const { body, chunking } = source({ method: 'semantic' });
     const windows = await chunker.windows({ body, chunking }, by);
     expect(windows).deep.equal(windowsForSemanticChunking(body, { ...chunking, method: 'semantic' }, tools));
