@@ -9,7 +9,7 @@ import { plainImage } from '#test/support/images.ts';
 import { anActor } from '#test/support/served-routes.ts';
 
 describe('the limit of concurrent avatar uploads', () => {
-  it('keeps the last six slots for organizations without another upload', async () => {
+  it('keeps the last six slots for organizations that have no upload under way', async () => {
     const avatars = createAvatarsService({ db: {} as never, makeAvatar: async (image) => image });
     const content = new PassThrough().setMaxListeners(0);
     let users = 0;

@@ -90,7 +90,7 @@ for (const provider of oauthConnectorProviders) {
       fake.tree.remove('many');
     });
 
-    it('maps error responses to error codes, with their Retry-After', async () => {
+    it('throws the error code that fits an error response, with its Retry-After', async () => {
       fake.tree.add('refused/file.txt');
       const file = await find('refused/file.txt');
       const search = () => find('refused/file.txt');
@@ -136,7 +136,7 @@ for (const provider of oauthConnectorProviders) {
       expect(JSON.stringify(error) + String(error)).not.include(accessToken);
     });
 
-    describe('listing the changes of a drive', () => {
+    describe('when listing the changes of a drive', () => {
       /** All changes since the cursor, and the cursor after them. */
       async function since(cursor: string) {
         const told: RemoteChange[] = [];
@@ -182,7 +182,7 @@ for (const provider of oauthConnectorProviders) {
         expect(present((await since(first)).told)).include('watched/removed.txt');
       });
 
-      it('reports deleted and renamed folders, page by page', async () => {
+      it('reports deleted folders as gone and renamed folders with the new path, across several pages', async () => {
         fake.tree.add('folders/old/a.txt');
         fake.tree.add('folders/away/b.txt');
         const [old, away] = [await find('folders/old'), await find('folders/away')];
@@ -340,7 +340,7 @@ describe('the file connector', () => {
       }
     });
 
-    it('gets an item without a download URL by a redirect, and keeps the grant if a download is refused', async () => {
+    it('gets a file without a download URL by a redirect, and reports a refused download as an outage', async () => {
       const { fake } = await openOnce('acme_onedrive');
       fake.tree.add('one.txt', 'one');
       const file = await find('one.txt');

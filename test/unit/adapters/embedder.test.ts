@@ -96,7 +96,7 @@ describe('the client of an embedding model', () => {
     }
   });
 
-  it('accepts the response of a model whose name is spelled differently, and of no other model', async () => {
+  it('accepts a response with another spelling of the requested model, and rejects one of another model', async () => {
     for (const answered of ['model', 'publisher/Model', 'model:latest', 'model-v2', 'model-2024-05-01']) {
       server.answer(embeddings(() => [1, 0], answered));
       expect(await embed(['a']), answered).length(1);
@@ -107,7 +107,7 @@ describe('the client of an embedding model', () => {
     }
   });
 
-  it('rejects the first response with a new vector size, and accepts that size from the second one on', async () => {
+  it('rejects the first response whose vectors have a new size, and accepts later ones with that size', async () => {
     const own = embedder();
     const sizes = [];
     for (const vector of [[1], [1, 0], [1, 0]]) {
@@ -205,7 +205,7 @@ describe('the client of an embedding model', () => {
     expect((again?.atMs ?? 0) - (refused?.atMs ?? 0)).at.least(990);
   });
 
-  it('fails all calls of all models at once, also bulk calls, while the service asks for a long pause', async () => {
+  it('fails every call of every model without a request while the service asks for a long pause', async () => {
     mock.timers.enable({ apis: ['Date'] });
     server.answer(answerError(503, 'maintenance', { 'retry-after': '600' }));
     const embedders = createEmbedders(connection());

@@ -24,7 +24,7 @@ function startQueue(...options: Parameters<typeof createFairWorkQueue>) {
 }
 
 describe('a fair queue', () => {
-  it('starts the task of another owner before the remaining tasks of an owner with many', async () => {
+  it('starts tasks of other owners before an owner with many waiting tasks has started all of its own', async () => {
     const { begun, add, end } = startQueue(2);
     await add('a1', 'a2', 'a3', 'a4');
     expect(begun, 'one slot is left for others').deep.equal(['a1']);
@@ -33,7 +33,7 @@ describe('a fair queue', () => {
     expect(begun).deep.equal(['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4']);
   });
 
-  it('limits an owner to fewer running tasks while another owner has tasks', async () => {
+  it('lowers the limit of running tasks per owner while more than one owner has tasks', async () => {
     const { begun, add, end } = startQueue(4, { maxRunningPerOwner: 4, maxRunningInCrowd: 1 });
     await add('a1', 'a2', 'b1', 'b2', 'a3');
     expect(begun, 'a has begun alone').deep.equal(['a1', 'a2', 'b1']);

@@ -35,7 +35,7 @@ describe('the process of LibreOffice', () => {
     await program.render({ path: join(folder, 'original'), format: 'odt', pdfPath, signal });
   }
 
-  it('runs with a restricted profile and no service environment variables, and leaves no folder', async () => {
+  it('has a restricted profile, gets no environment of the service, and leaves no temporary folder', async () => {
     process.env.OFFICE_TEST_SECRET = 'secret';
     const profile = '"$HOME/profile/user/registrymodifications.xcu"';
     await render(`cp ${profile} ${folder}/profile; env > ${folder}/env; cat "$1" > "$PDF"; echo ok >> "$PDF"`);

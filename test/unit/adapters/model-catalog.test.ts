@@ -61,7 +61,7 @@ describe('the client of a model service', () => {
       expect(await offered(...Array.from({ length: 5_000 }, (_, index) => ({ id: `chat-${index}` })))).length(1_000);
     });
 
-    it('returns no models if the provider answers 404, and fails with other errors', async () => {
+    it('returns an empty list if the provider answers 404, and fails after other errors or a wrong reply', async () => {
       server.answer(answerError(404, 'no'));
       expect(await list()).deep.equal([]);
       server.answer(answerError(500, 'broken'));

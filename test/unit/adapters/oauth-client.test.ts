@@ -37,12 +37,12 @@ describe('the OAuth client', () => {
   const refreshFails = (refreshToken: string) => appErrorCode(oauth.refresh(provider(), refreshToken));
 
   // The consents of test/api exchange codes, refresh tokens and revoke grants.
-  it('rejects a code with the verifier of another consent', async () => {
+  it('rejects an authorization code that is sent with a code verifier other than that of its consent', async () => {
     const given = { ...(await consent()), codeVerifier: oauth.newCodeVerifier() };
     expect(await exchangeFails(provider(), given)).equal('consent_invalid');
   });
 
-  it('reports a rejected client or redirect URL as a fault of the configuration, not as an ended grant', async () => {
+  it('reports a rejected client or redirect URL as a wrong configuration, not as a revoked consent', async () => {
     const given = await consent();
     const stranger = provider({ id: 'stranger', secret: 'x' });
     expect(await exchangeFails(stranger, given)).equal('provider_not_configured');
@@ -51,7 +51,7 @@ describe('the OAuth client', () => {
     expect(await exchangeFails(provider(), elsewhere)).equal('provider_not_configured');
   });
 
-  it('does not report an outage of the provider as an ended grant', async () => {
+  it('does not report an outage of the provider as a revoked consent', async () => {
     const { refreshToken } = await oauth.exchange(provider(), await consent());
     for (const [trouble, code = 'provider_unavailable'] of [
       [{ status: 503, text: 'down' }],

@@ -11,7 +11,7 @@ import { AppError } from '#src/errors.ts';
 import { startWebSite } from '#test/support/web-site.ts';
 
 describe('the trace header of a request to a model server', () => {
-  it('is sent to a server in the internal network, also after the options of the client were changed', async () => {
+  it('is sent to an internal server, even by a copy of the client that has another fetch function', async () => {
     const site = await startWebSite();
     const traceparent = '00-a1b2c3d4e5f60718293a4b5c6d7e8f90-00f067aa0ba902b7-01';
     site.page((response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'), '/v1/models');

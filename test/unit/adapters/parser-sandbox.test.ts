@@ -161,7 +161,7 @@ describe('the parser sandbox', () => {
     return escapes;
   }
 
-  it('blocks all files, sockets and processes that a hostile test program reaches without it', async () => {
+  it('blocks all files, sockets and processes that a hostile program reaches if the sandbox is off', async () => {
     const reached = [
       ...['environment of the parent', 'document of another', 'port on this machine', 'local socket'],
       'datagram to a local socket',

@@ -22,7 +22,7 @@ describe('the text analyzer', () => {
     expect(contentStems(analyze('Über 世界 Ｆｕｌｌ'))).deep.equal(['über', '世界', 'full']);
   });
 
-  it('marks stop words, also the halves of contractions', () => {
+  it("marks stop words, and treats both parts of a contraction such as don't as stop words", () => {
     expect(contentStems(analyze("I don't want the loans"))).deep.equal(['want', 'loan']);
   });
 });
@@ -57,7 +57,7 @@ describe('the token counter', () => {
 
 describe('the packaged list of topic words', () => {
   for (const model of modelsWithAlignmentCalibration) {
-    it(`has thousands of distinct content words, and their vectors from ${model} for alignment scores`, async () => {
+    it(`has over 10,000 distinct content words, with vectors of ${model}, close for related words`, async () => {
       const index = createTopicWordIndex({ model });
       const all = await index.nearest(() => 0, 20_000);
       const words = all.map(({ word }) => word);

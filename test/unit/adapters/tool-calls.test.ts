@@ -70,7 +70,7 @@ describe('the client of a chat model', () => {
     expect(asked).not.property('tools');
   });
 
-  it('accepts tool calls without text, and drops forbidden tool calls from a reply that has text', async () => {
+  it('accepts a reply of tool calls only, and drops tool calls beside a text if none were allowed', async () => {
     const called = { text: '', toolCalls: [{ name: 'time_now', arguments: '{}' }] };
     calls();
     expect(await stream()).deep.include(called);
@@ -96,7 +96,7 @@ describe('the client of a chat model', () => {
     expect(await appErrorCode(stream())).equal('model_response_invalid');
   });
 
-  it('repeats a request without its rejected tools, and stops offering tools if the model supports none', async () => {
+  it('repeats a rejected request without tools, and offers no more tools to a model that supports none', async () => {
     const never = [true, false, false];
     const once = [true, false, true, false];
     for (const [status, message, expected] of [
@@ -129,7 +129,7 @@ describe('the client of a chat model', () => {
     expect(warned).deep.equal([{ model: 'm' }, { model: 'm' }]);
   });
 
-  it('does not repeat a request without tools after an error that has nothing to do with tools', async () => {
+  it('sends no second request without tools if an error has a cause other than missing tool support', async () => {
     for (const [status, message] of [
       [400, "Invalid schema for function 'knowledge_search': In context=(), 'required' is required."],
       [400, 'The messages do not fit.'],
@@ -176,7 +176,7 @@ describe('the client of a chat model', () => {
       expect(single.calls(), 'a single object instead of a list').deep.equal([a]);
     });
 
-    it('keeps valid tool calls beside a malformed one, which gets an empty name if it has none', () => {
+    it('keeps valid tool calls beside a malformed one, and gives a call without a valid name an empty name', () => {
       const none = { name: '', arguments: '' };
       for (const [piece, expected] of [
         [7, none],

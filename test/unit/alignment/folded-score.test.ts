@@ -26,7 +26,7 @@ function scoreAll(rounds: readonly RoundMeasurement[]): StoredRoundScore[] {
 const drifting = [measured(0.9, 0.9), measured(0.1, 0.8), measured(0.1, 0.2), measured(0.08, 0.15), measured(0.1, 0.1)];
 
 describe('the alignment score of a round', () => {
-  it("lists the messages that the round removes from the chat's context, and not those removed before", () => {
+  it('lists the messages that this round removes from the context, but not those that earlier rounds removed', () => {
     const pruned = scoreAll(drifting).map(({ events }) => events.find(({ type }) => type === 'messages_pruned'));
     expect(pruned.map((event) => Object(event?.data).message_ids)).to.deep.equal([
       ...[undefined, undefined, undefined],
@@ -36,7 +36,7 @@ describe('the alignment score of a round', () => {
     expect(pruned[3]).to.include({ round: 4, at: at.toISOString() });
   });
 
-  it('reports a refusal of an off-topic message as `scope`, and stores the kind measured in the reply too', () => {
+  it('reports the refusal of an off-topic message as kind `scope`, and also stores the kind that was measured', () => {
     const refusalReading = { kind: 'capability', score: 0.7 } as const;
     const [on, off] = scoreAll([measured(0.9, 0.1, { refusalReading }), measured(0.1, 0.1, { refusalReading })]);
     expect(on).to.deep.include({ refusalKind: 'capability', echoState: 'refusal', refusalReading });

@@ -81,7 +81,7 @@ describe('asking a chat model about rounds with doubtful scores', () => {
     expect(requests).to.deep.equal([]);
   });
 
-  it('keeps the scores if the model returns an error, no JSON or other JSON', async () => {
+  it('changes no score if the model returns an error, no JSON, or JSON of the wrong shape', async () => {
     const error = () => {
       throw appError('model_unavailable', {});
     };
@@ -114,7 +114,7 @@ describe('a round that cannot be scored by embeddings', () => {
     expect(mended.agentScore).to.be.greaterThan(0.9);
   });
 
-  it('gets no score after a transient error, but a score by words after a permanent error or on request', async () => {
+  it('is scored by words after errors of kinds that the caller allows, and gets no score after others', async () => {
     for (const [code, byWords, expected] of [
       ['model_unavailable', 'unless_transient', 'not scored'],
       ['model_not_configured', 'unless_transient', 'words'],

@@ -27,7 +27,7 @@ describe('the backup folder of originals', () => {
     expect(await readdir(pathOf('incoming'))).deep.equal([]);
   });
 
-  it('hashes an original whose key has no hash, keeps no interrupted copy, and rejects a path as a key', async () => {
+  it('computes a hash that the key lacks, keeps no incomplete copy, and rejects a key that is a path', async () => {
     const older = `${randomUUID()}/${randomUUID()}`;
     await copies.add(older, Readable.from([Buffer.from('Tides')]));
     expect(await copies.find(older)).deep.equal({ key: older, sizeBytes: 5, sha256: sha256('Tides') });

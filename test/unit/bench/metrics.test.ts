@@ -25,7 +25,7 @@ describe('the metrics of benchmarks', () => {
     expect(recall(['a'], new Set(), 10)).equal(0);
   });
 
-  it('count a text position in several spans once for recall and each time for precision', () => {
+  it('count text that several found spans contain once for recall, but each time for precision', () => {
     const wanted = { start: 10, end: 20 };
     for (const [found, recall, precision, iou] of [
       [[wanted], 1, 1, 1],
@@ -49,7 +49,7 @@ describe('the metrics of benchmarks', () => {
     expect(pairedBootstrap([1, 2, 3], [0, 1, 2])).deep.equal({ mean: 1, low: 1, high: 1 });
   });
 
-  it('say how often a judge of two replies is right if it is asked in one order, and if in both orders', () => {
+  it('state how often a judge finds the better of two replies if it sees them in one order, and in both orders', () => {
     type Judged = [better: 0 | 1, ab: JudgedPair['ab'], ba: JudgedPair['ba'], lengths?: [number, number]];
     const rate = (...pairs: Judged[]) =>
       figuresOf(pairs.map(([better, ab, ba, lengths = [10, 20]]) => ({ better, ab, ba, lengths })));

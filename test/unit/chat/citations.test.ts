@@ -48,7 +48,7 @@ describe('the citation tracker of a reply', () => {
     expect(String(await waiting.catch((error: unknown) => error))).equal('Error: stopped');
   });
 
-  it('keeps citations that are repeated for one statement', async () => {
+  it('leaves the text unchanged if a statement repeats one citation many times', async () => {
     const said = `A loan is repaid${' [1]'.repeat(100)}. Month by month it is repaid${' [1]'.repeat(100)}.`;
     expect(await start().rewrite(said)).equal(said);
   });

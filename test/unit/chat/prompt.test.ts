@@ -106,7 +106,7 @@ describe('the prompt of a chat round', () => {
       fc.assert(property, { numRuns: 60 });
     });
 
-    it('reserves at most the token limit for the reply, and contains more of the history in a larger window', () => {
+    it('reserves no more than the token limit for the reply, and keeps more of the history in a larger window', () => {
       const history = Array.from({ length: 40 }, () => said('a', 'word '.repeat(900).trim()));
       const rounds = (window: number | null) => (build({ history, window }).length - 2) / 2;
       expect([2_048, 4_096, null, 128_000].map(rounds)).deep.equal([1, 3, 3, 17]);
@@ -132,7 +132,7 @@ describe('the prompt of a chat round', () => {
       expect(prompt({ window: 4_000, steering: steering(900) })).include({ isSteered: true });
     });
 
-    it('omits passages, or the note that none were found, for a long question, and rejects only a longer one', () => {
+    it('omits passages, or the note that none were found, to fit a long question, and rejects a longer one', () => {
       const tight = { ...plain, window: 1_000, maxTokens: 100, question: 'word '.repeat(815).trim() };
       requireFitsContextWindow(tight, counter);
       for (const passages of [[], [passage('The fee is 1 %.')]]) {

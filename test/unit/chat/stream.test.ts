@@ -90,7 +90,7 @@ describe('the watch for readers of an answer', () => {
 describe('the recorder of chat round events', () => {
   const [good, bad] = ['good', 'bad'].map((streamId) => ({ orgId: 'org', chatId: 'chat', round: 1, streamId }));
 
-  it('stores events again after an outage, and loses only those that the database rejects', async () => {
+  it('tries again to store events after an outage, and loses only events that the database rejects', async () => {
     const stored: [streamId: string, seqs: number[]][] = [];
     const warned: unknown[] = [];
     let attempts = 0;
@@ -128,7 +128,7 @@ describe('while an answer is written', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }));
   afterEach(() => mock.timers.reset());
 
-  it("the user's rights are checked again after a failure, which is logged unless the session has ended", async () => {
+  it("a failed check of the user's rights is repeated later, and is logged unless the session has ended", async () => {
     const warned: unknown[] = [];
     const rights = watchUserRights(anActor(), {
       findActor: answerInTurn([outage, appError('invalid_token'), null]),
@@ -145,7 +145,7 @@ describe('while an answer is written', () => {
     rights.stop();
   });
 
-  it('the lease of the round is renewed, also after a failure, until another process has the round', async () => {
+  it('the lease of the round is renewed, also after a failed renewal, until another process holds it', async () => {
     const answers = [true, outage, false];
     const renewLease = answerInTurn(answers);
     const lease = keepRoundLease({ chatId: 'c', round: 1 }, 'us', { renewLease }, pino({ level: 'silent' }));

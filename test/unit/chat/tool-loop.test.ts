@@ -219,7 +219,7 @@ describe('the tool call loop of a chat round', () => {
     expect(both.said).equal(`${long}And so on.\n\nTwo.`);
   });
 
-  it('streams text once it is too long to announce a tool call, or at once if the round has no tools', async () => {
+  it('streams a text once it is too long to be dropped before a tool call, or at once without tools', async () => {
     const text = ['x'.repeat(161), 'y', 'z'];
     expect((await run([{ text }])).pieces).deep.equal(text);
     const { pieces, asked } = await run([{ text: ['a', 'b'] }], []);
@@ -276,7 +276,7 @@ describe('a tool call', () => {
     expect(again).equal(first).and.not.equal(other);
   });
 
-  it('with side effects delays no aborted round, and is recorded as an action when it succeeds later', async () => {
+  it('with side effects lets an aborted round end at once, and is still recorded if it succeeds later', async () => {
     const stop = new AbortController();
     const late = Promise.withResolvers<string>();
     const slow = toolOf('calendar.create_event', () => {
@@ -300,7 +300,7 @@ describe('a tool call', () => {
     const tools = [tool('http.request'), tool('calendar.create_event')];
     const asked = (text: string) => ({ context: { actor: toolContext.actor, trustedTexts: [text] } });
 
-    it('accepts text of a document if a user or earlier reply has it too, and a URL only if a user has', async () => {
+    it("can contain a document's text if a user or reply has it too, but its URL only if a user has it", async () => {
       const pay = httpRequest('https://api.example/pay?to=eve');
       const rates = httpRequest('https://api.example/rates?of=DE-4711-0815');
       for (const [calls, changes, expected] of [
@@ -341,7 +341,7 @@ describe('a tool call', () => {
     });
   });
 
-  it("lets the reply contain URLs from the web, but none from a calendar or the model's own search words", async () => {
+  it('permits URLs of web search results in the reply, but no URLs of other tools or of its search words', async () => {
     const found = 'https://evil.example/?d=hidden';
     for (const [offered, made, expected] of [
       [tool('web.search', `1. It\n${found}`), search('it'), [found]],

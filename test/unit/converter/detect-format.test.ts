@@ -60,7 +60,7 @@ describe('the format of an Office compound file', () => {
     }
   });
 
-  it('is detected in a large file, whose directory lies behind the sectors that the header lists', async () => {
+  it('is detected even if the header does not list the part of a large file where its directory lies', async () => {
     const names = Array.from({ length: 40 }, (_, index) => `stream ${index}`);
     const large = compoundFile(Object.fromEntries(names.map((name) => [name, Buffer.alloc(256 * 1024)])));
     expect(await rootOf(large)).include.members(names);

@@ -50,7 +50,7 @@ describe('reading an old Word file', () => {
     }
   });
 
-  it('rejects a file without its streams, and one whose stated text is longer than the file', async () => {
+  it('rejects a file that lacks a required stream, and one that states more text than the file can hold', async () => {
     const main = Buffer.alloc(1_000);
     main.writeUInt16LE(193, 2);
     main.writeUInt32LE(21, 422);

@@ -148,7 +148,7 @@ for (const [format, read] of Object.entries(readers)) {
 }
 
 describe('reading large and broken files', () => {
-  it('accepts a content control with very many paragraphs, and rejects XML that nests too deeply', async () => {
+  it('accepts a docx content control with very many paragraphs, and rejects XML that nests too deeply', async () => {
     const many = `<w:sdt><w:sdtContent>${'<w:p><w:r><w:t>a</w:t></w:r></w:p>'.repeat(150_000)}</w:sdtContent></w:sdt>`;
     expect((await readers.docx?.([['document.xml', many]]))?.body).length(150_000 * 3 - 2);
     const deep = Promise.resolve(readers.docx?.([['document.xml', '<w:sdt>'.repeat(100_000)]]));
@@ -156,7 +156,7 @@ describe('reading large and broken files', () => {
     expect(failure).instanceOf(Error).property('message').contains('nests elements more than');
   });
 
-  it('accepts thousands of different table rows, and rejects RTF that ends early or nests deeply', async () => {
+  it('accepts RTF with thousands of different rows, and rejects RTF that ends early or nests too deeply', async () => {
     const rows = Array.from({ length: 5_000 }, (_, row) => `\\trowd\\cellx${row * 100}\\pard\\intbl a\\cell\\row`);
     expect((await readers.rtf?.([['rtf', rows.join('')]]))?.body).match(/^(?:a: a\n?){4999}$/);
     for (const broken of ['{\\rtf1 {Text', `{\\rtf1 ${'{\\footnote '.repeat(20_000)}`]) {

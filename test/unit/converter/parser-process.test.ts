@@ -42,15 +42,15 @@ describe('the parser process', () => {
   for (const [what, script, wallMs, code] of [
     ['invalid JSON', `${ready}; echo '{"number":NaN}'`, 20_000, 'corrupt_document'],
     ['output of another shape', `${ready}; echo '{"number":null}'`, 20_000, 'corrupt_document'],
-    ['one period of CPU work', `${ready}; while :; do :; done`, 200, 'conversion_timeout'],
-    ['five idle periods', `${ready}; exec sleep 60`, 50, 'conversion_timeout'],
+    ['using the CPU for the whole time limit', `${ready}; while :; do :; done`, 200, 'conversion_timeout'],
+    ['five times the time limit without using the CPU', `${ready}; exec sleep 60`, 50, 'conversion_timeout'],
   ] as const) {
     it(`fails with ${code} after ${what}`, async () => {
       expect(await appErrorCode(run(script, { wallMs }))).equal(code);
     });
   }
 
-  it('gets more time if it received little CPU time', async () => {
+  it('does not fail at the time limit if it received little CPU time until then', async () => {
     expect(await run(`${ready}; sleep 0.7; echo '{"number":1}'`, { wallMs: 500 })).deep.equal([1]);
   });
 

