@@ -150,6 +150,7 @@ describe('concurrent requests to two API processes:', () => {
       const { first, second, third } = await usedTwice();
       const [replays, honest] = await Promise.all([often(first), often(third.refresh_token)]);
       expect(replays.filter(({ status }) => status !== 401)).deep.equal([]);
+      expect(replays.map(({ code }) => code)).include('refresh_reused');
       const given = honest.flatMap(({ tokens }) => tokens ?? []);
       expect(given.length).at.most(1);
       const all = [second, third, ...given];

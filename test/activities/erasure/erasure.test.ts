@@ -93,6 +93,21 @@ describe('erasure activities', () => {
     expect(await folders.pluck('id')).deep.equal([staying.id]);
   });
 
+  it('erase nothing of a user or an organization that is not deleted, as after the restore of an older database', async () => {
+    const documentId = await aNote();
+    const { erasure: service } = own.container;
+    const { signal } = new AbortController();
+    for (const userId of [grace.userId, null]) {
+      const live = { ...of(), userId };
+      await service.eraseDocuments(live, signal);
+      for (const what of rows) await service.eraseRows({ ...live, what }, signal);
+      await service.forget(live);
+    }
+    await grace.get(`/documents/${documentId}`, 200);
+    expect(await userNow()).include({ email: grace.email });
+    expect(await own.db('organizations').where({ id: ada.orgId }).first()).include({ deletedAt: null });
+  });
+
   it('retry a failed deletion once, then throw erasure_incomplete, after which an org admin can retry the deletion', async () => {
     const documentId = await aNote();
     await leave();

@@ -15,6 +15,8 @@ function createFakeTemporal() {
   const temporal = {
     answers: 'started' as 'started' | 'closing' | 'no answer' | 'a refusal',
     started: [] as string[],
+    parked: 'gone' as ParkedRunUpdateResult,
+    retried: [] as string[],
     runs: new Map<string, WorkflowRunState>(),
     async start({ workflowId }: { workflowId: string }) {
       if (temporal.answers === 'no answer') throw appError('service_unavailable');
@@ -22,7 +24,11 @@ function createFakeTemporal() {
       if (temporal.answers === 'started') temporal.started.push(workflowId);
       return temporal.answers;
     },
-    retryParked: async (): Promise<ParkedRunUpdateResult> => 'gone',
+    async retryParked(workflowId: string): Promise<ParkedRunUpdateResult> {
+      if (temporal.answers === 'no answer') throw appError('service_unavailable');
+      temporal.retried.push(workflowId);
+      return temporal.parked;
+    },
     inspect: async (workflowId: string) => temporal.runs.get(workflowId) ?? ({ state: 'open' } as const),
   };
   return temporal;
@@ -142,6 +148,18 @@ describe('the outbox of jobs,', () => {
       await age('dispatchAfter');
       await Promise.all([jobs.dispatchPending(), jobs.dispatchPending()]);
       expect(temporal.started.sort()).deep.equal(ids.sort());
+    });
+
+    it('resumes the run of a parked job that is retried, once Temporal is available, and starts no new run', async () => {
+      const id = await parked();
+      temporal.parked = 'moved';
+      temporal.answers = 'no answer';
+      await jobs.dispatch(id);
+      expect(await jobOf(id)).include({ dispatchedAt: null });
+      temporal.answers = 'started';
+      await sweepStarts();
+      await jobs.dispatchPending();
+      expect(temporal).deep.include({ started: [id], retried: [id] });
     });
 
     it('starts a new run for a parked job that is retried after its run was terminated', async () => {

@@ -235,7 +235,7 @@ describe('evaluations', () => {
       expect(inputsOf(await start(of, { run_golden: false, golden_case_ids: ['term'] }))).deep.equal([]);
     });
 
-    it('continue after the request, keep the earlier scores until they end, and run once for two concurrent requests', async () => {
+    it('continue after the request, keep the earlier scores until they end, and run once for concurrent requests', async () => {
       const of = await anEvaluableVersion(ada, { golden_cases });
       const { eval_scores } = await start(of);
       const path = `/agent-drafts/${of.draft_id}`;
@@ -243,7 +243,7 @@ describe('evaluations', () => {
       const before = await etagNow();
       const { promise: released, resolve: release } = Promise.withResolvers<void>();
       shared.model.behave(judgeWell(undefined, released));
-      const starts = [1, 2].map(() => start(of, { run_golden: true }, noWait));
+      const starts = Array.from({ length: 8 }, () => start(of, { run_golden: true }, noWait));
       for (const version of await Promise.all(starts)) {
         expect(version.eval_status).oneOf(['queued', 'running', 'completed']);
         expect(version.eval_scores).deep.equal(eval_scores);

@@ -162,8 +162,9 @@ describe('sessions:', () => {
     await isOver(tablet);
     expect(await idsOf(ada)).length(1);
 
-    const last = await signIn('Laptop');
+    const [watch, last] = [await signIn('Watch'), await signIn('Laptop')];
     await last.delete('/auth/sessions', 204);
+    expect((await auditEntries(api, watch.sessionId)).at(-1)).include({ action: 'session.ended', actorId: ada.userId });
     await isOver(ada);
     await refresh(ada, 401);
     await bob.get('/folders', 200);

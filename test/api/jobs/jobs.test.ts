@@ -169,7 +169,7 @@ describe('jobs:', () => {
       }
     });
 
-    it('answer 503 while Temporal is unavailable', async () => {
+    it('answer 503 while Temporal is unavailable, but /retry is accepted and takes effect afterwards', async () => {
       const { jobId } = await stopped('parked');
       const unreachable = { TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' };
       const cutOff = await startStack({ ...stack.settings, ...unreachable }, { workers: false });
@@ -179,9 +179,12 @@ describe('jobs:', () => {
           const { body } = await there.post(`/jobs/${jobId}/${how}`, {}, 503);
           expect(body).include({ code: 'service_unavailable' });
         }
+        stack.model.failEmbeddings(false);
+        await there.post(`/jobs/${jobId}/retry`, {}, 202);
       } finally {
         await cutOff.close();
       }
+      await untilStatus(ada, jobId, 'succeeded');
     });
   });
 

@@ -35,10 +35,12 @@ describe('the chunks of documents:', () => {
       ingestRequestResultSchema.parse((await ada.post(`/rag/ingest/${id}`, body, 200)).body);
     const run = (id: string, generation: number) => `ingest-${id}-${generation}.embed`;
 
-    it('ingests a document that was only stored before, and only once if requested again', async () => {
+    it('ingests a document that was only stored before, and only once for concurrent and later requests', async () => {
       const { id } = await anUpload(ada, { name: 'rules.md', content }, { ingest: 'false' });
       const asked = { document_id: id, upload_complete: true, embedding_job_id: run(id, 1) };
-      expect(await ingest(id)).include({ ...asked, queued: true });
+      const answers = await Promise.all(Array.from({ length: 8 }, () => ingest(id)));
+      for (const answer of answers) expect(answer).include(asked);
+      expect(answers.filter(({ queued }) => queued)).length(1);
       await untilRun(ada, run(id, 1), 'succeeded');
       const done = { queued: false, chunking_complete: true, embedding_complete: true };
       expect(await ingest(id)).include({ ...asked, ...done });

@@ -201,7 +201,7 @@ describe('a chat model', () => {
       expect(types).deep.equal(['json_schema', 'json_schema', 'json_object', undefined, undefined]);
     });
 
-    it('is not called again if leaving out a parameter would not avoid its error', async () => {
+    it('is called only once if the error stays whatever parameter is left out', async () => {
       const tooLarge = { message: 'max_tokens is too large: 50', param: 'max_tokens', code: null };
       const noJson = { message: 'response_format is not supported', code: 'unsupported_response_format' };
       for (const error of [{ ...tooLarge, type: 'invalid_request_error' }, noJson]) {

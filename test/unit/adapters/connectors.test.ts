@@ -47,7 +47,7 @@ async function open(provider: OAuthConnectorProvider) {
 }
 
 for (const provider of oauthConnectorProviders) {
-  describe(`the connector of ${provider}`, () => {
+  describe(`the connector of the provider ${provider}`, () => {
     let fake: FakeFiles;
     let connector: Connector;
     let opened: Opened;

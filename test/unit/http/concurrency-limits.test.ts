@@ -24,6 +24,20 @@ describe('the limits for concurrent uploads and event streams', () => {
     take('grace', 'another');
   });
 
+  it('reject an upload with 429 above the limit of its user or of its organization', () => {
+    const concurrency = createConcurrencyLimiter({
+      requests: null,
+      streams: null,
+      uploads: { perUser: 2, perOrganization: 3 },
+    });
+    const take = (userId: string) => concurrency.take('uploads', { userId, orgId: 'acme' });
+    for (const userId of ['ada', 'ada', 'grace']) take(userId);
+    for (const userId of ['ada', 'lin'])
+      expect(() => take(userId))
+        .throw()
+        .include({ code: 'rate_limited' });
+  });
+
   it('reject with 503 above 3,750 event streams of an organization, even without limits per user', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (orgId: string) => concurrency.take('streams', { userId: `user of ${orgId}`, orgId });
