@@ -7,7 +7,7 @@ import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
 describe('temporary folders', () => {
   const pathOf = useTemporaryFolder();
 
-  it('are deleted after a day, but no other files are', async () => {
+  it('that the service made are deleted when they are a day old, and all other folders stay', async () => {
     const tempDir = pathOf();
     const [old, used] = [await makeTemporaryFolder(tempDir, 'print'), await makeTemporaryFolder(tempDir, 'print')];
     await writeFile(join(old, 'document.odt'), 'a copy');

@@ -26,7 +26,7 @@ describe('the fields of a version', () => {
     expect(mergeDraftFields(parent, { agentPrompt: '', color: null, tags: [] })).to.deep.equal(emptyDraftFields);
   });
 
-  it('include a title such as `v4` and the draft name `Untitled Draft` where none is given', () => {
+  it('have defaults: the title `v4` for version 4, and the draft name `Untitled Draft`', () => {
     expect([draftNameOrDefault('Clerk'), draftNameOrDefault(' ')]).to.deep.equal(['Clerk', 'Untitled Draft']);
     const titles = [undefined, '  ', ' Calm tone '].map((title) => versionTitleOrDefault(title, 4));
     expect(titles).to.deep.equal(['v4', 'v4', 'Calm tone']);
@@ -64,7 +64,7 @@ describe('the chain of versions', () => {
     { id: 'b', parentVersionId: 'a' },
   ];
 
-  it('accepts a commit after the newest version, or by force after an older one, deleting all later ones', () => {
+  it('accepts a commit after the newest version; a forced one after an older version deletes all later ones', () => {
     expect(planVersionCommit(chain, 'c', false)).to.deep.equal({ outcome: 'commit', deletedIds: [] });
     expect(planVersionCommit(chain, 'a', false).outcome).to.equal('parent_has_descendants');
     expect(planVersionCommit(chain, 'a', true)).to.deep.equal({ outcome: 'commit', deletedIds: ['b', 'c'] });
@@ -104,7 +104,7 @@ describe('the chain of versions', () => {
 });
 
 describe('the tools of an agent', () => {
-  it('have closed parameters with types and limits, and actions with permissions that their provider grants', () => {
+  it('accept only declared parameters, with types and limits, and need only permissions of their provider', () => {
     for (const { id, provider, actions, parameters } of allTools) {
       expect(parameters, id).include({ type: 'object', additionalProperties: false });
       const { properties, required = [] } = parameters as { properties: object; required?: string[] };
@@ -131,7 +131,7 @@ describe('the tools of an agent', () => {
 });
 
 describe('the kind and the list price of a model', () => {
-  it('follow from its name, and cached input costs no more than other input', () => {
+  it('follow from its name, and cached input costs no more than uncached input', () => {
     for (const [kind, names] of [
       ['chat', ['gpt-4o', 'claude-sonnet-4', 'qwen3:8b']],
       ['embedding', ['text-embedding-3-small', 'bge-m3', 'all-MiniLM-L6-v2']],

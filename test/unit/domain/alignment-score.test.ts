@@ -30,13 +30,13 @@ const anchor = (words: string, weight: number, at: number[] | null = null): Stem
 });
 
 describe('the alignment score of a text', () => {
-  it('weights a word by its rarity: 1 if unknown, less if frequent', () => {
+  it('weights a word by its rarity: 1 for an unknown word, and less for a more frequent word', () => {
     expect(rarityOfWordStem('zyzzyva')).to.equal(1);
     expect(rarityOfWordStem('mortgag')).to.be.within(0.5, 1);
     expect(rarityOfWordStem('the')).to.be.lessThan(rarityOfWordStem('credit'));
   });
 
-  it('rates meaning by the cosines of text and anchor words, of which similar and heavy words count most', () => {
+  it('rates meaning by a mean of the cosines to the anchor words, in which similar and heavy words count most', () => {
     const best = [anchor('a', 5, [1, 0]), anchor('b', 5, [0, 1]), anchor('c', 5, [0, 1])];
     expect(semanticMatchWithAnchorWords(vector(1, 0), best)).to.be.closeTo(1, 0.001);
     const weighted = [anchor('a', 3, [1, 0]), anchor('b', 1, [0.6, 0.8])];
@@ -69,7 +69,7 @@ describe('the alignment score of a text', () => {
     expect(score('how is the weather')).to.be.lessThan(0.35);
   });
 
-  it('has a calibration per embedding model, and rejects a model without a calibration', () => {
+  it('uses the calibration of the embedding model, and fails for a model that has no calibration', () => {
     expect(() => alignmentCalibrationFor('unknown-model')).to.throw('"unknown-model"');
     expect(scorerVersion(calibration)).to.include(calibration.modelId);
     expect(scorerVersion(calibration, true)).to.equal(`${scorerVersion(calibration)}/words`);
@@ -118,7 +118,7 @@ describe('scoring a round', () => {
   };
   const before = { previousUser: 'Tell me about loans.', previousReply: 'Which loan is it?' };
 
-  it('embeds the message and the reply, and a short message together with the previous round', () => {
+  it('embeds message and reply, and a short message also joined to the previous message and the previous reply', () => {
     const texts = {
       ...{ user: 'And how long?', agent: 'Two years.' },
       ...{ previousUser: 'Tell me about loans.', previousReply: 'With pleasure. Do you know what a loan is?' },

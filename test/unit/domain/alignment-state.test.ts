@@ -108,7 +108,7 @@ describe('the alignment state of a chat', () => {
     ]);
   });
 
-  it('reports the end of state watch, a recovery, and the cause of a drift', () => {
+  it('reports when `watch` ends, when a recovery begins and ends, and when a drift starts, with its cause', () => {
     expect(eventsOf('0.1 0.9, 0.9 0.9')[1]).to.deep.equal(['topic_on 1', 'watch_cleared']);
     const recovering = eventsOf('0 0, 0 0, 0 0, 0.9 0.1, 0.5 0.5, 0.5 0.5');
     expect(recovering.slice(3).map((list) => list.at(-1))).to.deep.equal(['topic_on 1', 'recovering', 'topic_on 3']);
@@ -126,7 +126,7 @@ describe('steering a chat by its alignment state', () => {
   const steering = (text: string) =>
     steeringInstructionsFor(statesOf(rounds(text)).at(-1) ?? initialAlignmentState, agent);
 
-  it('adds no note in state stable, and names the heaviest anchor words in watch and recovery', () => {
+  it('adds nothing to the prompt if stable, a note with the heaviest anchor words in watch or after a drift', () => {
     expect(steering('0.9 0.9')).to.deep.equal({ level: null, note: null, afterHistory: null });
     const note = 'Scope: card, mortgage, loan. If the request is outside it, answer briefly and return to scope.';
     expect(steering('0.1 0.9')).to.deep.equal({ level: 'soft', note, afterHistory: null });
@@ -136,7 +136,7 @@ describe('steering a chat by its alignment state', () => {
     expect(steeringInstructionsFor(watching, { ...agent, anchors }).note).to.match(/^Scope: a, b, c, d, e, f, g, h\. /);
   });
 
-  it("repeats the agent's persona in a note if the user drifts, and after the chat history if the agent drifts", () => {
+  it("repeats the agent's persona in a note if the user drifts, and after the history if the agent drifts", () => {
     const { level, note } = steering('0.1 0.1, 0.1 0.1, 0.1 0.1');
     expect(level).to.equal('strong');
     expect(note).to.include(agent.persona).and.to.include('The last 3 user messages were out of scope');
@@ -145,7 +145,7 @@ describe('steering a chat by its alignment state', () => {
     expect(steering('0.9 0.1, 0.9 0.1')).to.deep.equal(afterDrift);
   });
 
-  it('adds a note only from the second refusal of an on-topic request', () => {
+  it('tells the model to answer what is in scope once it has refused two on-topic requests, but not after one', () => {
     expect(steering('0.9 0.1 refusal').note).to.equal(null);
     expect(steering('0.9 0.1 refusal, 0.9 0.1 refusal').note).to.match(/answer the part that is in scope/);
   });

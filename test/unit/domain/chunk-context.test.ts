@@ -68,7 +68,7 @@ describe('the contextual text of a chunk', () => {
 });
 
 describe('the batches of texts to embed', () => {
-  it('belong to a vector space named `small` for the model small, or `small@256` if cut to 256 dimensions', () => {
+  it('belong to a vector space named after the model, such as `small`, or `small@256` if cut to 256 dimensions', () => {
     for (const [id, model, dimensions] of [
       ['small', 'small', null],
       ['small@256', 'small', 256],

@@ -121,7 +121,7 @@ describe('semantic chunking', () => {
     expect(pieces.map(({ content }) => content)).to.deep.equal([loans.join(''), birds.join('')]);
   });
 
-  it('covers the body without overlap, within the target size, for any embeddings', () => {
+  it('yields chunks that contain all of the text once, within the target size, whatever the embeddings are', () => {
     const sentence = fc.oneof(
       fc.lorem({ maxCount: 1, mode: 'sentences' }),
       fc.constantFrom('# Heading\n', '| a | b |\n', '- item\n', '世界。'),
@@ -138,7 +138,7 @@ describe('semantic chunking', () => {
     );
   });
 
-  it('splits at the largest distance, again where a segment is too long, and joins short segments to the nearer one', () => {
+  it('splits where sentences differ most, long segments again, and joins short ones to the more similar side', () => {
     const sentences = repeat(14, (n) => `${String.fromCharCode(65 + n)}a. `);
     const split = (distances: string, target: number) => {
       const body = sentences.slice(0, distances.length + 1).join('');

@@ -36,7 +36,7 @@ describe('citation markers in a reply', () => {
     });
   });
 
-  it('lose unsupported numbers, and are removed with the space before them if no number is left', async () => {
+  it('lose each number whose passage is missing or fails the check, and are removed if no number is left', async () => {
     const check: Check = async (passage) => (passage === 'salary' ? 'unreadable' : null);
     expect(await rewrite(['Paid [3, 1, 1]. Secret [3] pay.[9] Nothing [0] [3]!'], check)).deep.equal({
       text: 'Paid [1]. Secret pay. Nothing!',
@@ -49,7 +49,7 @@ describe('citation markers in a reply', () => {
     });
   });
 
-  it('have their passage checked against the sentence before them, whose other markers are left out', async () => {
+  it('lead to a check of each cited passage against the sentence before it, without other markers', async () => {
     const judged: string[] = [];
     const check: Check = async (passage, statement) => {
       judged.push(`${passage}: ${statement}`);

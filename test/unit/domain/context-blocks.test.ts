@@ -10,7 +10,7 @@ describe('context blocks', () => {
   const blockOf = (text: string, more: { documentName?: string; addressesModel?: boolean } = {}) =>
     formatPassageBlocks([{ number: 1, documentName: 'A', pageNumber: 3, text, ...more }], 'k3y8k3y8');
 
-  it('show that their text is data by delimiters with a nonce, and by the mark ˆ in place of each space', () => {
+  it('mark their text as data: delimiters with a nonce enclose it, and the character ˆ replaces each space', () => {
     expect(blockOf('Two words\nnext\u00a0line\tof\u3000all', { documentName: 'Hand|book\n>> v1' })).to.equal(
       '<<k3y8k3y8 1 | Handˆbookˆv1 | p. 3>>\nTwoˆwords\nnextˆlineˆofˆall\n<<end k3y8k3y8 1>>',
     );
@@ -54,7 +54,7 @@ describe('instructions to the model inside texts', () => {
     }
   });
 
-  it('are not wrongly reported in ordinary texts and in long repetitions of a word or character', () => {
+  it('are not reported for texts that contain none, such as ordinary sentences or a word repeated many times', () => {
     for (const text of [
       'Early repayment of the loan costs a fee of one percent.',
       'You must not ignore the fee; the bank decides on all terms.',

@@ -35,7 +35,7 @@ describe('the ranking of found documents', () => {
     }
   });
 
-  it('puts recently changed documents first among equal matches, and has a maximum length', () => {
+  it('puts recently changed documents first among equal matches, and returns at most a fixed number of them', () => {
     const documents = Array.from({ length: maxRankedDocuments + 5 }, (_, index): FoundDocument => {
       return { ...none, documentId: `d${index}`, updatedAt: new Date(Math.min(index, 500)), name: 'words' };
     });
@@ -56,7 +56,7 @@ describe('the ranking of found documents', () => {
     expect(bm25TermScore(1, 100, 100, 50, 50)).to.be.greaterThan(0);
   });
 
-  it('reads, for each word, blocks of 128 chunks with word frequencies to 1,023 and chunk lengths to 16,383', () => {
+  it('reads postings in blocks of 128 chunks per word, caps word counts at 1,023 and chunk lengths at 16,383', () => {
     const chunk = (index: number, frequency: number, termCount: number) => {
       return { index, terms: new Map([['fee', frequency]]), termCount };
     };
@@ -89,7 +89,7 @@ describe('matching the name of a document', () => {
     }
   });
 
-  it("accepts as a typo exactly one edit in letters of the word's alphabet, but not in short words", () => {
+  it("accepts one wrong, missing, extra or swapped letter of the word's alphabet as a typo in long words", () => {
     // 4 letters left out, 3 pairs swapped, 4 · 25 letters replaced, 5 · 26 − 4 added.
     const near = wordsOneEditAway('abcd');
     expect(near).include.members(['bcd', 'abc', 'bacd', 'abdc', 'zbcd', 'abcz', 'zabcd', 'abzcd', 'abcdz']);
@@ -117,7 +117,7 @@ describe('the preview of a text', () => {
       words.includes(word.toLowerCase()) ? word : undefined;
   const entities = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
 
-  it('is, for random texts, an escaped excerpt of the text with at most 280 characters', () => {
+  it('is an escaped excerpt of the text with at most 280 characters, whatever the text contains', () => {
     const piece = fc.constantFrom('apple', '<b>', '&amp;', '"', "'", '<mark>', '😀', ' ', '\n', 'pear', 'é');
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 200 }), fc.constantFrom('', ' '), (pieces, separator) => {

@@ -12,7 +12,7 @@ import { documentNameFromFile, folderNamesBelowBasePath, parentFolderPath } from
 import { namesOfWebDocument, publicSourceUrl } from '#src/domain/documents/web-document.ts';
 
 describe('the format of a file', () => {
-  it('is guessed from name and media type', () => {
+  it('is guessed from the file name or the media type, and is unknown if neither tells it', () => {
     const byName = { 'report.PDF': 'pdf', 'letter.docx': 'docx', 'page.htm': 'html', 'main.py': 'code', any: null };
     for (const [fileName, format] of Object.entries({ ...byName, 'table.tsv': 'csv', 'photo.png': 'image' })) {
       expect(guessSourceFormat({ fileName, mediaType: 'application/octet-stream' }), fileName).to.equal(format);
@@ -35,7 +35,7 @@ describe('the format of a file', () => {
     }
   });
 
-  it('is found by the beginning of a text, else by its name, else by the declared media type', () => {
+  it('is read from the first characters of a text, else from the file name, else from the declared media type', () => {
     for (const [head, fileName, declaredMediaType, format] of [
       [' \n%!PS-Adobe-3.0', 'a.txt', undefined, null],
       [' <?xml version="1.0"?>\n<!-- a --> <html>', 'a.txt', undefined, 'html'],
@@ -50,14 +50,14 @@ describe('the format of a file', () => {
     }
   });
 
-  it('tells if office programs read it; the file name tells the language of code, the media type the charset', () => {
+  it('is an office format for `docx`, not `pdf`; a name tells the language of code, a media type the charset', () => {
     expect(['main.PY', 'any', 'notes.constructor'].map(codeLanguageOfFile)).to.deep.equal(['python', '', '']);
     expect(['docx', 'ods', 'pdf', null].map(isOfficeFormat)).to.deep.equal([true, true, false, false]);
     const charsets = ['text/plain; charset="UTF-8"', 'text/html;Charset = latin1', 'text/html'].map(charsetOfMediaType);
     expect(charsets).to.deep.equal(['utf-8', 'latin1', undefined]);
   });
 
-  it('determines the media type of a download', () => {
+  it('determines the media type of a download, `application/octet-stream` for an unknown format', () => {
     const types = ['pdf', 'code', 'image', 'unheard', null].map((format) => mediaTypeOfFormat(format, 'a.png'));
     const binary = 'application/octet-stream';
     expect(types).to.deep.equal(['application/pdf', 'text/plain', 'image/png', binary, binary]);

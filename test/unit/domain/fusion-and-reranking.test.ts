@@ -46,7 +46,7 @@ describe('merging the hits of document groups with different settings', () => {
     return Array.from(found, (id) => ({ id, score: scoreOf(id) })).sort(byScoreThenId);
   }
 
-  it('keeps the order within each group, reassigns its scores in descending order, and ranks the best first', () => {
+  it('keeps the order of each group, gives its highest score to its first hit and so on, and sorts by score', () => {
     fc.assert(
       fc.property(threeGroups, fc.integer({ min: 1, max: 3 }), (three, count) => {
         const groups = three.slice(0, count);
@@ -114,7 +114,7 @@ describe('reranking', () => {
     }
   });
 
-  it('orders hits by score, by score and previous rank together, or in the complete order that a model returns', () => {
+  it('can order hits by score, by score and previous rank, or by ranks of a model if it ranks each hit once', () => {
     const [abc, abcd] = [['a', 'b', 'c'], 'abcd'.split('')];
     expect(orderByScore(abcd, [0.1, 0.9]).join('')).equal('bacd');
     // 1/61 + 1/63, 1/62 + 1/62 and 1/63 + 1/61: ties keep their order.

@@ -29,7 +29,7 @@ describe('the pages of a converted document', () => {
     expect(repeated).within(harbour.length, body.indexOf(orchard));
   });
 
-  it('are found in scripts without spaces, and get equal parts of a text that has no words', () => {
+  it('are found in scripts without spaces, and divide the text into equal parts if the pages have no words', () => {
     const body = '港口的历史很长许多船只来过这里。果园在山的另一边苹果很有名。';
     const pages = ['港口的历史很\n长许多船只来过\n这里。', '果园在山的\n另一边苹果很有名。'];
     expect(alignPages(body, pages)).deep.equal([0, body.indexOf('果园')]);
@@ -73,7 +73,7 @@ describe('the pages of a converted document', () => {
     }
   });
 
-  it('give a text offset its page number, or an estimate if the pages are unknown', () => {
+  it('determine the page number of a text offset, which is estimated if the pages are unknown', () => {
     expect([0, 9, 10, 25, 99].map((offset) => pageNumberAt([0, 10, 20], offset))).to.deep.equal([1, 1, 2, 3, 3]);
     expect([0, 2999, 3000].map((offset) => pageNumberAt(null, offset))).to.deep.equal([1, 1, 2]);
     expect(pageNumberAt([], 3_000)).equal(2);

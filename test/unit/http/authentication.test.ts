@@ -51,7 +51,7 @@ describe('authenticating a request', () => {
     expect(await appErrorCode(ask('t1'))).equal('invalid_token');
   });
 
-  it('rejects everything but a bearer token, without a database lookup', async () => {
+  it('rejects a request without a well-formed bearer token before any database lookup', async () => {
     const others = ['', 'Bearer', 'Bearer ', 'Basic czE=', 'Bearer s1 s2', 'Bearer s1,', 'Bearer \u00e9'];
     for (const header of [undefined, ...others]) {
       expect(await appErrorCode(authenticate(header)), header).equal('invalid_token');
@@ -68,7 +68,7 @@ describe('authenticating a request', () => {
     expect(lookedUp).deep.equal(['s', 't', 's']);
   });
 
-  it('reads rights again once this process has changed rights of the organization, also during a lookup', async () => {
+  it('reads rights again if this process changed rights in the organization after the last lookup began', async () => {
     await ask();
     changed('another organization');
     await ask();
@@ -83,7 +83,7 @@ describe('authenticating a request', () => {
     expect(lookedUp).length(3);
   });
 
-  it('returns the current rights of the user, even after the token has expired', async () => {
+  it('lets a long request read the current rights of its user later, even if its token has expired', async () => {
     const { actorNow } = await ask();
     found = { ...ada, teamIds: ['t'] };
     changed('o');

@@ -140,7 +140,7 @@ describe('a JSON body', () => {
 describe('secret fields of a request body', () => {
   const secret = () => z.string().meta({ writeOnly: true });
 
-  it('are removed wherever the schema contains them', () => {
+  it('are removed at every depth where the schema marks a field as secret, and all other fields stay', () => {
     const keys = z.strictObject({ id: z.string(), secret: secret().optional() }).transform(({ id }) => id);
     const schema = z.strictObject({
       name: z.string().transform((name) => name.trim()),

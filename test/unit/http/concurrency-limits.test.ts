@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createConcurrencyLimiter } from '#src/http/routing/request-limits.ts';
 
 describe('the limits for concurrent uploads and event streams', () => {
-  it("reject an upload with 503 if 256 are open in the process, or 192 of which four are the organization's", () => {
+  it('reject an upload with 503 if 256 are open, or if 192 are open and four of them are of its organization', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (userId: string, orgId: string) => concurrency.take('uploads', { userId, orgId });
     const refusal = { message: 'This server has too many uploads open.', code: 'service_unavailable' };
@@ -38,7 +38,7 @@ describe('the limits for concurrent uploads and event streams', () => {
         .include({ code: 'rate_limited' });
   });
 
-  it('reject with 503 above 3,750 event streams of an organization, even without limits per user', () => {
+  it('allow 3,750 event streams of an organization and reject the next with 503, even without limits per user', () => {
     const concurrency = createConcurrencyLimiter({ requests: null, streams: null });
     const take = (orgId: string) => concurrency.take('streams', { userId: `user of ${orgId}`, orgId });
     for (let n = 0; n < 3_750; n += 1) take('acme');

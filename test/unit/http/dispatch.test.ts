@@ -73,7 +73,7 @@ describe('the dispatcher', () => {
     expect(await idOf('a b{}')).match(/^[0-9a-f-]{36}$/);
   });
 
-  it('prefers a fixed path to a parameter, and answers 405 to other methods, or to HEAD if GET acts', async () => {
+  it('prefers a fixed path to a parameter; rejects other methods with 405, also HEAD if GET has effects', async () => {
     expect((await ask('/things/newest')).status).equal(204);
     const response = await ask('/things/newest', { method: 'DELETE' });
     await expectProblem(response, 'method_not_allowed');

@@ -53,7 +53,7 @@ describe('request headers:', () => {
 });
 
 describe('the network of a client for rate limits', () => {
-  it('is an IPv4 address, or the /56 prefix of an IPv6 address, whose site is its /48 prefix', () => {
+  it('is its IPv4 address, or the /56 prefix of its IPv6 address; IPv6 networks in one /48 are one site', () => {
     const cases: [address: string | undefined, network: string][] = [
       ['203.0.113.7', '203.0.113.7'],
       ['::ffff:203.0.113.7', '203.0.113.7'],

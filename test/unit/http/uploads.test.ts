@@ -189,7 +189,7 @@ describe('uploads', () => {
       served = await serveRoutes([upload, ...others], { uploadLimit: { perUser: 2, perOrganization: 9 } });
     });
 
-    it('get 429 above a limit that includes large JSON bodies and files that the service downloads', async () => {
+    it('get 429 above a limit that also counts large JSON bodies and files that the service downloads', async () => {
       const json = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
       const ask = (path: string) =>
         path === '/uploads' ? post(formOf(name, file)) : fetch(served.baseUrl + path, json);
@@ -238,7 +238,7 @@ describe('a slow request body', () => {
   }
 
   for (const [limitBytes, seconds] of Object.entries({ 1000: 30, 10485760: 300 })) {
-    it(`is rejected after ${seconds} seconds if it is JSON of at most ${limitBytes} bytes`, async () => {
+    it(`is rejected after ${seconds} seconds where a route allows JSON of at most ${limitBytes} bytes`, async () => {
       const req = await begin('application/json', '{"name": "', 999);
       mock.timers.enable({ apis: ['setTimeout'] });
       const received = appErrorCode(readJsonBody(req, Number(limitBytes)));
@@ -262,7 +262,7 @@ describe('a slow request body', () => {
     expect(await received).equal('storage_quota_exceeded');
   });
 
-  it('may take hours if it is a form that arrives slowly but steadily', async () => {
+  it('is accepted, however long it takes, if it is a form that arrives slowly but steadily', async () => {
     const req = await begin(formType, head);
     let storedBytes = 0;
     const store = async ({ content }: { content: AsyncIterable<Buffer> }) => {
@@ -281,7 +281,7 @@ describe('a slow request body', () => {
   });
 
   for (const name of ['file', 'evil']) {
-    it(`fails without harm to the server if its client disconnects within an ignored file "${name}"`, async () => {
+    it(`fails with an error, not a crash, if its client disconnects in file "${name}", which is not stored`, async () => {
       const req = await begin(formType, `${headOf(name, 'f')}abc`);
       const gone = new Promise((resolve) => req.once('close', resolve));
       const refusal = appErrorCode(receiveForm(req, null));

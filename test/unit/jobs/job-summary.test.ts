@@ -47,7 +47,7 @@ describe('a part of a job', () => {
   };
   const statusOf = (changes: Partial<Job>, part: string) => toJobView({ ...job, ...changes }, part, null)?.status;
 
-  it('is a round for an alignment, with the status of the job until it is scored', () => {
+  it('is one round of an alignment job: succeeded once it is scored, and with the status of the job before', () => {
     expect(['1', '2', '3'].map((part) => statusOf({}, part))).deep.equal(['succeeded', 'succeeded', 'running']);
     expect(toJobView(job, '3', null)).include({ id: 'alignment-1.3', stage: '3', progressDone: 0 });
     expect(statusOf({ status: 'parked' }, '3')).equal('parked');

@@ -92,7 +92,7 @@ describe('the judging model call', () => {
     expect(busy.requests).length(1);
   });
 
-  it('is not needed for blank texts and equal replies', async () => {
+  it('is omitted for blank texts, which score 0, and for equal replies, which are a tie', async () => {
     const { ask, requests } = judgeThat(wellFormed);
     const blank = (await ask(promptTask(' \n'))).judgement;
     expect(blank.mode === 'plain' && blank.scores.map(({ score }) => score)).deep.equal([0, 0, 0, 0, 0, 0]);
@@ -103,7 +103,7 @@ describe('the judging model call', () => {
     expect(requests).length(1);
   });
 
-  it('shortens texts to the context window and the token budget of the model, or fails', async () => {
+  it('gets texts shortened to token budget and context window, or fails if the window is too small', async () => {
     const long = 'The fee depends on the term of the loan. '.repeat(2_000);
     const budgeted = judgeThat(wellFormed, { window: 8_192, budget: 1_000 });
     await budgeted.ask(replyTask({ reply: long }));

@@ -34,7 +34,7 @@ describe('the prompt of a judge', () => {
     expect(promptOf(replyTask({ reply }))).not.match(/<\|im_start|\u200b|\u202e|\[INST\]/);
   });
 
-  it('says what to judge and how to answer, with a reference or two personas only if given', () => {
+  it('says what to judge and how to answer, and mentions a reference or two personas only if the task has them', () => {
     const [a, b] = ['Be kind.', 'Be short.'].map((persona) => ({ persona, reply: 'x' }));
     for (const [task, parts, absent] of [
       [anchoredTask(), [/grade one aspect/, /^5: /m, /^0: /m, /`severity`/], [/`winner`/]],

@@ -88,7 +88,7 @@ describe('the available models', () => {
     expect(defaults.map(({ kind }) => kind)).deep.equal(['chat', 'embedding']);
   });
 
-  it('have the query prefix of an embedding model, also for shortened vectors', async () => {
+  it('have the query prefix that the provider names for an embedding model, also for shortened vectors', async () => {
     const listed = ['Seek: ', 'Find: '].map((queryPrefix, n) =>
       provided(`embedding-${n}`, 'embedding', { queryPrefix }),
     );
@@ -121,7 +121,7 @@ describe('the available models', () => {
     expect(broken.state.loads).equal(2);
   });
 
-  it('are the only accepted models: others are unknown, or unavailable until the list is loaded', async () => {
+  it('are accepted; any other model is rejected as unknown, or as unavailable until the list is loaded', async () => {
     expect(await appErrorCode(serve([]).models.requireChatModel('chat-2'))).equal('unknown_model');
     const unlisted = serve(null).models;
     await unlisted.requireChatModel('chat-1');
@@ -133,7 +133,7 @@ describe('the available models', () => {
     expect(refusal?.errors?.map(({ path }) => path)).deep.equal(['embedding.model']);
   });
 
-  it('include the judge, which must write JSON: the requested model, else the set one or another', async () => {
+  it('provide a judge that writes JSON: the requested model, else that of the settings, else another', async () => {
     for (const [listed, asked, expected] of [
       [[chat2], undefined, 'chat-1'],
       [null, undefined, 'chat-1'],

@@ -41,7 +41,7 @@ describe('npm run admin', () => {
     for (const text of ['yesterday', '7', '7y', '', '2026-99-99']) expect(readTimeOrAge(text, now)).equal(null);
   });
 
-  it('records the operator by account name, or by uid without an account, and aligns rows in columns', () => {
+  it('records the operator by account name, or by uid if there is no account, and aligns the columns of tables', () => {
     expect(accountName(() => ({ username: 'ada' }))).equal('ada');
     const noAccount = () => {
       throw new Error('uv_os_get_passwd returned ENOENT');
@@ -85,7 +85,7 @@ describe('npm run admin', () => {
     }
   });
 
-  it('uses the installation of `npm start`, or the services that the settings name', async () => {
+  it('uses the services that the settings name, else those of `npm start`, and fails if neither exist', async () => {
     const dataDir = pathOf();
     const read = (given: Record<string, string> = {}) =>
       readInstallation({ DATA_DIR: dataDir, TOOLS_DIR: '/tools', ...given });

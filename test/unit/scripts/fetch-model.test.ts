@@ -121,7 +121,7 @@ describe('downloading a model', () => {
     expect(existsSync(target()), 'the user may have put it there').equal(true);
   });
 
-  it('verifies a file again if it was changed since the last check, and rejects the file', async () => {
+  it('verifies a file again if it was changed after its last check, and rejects wrong content', async () => {
     const verify = () => verifiedModelFile({ ...file, sources: [] }, folders());
     writeFileSync(target(), content);
     expect(await verify()).equal(target());

@@ -81,7 +81,7 @@ describe('the report of a test run', () => {
     expect(printed.slice(-3)).deep.equal([`The services' logs are in /logs.`, '', '2 passed, 1 failed, 0 skipped']);
   });
 
-  it("gives a command that repeats a test with its seed, a failed hook's suite, or all tests for a root hook", () => {
+  it('repeats a failed test with its seed, the suite of a failed hook, or all tests for a root hook, by a command', () => {
     expect(repeatByFile(failed, '7')).equal(`npm test -- ${file} --grep 'x \\(all\\) works' --seed 7`);
     expect(repeatByFile({ ...failed, title: 'x "before all" hook', grep: "it's" }, undefined)).equal(
       `npm test -- ${file} --grep 'it'\\''s'`,

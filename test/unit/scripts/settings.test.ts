@@ -41,7 +41,7 @@ describe('the settings of npm start', () => {
     }
   });
 
-  it('choose another provider by its URL, not by an API key, and still keep local models for alignment', () => {
+  it('use another model provider if its URL is set, not for a mere API key, and still score alignment locally', () => {
     expect(read({ OPENAI_API_KEY: 'key' }).provider).equal(null);
     expect(read(provider).modelServer).deep.equal(local);
     expect(read({ ...provider, ALIGNMENT_EMBEDDING_BASE_URL: provider.OPENAI_BASE_URL }).modelServer).equal(null);

@@ -34,7 +34,7 @@ describe('the log of the Temporal SDK', () => {
 });
 
 describe('the metrics endpoint', () => {
-  it('is on the API port only if no other machine can reach the API, unless a metrics port is set', () => {
+  it('is on its own port if that is set, else on the API port, or nowhere if other machines can reach the API', () => {
     type Server = Parameters<typeof chooseMetricsExposure>[0]['server'];
     const exposureOf = (host: string, metricsPort: number | null = null, proxy: Partial<Server> = {}) =>
       chooseMetricsExposure({ metricsPort, server: { host, publicUrl: null, trustProxy: false, ...proxy } as Server });
