@@ -20,6 +20,7 @@ import {
   priceVersionWithSettings,
   type VersionedPrice,
 } from './domain/agents/prices.ts';
+import type { Spotlight } from './domain/chat/context-blocks.ts';
 import type { OAuthConnectorProvider } from './domain/documents/connector-providers.ts';
 import { checkSigningKeyPem, type EncryptionKey, parseVerifyKeyPems } from './keys.ts';
 
@@ -83,6 +84,8 @@ export type Config = Readonly<{
     evaluatorModel: string;
     /** Chat model that writes a context for each chunk. If null, a chunk's context is its headings. */
     contextualModel: string | null;
+    /** Which untrusted texts are datamarked in prompts. */
+    spotlight: Spotlight;
     embeddingModel: string;
     embeddingDimensions: number | null;
     /** If `model` is null, a reranker from the provider's list of models is used, if the list contains one. */
@@ -189,6 +192,7 @@ export function loadConfig(
       chatModel: s.CHAT_MODEL,
       evaluatorModel: s.EVAL_MODEL ?? s.CHAT_MODEL,
       contextualModel: s.CONTEXTUAL_MODEL ?? null,
+      spotlight: s.SPOTLIGHT,
       embeddingModel: s.EMBEDDING_MODEL,
       embeddingDimensions: s.EMBEDDING_DIMENSIONS ?? null,
       reranker: {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { modelsWithAlignmentCalibration } from '../domain/alignment/score.ts';
+import { spotlights } from '../domain/chat/context-blocks.ts';
 import {
   apiKeySchema,
   booleanSchema,
@@ -130,6 +131,7 @@ export const settings = z.object({
   CHAT_MODEL: z.string().min(1).default('extractive-1'),
   EVAL_MODEL: z.string().min(1).optional(),
   CONTEXTUAL_MODEL: z.string().min(1).optional(),
+  SPOTLIGHT: z.enum(spotlights).default('flagged'),
   EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r2'),
   EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
   RERANK_MODEL: z.string().min(1).optional(),

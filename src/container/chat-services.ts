@@ -24,19 +24,21 @@ export function createChatServices(services: SharedServices & AccountServices & 
     adjudicate: config.alignmentAdjudication === 'chat_model' ? createScoreAdjudicator({ chatModel, logger }) : null,
     logger,
   });
+  const { spotlight } = config.models;
   const scoringRequests = createChatScoringQueueService({ db, jobs, scorerVersion: rounds.version });
   const chat = createChatService({
     db,
     openRound: createChatRoundOpener({ db, teams, models, tokenCounter }),
     writeAnswer: createChatAnswerWriter({
       db,
-      askModel: createToolCallLoop({ chatModel, tokenCounter }),
+      askModel: createToolCallLoop({ chatModel, tokenCounter, spotlight }),
       chooseTools: createRoundToolChooser({ toolCatalog, executors, retrieval, models }),
       retrieval,
       scoringRequests,
       models,
       trackCitations: createCitationTracker({ retrieval, embedders, vectors, analyze, logger }),
       tokenCounter,
+      spotlight,
       audit,
       logger,
     }),

@@ -15,6 +15,7 @@ export function createSearchServices(shared: SharedServices) {
     rerankers: { crossEncoder: rerankerAt(config.models.reranker), chatProvider: rerankerAt(config.models) },
     chatModel,
     models,
+    spotlight: config.models.spotlight,
   });
   // Full-text search and vector search may each use two fifths of the database connections; a fifth stays free for
   // other requests.

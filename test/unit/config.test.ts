@@ -36,7 +36,7 @@ const wrongByKind: [names: RegExp, values: string[]][] = [
   [/^(PORT|WORKER_PORT|CODEC_PORT)$/, ['http', '-1', '65536', '3000.5']],
   [/^(IMPORT|EVAL)_WAIT_SECONDS$/, ['-1', '3601', 'x']],
   [/^(KEEP_ALIVE|ACCESS_TOKEN)_SECONDS$|_TIMEOUT(_MS)?$|_MIB$|_DIMENSIONS$/, ['0', '-1', '1.5', 'long']],
-  [/_LEVEL$|_STORE$|_ADJUDICATION$|_SANDBOX$|_ON_DISCONNECT$/, ['on', 'true', 'Cancel', 'loud']],
+  [/_LEVEL$|_STORE$|_ADJUDICATION$|_SANDBOX$|_ON_DISCONNECT$|^SPOTLIGHT$/, ['on', 'true', 'Cancel', 'loud']],
   [/_KEYS?_FILE$|_CA_CERT_PATH$/, ['/nowhere/at/all']],
 ];
 

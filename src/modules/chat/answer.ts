@@ -9,7 +9,7 @@ import { initialAlignmentState } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEventBody } from '#src/domain/alignment/events.ts';
 import { type SteeringInstructions, steeringInstructionsFor } from '#src/domain/alignment/steering.ts';
 import type { DroppedCitation } from '#src/domain/chat/citation-markers.ts';
-import { removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
+import { removeInvisibleCharacters, type Spotlight } from '#src/domain/chat/context-blocks.ts';
 import { createLinkFilter } from '#src/domain/chat/link-filter.ts';
 import { extractUrls } from '#src/domain/chat/urls.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
@@ -62,11 +62,12 @@ export function createChatAnswerWriter(deps: {
   trackCitations: CitationTracker;
   models: Pick<ModelsService, 'contextBudget' | 'contextWindow' | 'priceOf'>;
   tokenCounter: TokenCounter;
+  spotlight: Spotlight;
   audit: AuditService;
   logger: Logger;
 }) {
-  const { db, askModel, chooseTools, retrieval, scoringRequests, trackCitations, models, tokenCounter, audit, logger } =
-    deps;
+  const { db, askModel, chooseTools, retrieval, scoringRequests, trackCitations, models, tokenCounter } = deps;
+  const { spotlight, audit, logger } = deps;
 
   async function writeAnswer(
     actor: RequestActor,
@@ -163,7 +164,7 @@ export function createChatAnswerWriter(deps: {
     const passages = found?.chunks ?? null;
     const tools = offered.map(toModelTool);
     const prompt = buildPrompt(
-      { persona, steering, passages, history, question, tools, nonce, window, maxTokens },
+      { persona, steering, passages, history, question, tools, nonce, spotlight, window, maxTokens },
       tokenCounter,
     );
     if (prompt.suspicious.length > 0) {

@@ -6,6 +6,7 @@ import {
   formatPassageBlocks,
   neutralizeRoleMarkers,
   passageBlockRules,
+  type Spotlight,
 } from '#src/domain/chat/context-blocks.ts';
 import { itemsWithinTokenBudget, planContextWindow, promptChunkLimits } from '#src/domain/chat/context-window.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
@@ -33,6 +34,7 @@ export type PromptInput<Passage extends PromptPassage = PromptPassage> = {
   tools: readonly ModelTool[];
   /** Random text per request that delimits untrusted blocks; see `formatPassageBlocks`. */
   nonce: string;
+  spotlight: Spotlight;
   /** Context window of the model in tokens; null if the provider does not state it. */
   window: number | null;
   maxTokens: number;
@@ -104,7 +106,10 @@ export function requireFitsContextWindow(
   input: Pick<PromptInput, 'persona' | 'question' | 'window' | 'maxTokens'>,
   counter: TokenCounter,
 ): void {
-  if (planPrompt({ ...input, steering: unsteered, passages: null, tools: [], nonce: '' }, counter) === null)
+  if (
+    planPrompt({ ...input, steering: unsteered, passages: null, tools: [], nonce: '', spotlight: 'off' }, counter) ===
+    null
+  )
     throw tooLong();
 }
 
@@ -115,11 +120,11 @@ function tooLong() {
 }
 
 function planPrompt(
-  { window, maxTokens, persona, steering, question, passages, tools, nonce }: Omit<PromptInput, 'history'>,
+  { window, maxTokens, persona, steering, question, passages, tools, nonce, spotlight }: Omit<PromptInput, 'history'>,
   counter: TokenCounter,
 ) {
   const required = [personaMessage(persona, steering), steering.afterHistory ?? '', neutralizeRoleMarkers(question)];
-  if (passages !== null) required.push(aroundPassages(passages, '', { nonce, tools }));
+  if (passages !== null) required.push(aroundPassages(passages, '', { nonce, spotlight, tools }));
   if (tools.length > 0) required.push(...tools.map((tool) => JSON.stringify(tool)));
   const fixed = required.reduce((tokens, text) => tokens + counter.count(text) + messageTokens, 0);
   return planContextWindow({ window, maxTokens, fixed, hasTools: tools.length > 0 });
@@ -148,12 +153,13 @@ function historyMessages(history: PromptInput['history'], tokens: number, counte
 }
 
 function fitPassages<Passage extends PromptPassage>(
-  { passages, nonce, tools }: Pick<PromptInput<Passage>, 'passages' | 'nonce' | 'tools'>,
+  { passages, nonce, spotlight, tools }: Pick<PromptInput<Passage>, 'passages' | 'nonce' | 'spotlight' | 'tools'>,
   budget: number,
   counter: TokenCounter,
 ) {
   if (passages === null) return { message: null, kept: [], tokens: 0 };
-  const blockOf = (entry: Entry<Passage>, index = 0) => formatPassageBlocks([{ ...entry, number: index + 1 }], nonce);
+  const blockOf = (entry: Entry<Passage>, index = 0) =>
+    formatPassageBlocks([{ ...entry, number: index + 1 }], nonce, spotlight);
   const tokensOf = (entry: Entry<Passage>) => counter.count(blockOf(entry)) + messageTokens;
   const entries = passages.map((passage) => ({
     passage,
@@ -166,7 +172,7 @@ function fitPassages<Passage extends PromptPassage>(
   const cut = first && cutToFit(first, tokensOf, budget, counter);
   const kept = itemsWithinTokenBudget([...(cut ? [cut] : []), ...others], tokensOf, budget);
   return {
-    message: aroundPassages(kept, kept.map(blockOf).join('\n\n'), { nonce, tools }),
+    message: aroundPassages(kept, kept.map(blockOf).join('\n\n'), { nonce, spotlight, tools }),
     kept,
     tokens: kept.reduce((sum, entry) => sum + tokensOf(entry), 0),
   };
@@ -199,10 +205,10 @@ function cutToFit<Passage>(
 function aroundPassages(
   passages: readonly unknown[],
   blocks: string,
-  { nonce, tools }: Pick<PromptInput, 'nonce' | 'tools'>,
+  { nonce, spotlight, tools }: Pick<PromptInput, 'nonce' | 'spotlight' | 'tools'>,
 ): string {
   const canSearch = tools.some(({ name }) => name === functionNameOfTool('knowledge.search'));
   if (passages.length === 0) return canSearch ? nothingFoundYet : nothingFound;
-  const rules = passageBlockRules(nonce);
+  const rules = passageBlockRules(nonce, spotlight);
   return [rules.before, blocks, rules.after].join('\n\n');
 }

@@ -6,7 +6,7 @@ import {
   toolsReturningThirdPartyText,
   webSearchToolId,
 } from '#src/domain/agents/tools.ts';
-import { removeInvisibleCharacters, toolResultPreview } from '#src/domain/chat/context-blocks.ts';
+import { removeInvisibleCharacters, type Spotlight, toolResultPreview } from '#src/domain/chat/context-blocks.ts';
 import { extractUrls } from '#src/domain/chat/urls.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
@@ -82,7 +82,12 @@ export type ToolCallLoopRound = {
   signal: AbortSignal;
 };
 
-type CallerDeps = { tokenCounter: TokenCounter; logger: Pick<Logger, 'info' | 'warn'>; timeoutMs?: number };
+type CallerDeps = {
+  tokenCounter: TokenCounter;
+  spotlight: Spotlight;
+  logger: Pick<Logger, 'info' | 'warn'>;
+  timeoutMs?: number;
+};
 
 export function toModelTool({ tool }: RunnableTool): ModelTool {
   return { name: functionNameOfTool(tool.id), description: tool.description, parameters: tool.parameters };
@@ -221,8 +226,8 @@ type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPrevi
  * signal does.
  */
 export function createToolCaller(round: ToolCallLoopRound, deps: CallerDeps) {
-  const { tokenCounter, logger, timeoutMs = defaultTimeoutMs } = deps;
-  const formatResult = createToolResultFormatter({ tokenCounter, citations: round.citations });
+  const { tokenCounter, spotlight, logger, timeoutMs = defaultTimeoutMs } = deps;
+  const formatResult = createToolResultFormatter({ tokenCounter, spotlight, citations: round.citations });
   const byName = new Map(round.tools.map((offered) => [functionNameOfTool(offered.tool.id), offered]));
   const writtenByPeople = round.context.trustedTexts;
   const trustedTexts = writtenByPeople.map(normalizeTextForComparison);

@@ -6,6 +6,7 @@ import {
   containsModelInstructions,
   foundPassagesMessage,
   removeInvisibleCharacters,
+  type Spotlight,
   toolResultMessage,
   toolResultPreview,
 } from '#src/domain/chat/context-blocks.ts';
@@ -191,15 +192,17 @@ type FormattedResult = {
 /** Formats a tool's output for the model, truncated to a token budget; the message is `noRoom` if nothing fits. */
 export function createToolResultFormatter(deps: {
   tokenCounter: TokenCounter;
+  spotlight: Spotlight;
   citations: Pick<ReplyCitations, 'add'>;
 }) {
-  const { tokenCounter, citations } = deps;
+  const { tokenCounter, spotlight, citations } = deps;
 
   function formatText(tool: string, output: string, tokens: number): FormattedResult {
     // Truncates a tool's output before cleaning it, because cleaning a large output takes long.
     const text = truncateTextWithMark(toPostgresText(output.slice(0, resultCharacters + 1)), resultCharacters);
     const nonce = randomNonce();
-    const write = (characters: number) => toolResultMessage(tool, truncateTextWithMark(text, characters), nonce);
+    const write = (characters: number) =>
+      toolResultMessage(tool, truncateTextWithMark(text, characters), nonce, spotlight);
     const characters = charactersThatFit(resultCharacters, 1, tokens, write);
     return {
       message: characters === null ? noRoom : write(characters),
@@ -224,7 +227,7 @@ export function createToolResultFormatter(deps: {
         const text = truncateTextWithMark(content, Math.floor(characters / numbers.length));
         return { ...passage, text, number: numbers[index] ?? 0 };
       });
-      return foundPassagesMessage(written, note(numbers), nonce);
+      return foundPassagesMessage(written, note(numbers), nonce, spotlight);
     };
     const { count, characters } = passagesThatFit(chunks.length, tokens, write);
     const numbers = citations.add(chunks.slice(0, count));

@@ -1,6 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { formatPassageBlocks, passageBlockRules } from '#src/domain/chat/context-blocks.ts';
+import {
+  containsModelInstructions,
+  formatPassageBlocks,
+  passageBlockRules,
+  type Spotlight,
+} from '#src/domain/chat/context-blocks.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { orderByRankNumbers, orderByScore, orderByScoreAndRank } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { appError } from '#src/errors.ts';
@@ -36,8 +41,9 @@ export function createPassageRanker(deps: {
   rerankers: { crossEncoder: Reranker; chatProvider: Reranker };
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'reranker' | 'chatModels' | 'find'>;
+  spotlight: Spotlight;
 }) {
-  const { rerankers, chatModel, models } = deps;
+  const { rerankers, chatModel, models, spotlight } = deps;
 
   type Query<Passage> = { query: string; passages: readonly Passage[]; signal: AbortSignal };
 
@@ -73,13 +79,18 @@ export function createPassageRanker(deps: {
   ): Promise<Passage[]> {
     const nonce = randomBytes(8).toString('hex');
     const numbered = passages.map(({ documentName, pageNumber, content }, index) => {
-      return { number: index + 1, documentName, pageNumber, text: content.slice(0, passageCharacters.llm) };
+      const text = content.slice(0, passageCharacters.llm);
+      const addressesModel = containsModelInstructions(`${documentName}\n${text}`);
+      return { number: index + 1, documentName, pageNumber, text, addressesModel };
     });
     const { text } = await chatModel.complete({
       model,
       messages: [
         { role: 'system', content: instruction },
-        { role: 'system', content: `${formatPassageBlocks(numbered, nonce)}\n\n${passageBlockRules(nonce).after}` },
+        {
+          role: 'system',
+          content: `${formatPassageBlocks(numbered, nonce, spotlight)}\n\n${passageBlockRules(nonce, spotlight).after}`,
+        },
         { role: 'user', content: query },
       ],
       temperature: 0,

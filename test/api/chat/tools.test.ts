@@ -21,7 +21,7 @@ function calling(calls: readonly (Call | Call[])[], answer: string | ((request: 
 }
 
 const resultsIn = ({ messages }: ChatRequest): string[] =>
-  messages.filter(({ role }) => role === 'tool').map(({ content }) => content.replaceAll('ˆ', ' '));
+  messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
 const outcomes = ({ tool_calls }: ChatMessage) =>
   tool_calls.map(({ tool, status, error_code }) => [tool, status, error_code]);
 const codes = ({ tool_calls }: ChatMessage) => tool_calls.map(({ error_code }) => error_code);

@@ -14,6 +14,7 @@ const plain: PromptInput = {
   tools: [],
   question: 'What is a loan?',
   nonce: 'abcdef0123456789',
+  spotlight: 'flagged',
   window: null,
   maxTokens: 500,
 };

@@ -11,7 +11,7 @@ describe('a tool result for the model', () => {
       added.push(...chunks.map(({ chunkId }) => chunkId));
       return chunks.map(({ chunkId }) => added.indexOf(chunkId) + 1);
     };
-    const formatter = createToolResultFormatter({ tokenCounter, citations: { add } });
+    const formatter = createToolResultFormatter({ tokenCounter, spotlight: 'flagged', citations: { add } });
     return { ...formatter('knowledge.search', output, tokens), added };
   }
   const ofEach = { documentId: 'd', pageNumber: 1, tokenCount: 5, embeddingModel: 'e' };
@@ -26,7 +26,7 @@ describe('a tool result for the model', () => {
     const output = `${'word '.repeat(2_000_000)} https://evil.example/`;
     const { message, texts, characters, preview } = format(output);
     expect(message.length).below(9_000);
-    expect(message).include('ˆ[…]');
+    expect(message).include(' […]');
     expect(texts.join('').length).below(8_010);
     expect([characters, preview.length]).deep.equal([output.length, 300]);
   });

@@ -22,6 +22,7 @@ describe('the passage ranker', () => {
       },
     };
     const rank = createPassageRanker({
+      spotlight: 'flagged',
       rerankers: { crossEncoder: backwards, chatProvider: backwards },
       chatModel: {
         complete: async (request) => {
