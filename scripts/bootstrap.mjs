@@ -40,6 +40,7 @@ const COMMANDS = {
   'bench:ingest': { run: ['bench/ingest.ts'], needsTools: true },
   'bench:docx': { run: ['bench/docx.ts'] },
   'bench:chunking': { run: ['bench/chunking.ts'] },
+  'bench:spotlight': { run: ['bench/spotlight.ts'] },
   'bench:retrieval': { run: ['bench/retrieval.ts'], needsTools: true },
   'bench:http': { run: ['bench/http.ts'], needsTools: true },
   'bench:chat': { run: ['bench/chat.ts'], needsTools: true },
