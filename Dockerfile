@@ -6,12 +6,11 @@ FROM node:${NODE_VERSION}-trixie-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY services/model-server/package.json services/model-server/
+COPY scripts/bootstrap/unused-files.mjs scripts/bootstrap/
 RUN npm ci --ignore-scripts --omit=dev --loglevel=error \
-    # Nothing here runs on another system, and Node is in the image already.
-    && rm -rf node_modules/node-linux-* node_modules/.package-lock.json \
-        node_modules/onnxruntime-node/bin/napi-v*/darwin node_modules/onnxruntime-node/bin/napi-v*/win32 \
-        node_modules/@temporalio/core-bridge/releases/*-apple-darwin \
-        node_modules/@temporalio/core-bridge/releases/*-windows-msvc
+    && node scripts/bootstrap/unused-files.mjs \
+    # Node is in the image already.
+    && rm -rf node_modules/node-linux-* node_modules/.package-lock.json
 
 FROM node:${NODE_VERSION}-trixie-slim AS tools
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
