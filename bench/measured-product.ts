@@ -31,6 +31,8 @@ export type MeasuredProduct = {
   readRun(runId: string): Promise<MeasuredRun>;
   /** CPU time of these processes and their child processes so far, in milliseconds. */
   cpuMs(...names: (typeof processNames)[number][]): Promise<number>;
+  /** Memory of these processes and their child processes, with their share of what processes have in common (PSS). */
+  memoryMb(...names: (typeof processNames)[number][]): Promise<number>;
   stop(): Promise<void>;
 };
 
@@ -99,14 +101,8 @@ export async function startProduct(chosenSettings: Record<string, string> = {}):
       const { events } = await handle.fetchHistory();
       return measureHistory(events ?? []);
     },
-    cpuMs: async (...wanted) => {
-      const records = JSON.parse(await readFile(join(dataDir, 'run', 'children.json'), 'utf8')) as {
-        name: string;
-        pid: number;
-      }[];
-      const pids = records.filter(({ name }) => wanted.some((one) => one === name)).map(({ pid }) => pid);
-      return cpuTimeMs(pids);
-    },
+    cpuMs: async (...wanted) => cpuTimeMs(await pidsOf(dataDir, wanted)),
+    memoryMb: async (...wanted) => memoryMb(await pidsOf(dataDir, wanted)),
     stop: async () => {
       await connection.close();
       await stopEmbedded();
@@ -132,23 +128,42 @@ function measureHistory(events: History): MeasuredRun {
   return { wallMs: timeOf(last) - timeOf(first), activitiesMs };
 }
 
+async function pidsOf(dataDir: string, wanted: readonly string[]): Promise<number[]> {
+  const children = await readFile(join(dataDir, 'run', 'children.json'), 'utf8');
+  const records = JSON.parse(children) as { name: string; pid: number }[];
+  return records.filter(({ name }) => wanted.includes(name)).map(({ pid }) => pid);
+}
+
 /** CPU time of the processes with their threads and terminated child processes. */
 async function cpuTimeMs(roots: readonly number[]): Promise<number> {
-  const processes = new Map<number, { parent: number; ticks: number }>();
+  const processes = await processTrees(roots);
+  // Linux reports hundredths of a second for every kernel clock.
+  return (
+    processes.reduce((sum, { fields }) => sum + [11, 12, 13, 14].reduce((all, at) => all + Number(fields[at]), 0), 0) *
+    10
+  );
+}
+
+async function memoryMb(roots: readonly number[]): Promise<number> {
+  let kilobytes = 0;
+  for (const { pid } of await processTrees(roots)) {
+    const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
+    kilobytes += Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0);
+  }
+  return Math.round(kilobytes / 1_024);
+}
+
+/** The processes and their child processes; `fields` are those of /proc/<pid>/stat from the state on. */
+async function processTrees(roots: readonly number[]): Promise<{ pid: number; fields: string[] }[]> {
+  const processes = new Map<number, string[]>();
   for (const name of await readdir('/proc')) {
     const stat = /^\d+$/.test(name) ? await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '') : '';
-    if (stat === '') continue;
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const ticks = [11, 12, 13, 14].reduce((sum, place) => sum + Number(fields[place]), 0);
-    processes.set(Number(name), { parent: Number(fields[1]), ticks });
+    if (stat !== '') processes.set(Number(name), stat.slice(stat.lastIndexOf(')') + 2).split(' '));
   }
   const isOurs = (pid: number): boolean => {
     if (roots.includes(pid)) return true;
-    const parent = processes.get(pid)?.parent ?? 0;
+    const parent = Number(processes.get(pid)?.[1] ?? 0);
     return parent > 1 && isOurs(parent);
   };
-  let sum = 0;
-  for (const [pid, { ticks }] of processes) if (isOurs(pid)) sum += ticks;
-  // Linux reports hundredths of a second for every kernel clock.
-  return sum * 10;
+  return Array.from(processes, ([pid, fields]) => ({ pid, fields })).filter(({ pid }) => isOurs(pid));
 }
