@@ -53,8 +53,8 @@ describe('documents:', () => {
       expect(document).deep.include({ name: 'Plan', folder_ids: [target_folder_id], parse_job_id: null });
       const { config } = Object((await ada.get(`/rag/config/${document.id}`, 200)).body);
       expect(config.chunking).deep.equal({ method: 'token', target_tokens: 100, overlap_tokens: 15 });
-      // The deployment has a reranker.
-      expect(config.reranking).deep.equal({ enabled: true, reranker_type: 'cross_encoder', top_k: 8 });
+      // The packaged reranker is off by default.
+      expect(config.reranking).deep.equal({ enabled: false, reranker_type: 'cross_encoder', top_k: 8 });
       await (await aColleague(own, ada)).get(`/documents/${document.id}`, 200);
     });
 

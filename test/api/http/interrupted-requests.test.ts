@@ -32,6 +32,7 @@ describe('a request with an Idempotency-Key', () => {
   let ids: Ids;
   let bodies: ReturnType<typeof bodiesOfRoutes>;
   let crash: Crash | null = null;
+  let crashed: Crash | null = null;
   let areLeasesOver = false;
 
   before(async () => {
@@ -68,10 +69,12 @@ describe('a request with an Idempotency-Key', () => {
       ...store,
       claim: async (key, fingerprint, leaseSeconds) => {
         const claimed = await store.claim(key, fingerprint, areLeasesOver || crash !== null ? -1 : leaseSeconds);
-        if (crash === 'before the effect') throw new Error('The process is dead.');
+        crashed = crash === 'before the effect' ? crash : null;
+        if (crashed !== null) throw new Error('The process is dead.');
         return claimed;
       },
       complete: async (...complete) => {
+        crashed = crash;
         if (crash !== 'before the answer is stored') await store.complete(...complete);
       },
     };
@@ -213,6 +216,7 @@ describe('a request with an Idempotency-Key', () => {
         const { send, sendAndCrash } = await newRequest(operationId);
         const before = await countRows();
         const first = await sendAndCrash(point);
+        expect(crashed).equal(point);
         const again = await send();
         expect(again.status, point).below(300);
         const answerOf = ({ status, body }: typeof first) => ({ status, body });

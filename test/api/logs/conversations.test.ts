@@ -156,7 +156,7 @@ describe('logs of all conversations:', () => {
     ];
     const [stable, drift, refusal] = [
       { echoState: 'stable', ewma: 90, alignmentScore: 0.9, scoredAt, foldState: onTopic },
-      { echoState: 'drift_user', ewma: 40.5, alignmentScore: 0.1, scoredAt, latencyMs: 200, foldState: offTopic },
+      { echoState: 'drift_agent', ewma: 40.5, alignmentScore: 0.1, scoredAt, latencyMs: 200, foldState: offTopic },
       { echoState: 'refusal', ewma: 42, alignmentScore: 0.2, scoredAt, latencyMs: 300, foldState: offTopic },
     ];
     const events = {
@@ -294,7 +294,7 @@ describe('logs of all conversations:', () => {
     const unscored = { state: null, ewma: null };
     expect(body.round_summaries).deep.equal([
       { ...exchange, round: 1, user_content: 'How is a\nloan repaid?', state: 'stable', ewma: 90, latency_ms: 100 },
-      { ...exchange, round: 2, state: 'drift_user', ewma: 40.5, latency_ms: 200 },
+      { ...exchange, round: 2, state: 'drift_agent', ewma: 40.5, latency_ms: 200 },
       { ...exchange, round: 3, type: 'refusal', state: 'refusal', ewma: 42, latency_ms: 300 },
       { ...exchange, round: 4, type: 'error', ...unscored, assistant_reply: null, latency_ms: null },
       { ...exchange, round: 5, ...unscored, scoring_pending: true, latency_ms: 400 },
@@ -319,7 +319,7 @@ describe('logs of all conversations:', () => {
   it('GET /logs/conversations/{chat_id}/rounds/{round} shows scores and events once the round is scored', async () => {
     const body = await readRound(2);
     expect(body).deep.include({ chat_id: own, round_index: 2, scoring_pending: false });
-    expect(body.round).include({ round: 2, state: 'drift_user', ewma: 40.5, alignment_score: 0.1 });
+    expect(body.round).include({ round: 2, state: 'drift_agent', ewma: 40.5, alignment_score: 0.1 });
     expect(body.round).include({ user_on_or_off_topic_streak: 3, input_tokens: 100, completion_tokens: 20 });
     expect(body.round.events).deep.equal([event('retrieval_degraded', 2), event('drift_started', 2)]);
     expect(body.round.latency_ms).equal(200);

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { modelListSchema } from '#src/modules/models/models.routes.ts';
+import { anUpload } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { startScriptedModel } from '#test/support/scripted-model.ts';
 import { stack, startStack } from '#test/support/stack.ts';
@@ -10,7 +11,7 @@ describe('GET /models', () => {
   it('200: lists the models that come with the service if no others are configured', async () => {
     const models = await list(await (await stack()).signUp());
     const [chat, embedding] = models.filter((model) => model.default);
-    expect(chat).deep.include({ id: 'extractive-1', kind: 'chat', context_window: 32_000 });
+    expect(chat).deep.include({ id: 'extractive-1', kind: 'chat', context_window: 32_000, local: true });
     expect(chat?.prices).deep.equal({ input: 0, cached_input: 0, output: 0 });
     expect(embedding).include({ id: 'all-minilm-l6-v2-int8-r2', kind: 'embedding', dimensions: 384 });
   });
@@ -20,7 +21,7 @@ describe('GET /models', () => {
     provider.offer([
       { id: 'big', context_length: 128_000 },
       { id: 'text-embedding-x', dimensions: 3_072 },
-      { id: 'rerank-x', local: true },
+      { id: 'rerank-x' },
     ]);
     const settings = {
       OPENAI_BASE_URL: provider.baseUrl,
@@ -42,7 +43,11 @@ describe('GET /models', () => {
       ]);
       expect(models[0]).include({ context_window: null, prices: null, local: false });
       expect(models[1]).deep.include({ context_window: 128_000, prices: { input: 2, cached_input: 1, output: 8 } });
-      expect([models[2]?.dimensions, models[4]?.local]).deep.equal([256, true]);
+      expect(models[2]?.dimensions).equal(256);
+      // New documents use a reranker of the deployment, unlike the packaged one.
+      const { id } = await anUpload(member, { name: 'note.txt', content: 'Some words.' }, { ingest: 'false' });
+      const { config } = Object((await member.get(`/rag/config/${id}`, 200)).body);
+      expect(config.reranking).include({ enabled: true, reranker_type: 'cross_encoder' });
 
       await member.post('/agent-drafts', { chat_model: 'big' }, 201);
       const refused = await member.post('/agent-drafts', { chat_model: 'text-embedding-x' }, 422);
