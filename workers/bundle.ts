@@ -31,7 +31,9 @@ export async function buildWorkflowBundle({
 
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(root, 'workflows/index.ts'),
-    workflowInterceptorModules: [join(root, 'workflows/interceptors/trace.ts')],
+    workflowInterceptorModules: ['activity-queues', 'trace'].map((name) =>
+      join(root, 'workflows/interceptors', `${name}.ts`),
+    ),
     ...(failureConverterPath !== undefined && { failureConverterPath }),
     logger: new DefaultLogger('WARN'),
   });

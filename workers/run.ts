@@ -4,7 +4,7 @@ import { mapErrorsToTemporalFailures, recordRetriedErrors } from '#activities/in
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import { observeActivities } from '#activities/interceptors/telemetry.ts';
 import type { Container } from '#src/container.ts';
-import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
+import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
 import {
   registerSearchAttributes,
   type TemporalConnection,
@@ -14,7 +14,7 @@ import { createTemporalDataConverter } from '#src/temporal/data-converter.ts';
 import { scheduleStoreAudits } from '#src/temporal/schedules.ts';
 import { deleteStaleTemporaryFolders } from '#src/temporary-folders.ts';
 import { buildWorkflowBundle } from './bundle.ts';
-import { createQueueWorkerOptions, type QueueWorkerOptions } from './queues.ts';
+import { createQueueWorkerOptions } from './queues.ts';
 import {
   limitToOncePerDay,
   limitToOncePerHour,
@@ -173,28 +173,47 @@ async function createWorkers(options: {
     mapErrorsToTemporalFailures,
     ...(faults.length === 0 ? [] : [injectFaults(faults)]),
   ];
-  const createWorker = (queue: QueueWorkerOptions) =>
-    Worker.create({
-      connection,
-      namespace: temporal.namespace,
-      taskQueue: queue.taskQueue,
-      workflowBundle: bundle,
-      dataConverter: converter,
-      ...workerVersioningOptions(version, queue.taskQueue),
-      activities: queue.activities,
-      maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
-      interceptors: { activity: interceptors },
-      sinks: createTraceSinks(telemetry),
-      // Longest interval between heartbeats of the SDK: short enough that an activity survives the loss of one.
-      maxHeartbeatThrottleInterval: '3 seconds',
-      shutdownGraceTime: '20 seconds',
-      shutdownForceTime: '30 seconds',
-    });
+  const activitiesOf = new Map(createQueueWorkerOptions(container).map((options) => [options.taskQueue, options]));
+  const withWorkflows = new Set<TaskQueue>([
+    taskQueues.workflows,
+    ...(await queuesWithRunsOfOlderReleases(container.temporal, queues)),
+  ]);
   return Promise.all(
-    createQueueWorkerOptions(container)
-      .filter(({ taskQueue }) => queues.includes(taskQueue))
-      .map(createWorker),
+    queues.map((taskQueue) => {
+      const own = activitiesOf.get(taskQueue);
+      return Worker.create({
+        connection,
+        namespace: temporal.namespace,
+        taskQueue,
+        dataConverter: converter,
+        ...workerVersioningOptions(version),
+        ...(withWorkflows.has(taskQueue) && { workflowBundle: bundle, sinks: createTraceSinks(telemetry) }),
+        ...(own && {
+          activities: own.activities,
+          maxConcurrentActivityTaskExecutions: own.maxConcurrentActivities,
+          interceptors: { activity: interceptors },
+        }),
+        // Longest interval between heartbeats of the SDK: short enough that an activity survives the loss of one.
+        maxHeartbeatThrottleInterval: '3 seconds',
+        shutdownGraceTime: '20 seconds',
+        shutdownForceTime: '30 seconds',
+      });
+    }),
   );
+}
+
+/** Older releases started all workflows on the queues of their activities, where their open runs end. */
+async function queuesWithRunsOfOlderReleases(
+  { client, call }: TemporalConnection,
+  queues: readonly TaskQueue[],
+): Promise<TaskQueue[]> {
+  const counts = await Promise.all(
+    queues.map(async (queue) => {
+      const query = `TaskQueue = "${queue}" AND ExecutionStatus = "Running"`;
+      return { queue, count: (await call(() => client.workflow.count(query))).count };
+    }),
+  );
+  return counts.filter(({ count }) => count > 0).map(({ queue }) => queue);
 }
 
 /** If one worker stops, all others are stopped too: a process that serves only some queues would look healthy. */

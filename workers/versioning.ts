@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { TemporalConfig } from '#src/config.ts';
-import type { TaskQueue } from '#src/contracts/workflow-runs.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { createWorkerVersions } from '#src/temporal/worker-versions.ts';
 import { workflowCodeVersion } from './bundle.ts';
@@ -18,40 +17,14 @@ export async function readWorkerVersion({ deployment }: Pick<TemporalConfig, 'de
 type WorkerVersion = Awaited<ReturnType<typeof readWorkerVersion>>;
 
 /**
- * Versioning behavior of the runs on each queue. PINNED runs end on the worker version that started them, so its
- * workers must stay until then; AUTO_UPGRADE runs move to new versions, which can replay older histories. The behavior
- * is not set in workflow code, because Temporal rejects it there for unversioned workers.
+ * Runs move to new worker versions, which can replay older histories, because some are parked for days until an operator
+ * acts: too long to keep old workers. Workflows that have to end on the version that started them set `PINNED`
+ * themselves.
  */
-const behaviors: Record<TaskQueue, 'PINNED' | 'AUTO_UPGRADE'> = {
-  // Evaluations and audits end within hours and never wait for an operator, so old workers can be kept. PINNED also
-  // makes sure that a whole evaluation runs on one version.
-  evaluation: 'PINNED',
-  'store-audit': 'PINNED',
-  // Runs on these queues may be parked for days until an operator acts, too long to keep old workers.
-  ingestion: 'AUTO_UPGRADE',
-  deletion: 'AUTO_UPGRADE',
-  previews: 'AUTO_UPGRADE',
-  anchoring: 'AUTO_UPGRADE',
-  connectors: 'AUTO_UPGRADE',
-  exports: 'AUTO_UPGRADE',
-  // An erasure waits a month, and re-embedding a large organization takes days: too long to keep old workers.
-  erasure: 'AUTO_UPGRADE',
-  reembedding: 'AUTO_UPGRADE',
-  // The alignment run of a chat lasts as long as the chat gets new rounds.
-  alignment: 'AUTO_UPGRADE',
-};
-
-export function workerVersioningOptions(
-  version: WorkerVersion,
-  taskQueue: TaskQueue,
-): Pick<WorkerOptions, 'workerDeploymentOptions'> {
+export function workerVersioningOptions(version: WorkerVersion): Pick<WorkerOptions, 'workerDeploymentOptions'> {
   if (version === null) return {};
   return {
-    workerDeploymentOptions: {
-      version,
-      useWorkerVersioning: true,
-      defaultVersioningBehavior: behaviors[taskQueue],
-    },
+    workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' },
   };
 }
 

@@ -1,4 +1,11 @@
-import { continueAsNew, defineQuery, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
+import {
+  continueAsNew,
+  defineQuery,
+  proxyActivities,
+  setHandler,
+  setWorkflowOptions,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import type { AuditStoresInput } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
@@ -10,7 +17,7 @@ import {
   type StoreAuditReport,
 } from '#src/domain/documents/audit-report.ts';
 import { recordUnsuccessfulRunEnd } from './failure.ts';
-import { storeAuditPolicy } from './policies.ts';
+import { pinnedToWorkerVersion, storeAuditPolicy } from './policies.ts';
 import { showRunStage } from './visibility.ts';
 
 const { auditPage } = proxyActivities<StoreAuditActivities>(storeAuditPolicy);
@@ -44,3 +51,5 @@ export async function auditStores({
   showRunStage('done', formatAuditSummary(progress.report));
   return progress.report;
 }
+
+setWorkflowOptions(pinnedToWorkerVersion, auditStores);

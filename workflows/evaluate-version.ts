@@ -1,5 +1,12 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
-import { defineQuery, executeChild, proxyActivities, setHandler, sleep } from '@temporalio/workflow';
+import {
+  defineQuery,
+  executeChild,
+  proxyActivities,
+  setHandler,
+  setWorkflowOptions,
+  sleep,
+} from '@temporalio/workflow';
 import type { EvaluationActivities } from '#activities/evaluation.ts';
 import type {
   EvaluateCaseInput,
@@ -25,7 +32,7 @@ import {
 } from '#src/domain/judging/judgement.ts';
 import { namesOfFailedJudgeCalls } from '#src/domain/judging/outcome.ts';
 import { readJobAttemptOfRun, recordUnsuccessfulRunEnd } from './failure.ts';
-import { jobUpdatePolicy, modelCallPolicy, quickActivityPolicy } from './policies.ts';
+import { jobUpdatePolicy, modelCallPolicy, pinnedToWorkerVersion, quickActivityPolicy } from './policies.ts';
 import { appendRunProgress, searchAttributesForChildWorkflow, showRunProgress, showRunStage } from './visibility.ts';
 
 const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quickActivityPolicy);
@@ -183,4 +190,9 @@ async function runCase(input: EvaluateCaseInput, caseCount: number): Promise<Eva
       await sleep('1 second');
     }
   }
+}
+
+// A whole evaluation runs on one version, so that all its cases are judged alike.
+for (const workflow of [evaluateVersion, compareVersions, evaluateCase]) {
+  setWorkflowOptions<[never], unknown>(pinnedToWorkerVersion, workflow);
 }

@@ -1,4 +1,5 @@
-import type { ActivityOptions } from '@temporalio/workflow';
+import type { WorkflowDefinitionOptions } from '@temporalio/common';
+import { type ActivityOptions, workflowInfo } from '@temporalio/workflow';
 
 /**
  * Default timeouts and retries of activities. Every activity heartbeats from a timer, so a missing heartbeat reveals a
@@ -108,3 +109,12 @@ export const optionalActivityPolicy: ActivityOptions = {
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumAttempts: 3 },
 };
+
+/**
+ * For workflows that end on the worker version that started them, whose workers must stay until then. All others move to
+ * new versions. Temporal rejects the option for unversioned workers.
+ */
+export function pinnedToWorkerVersion(): WorkflowDefinitionOptions {
+  const isVersioned = Boolean(workflowInfo().currentDeploymentVersion?.deploymentName);
+  return isVersioned ? { versioningBehavior: 'PINNED' } : {};
+}

@@ -17,6 +17,8 @@ export const retryUpdateName = 'retry';
 export const skipUpdateName = 'skip';
 
 export const taskQueues = {
+  /** All workflows: each worker that runs workflows has a thread with the whole workflow code. */
+  workflows: 'workflows',
   ingestion: 'ingestion',
   alignment: 'alignment',
   anchoring: 'anchoring',
@@ -31,6 +33,28 @@ export const taskQueues = {
 } as const;
 
 export type TaskQueue = (typeof taskQueues)[keyof typeof taskQueues];
+
+/** The queue of a workflow's activities. */
+export const activityQueues = {
+  ingestDocument: taskQueues.ingestion,
+  scoreAlignment: taskQueues.alignment,
+  deleteDocument: taskQueues.deletion,
+  reembedOrganization: taskQueues.reembedding,
+  proposeAnchorWords: taskQueues.anchoring,
+  previewDocument: taskQueues.previews,
+  eraseContent: taskQueues.erasure,
+  evaluateVersion: taskQueues.evaluation,
+  evaluateCase: taskQueues.evaluation,
+  compareVersions: taskQueues.evaluation,
+  importFromConnector: taskQueues.connectors,
+  importFile: taskQueues.connectors,
+  syncConnection: taskQueues.connectors,
+  queueSync: taskQueues.connectors,
+  exportOrganization: taskQueues.exports,
+  auditStores: taskQueues.storeAudit,
+} as const satisfies Record<string, TaskQueue>;
+
+export type WorkflowType = keyof typeof activityQueues;
 
 export const traceHeaderName = 'traceparent';
 

@@ -29,19 +29,19 @@ const UPDATE_TIMEOUT_MS = 10_000;
 
 type Start = Parameters<Orchestrator['start']>[0];
 
-const workflowRoutes: Record<WorkflowToStart['workflow'], { taskQueue: TaskQueue; kind: JobKind }> = {
-  ingestDocument: { taskQueue: taskQueues.ingestion, kind: 'ingest' },
-  scoreAlignment: { taskQueue: taskQueues.alignment, kind: 'alignment' },
-  deleteDocument: { taskQueue: taskQueues.deletion, kind: 'delete' },
-  reembedOrganization: { taskQueue: taskQueues.reembedding, kind: 'reembed' },
-  proposeAnchorWords: { taskQueue: taskQueues.anchoring, kind: 'anchors' },
-  previewDocument: { taskQueue: taskQueues.previews, kind: 'preview' },
-  eraseContent: { taskQueue: taskQueues.erasure, kind: 'erase' },
-  evaluateVersion: { taskQueue: taskQueues.evaluation, kind: 'evaluate' },
-  compareVersions: { taskQueue: taskQueues.evaluation, kind: 'compare' },
-  importFromConnector: { taskQueue: taskQueues.connectors, kind: 'import' },
-  syncConnection: { taskQueue: taskQueues.connectors, kind: 'sync' },
-  exportOrganization: { taskQueue: taskQueues.exports, kind: 'export' },
+const jobKinds: Record<WorkflowToStart['workflow'], JobKind> = {
+  ingestDocument: 'ingest',
+  scoreAlignment: 'alignment',
+  deleteDocument: 'delete',
+  reembedOrganization: 'reembed',
+  proposeAnchorWords: 'anchors',
+  previewDocument: 'preview',
+  eraseContent: 'erase',
+  evaluateVersion: 'evaluate',
+  compareVersions: 'compare',
+  importFromConnector: 'import',
+  syncConnection: 'sync',
+  exportOrganization: 'export',
 };
 
 /**
@@ -52,6 +52,9 @@ const STUCK_AFTER_ATTEMPTS = 5;
 
 const { TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY } = proto.temporal.api.enums.v1.TaskQueueType;
 const taskQueueTypes = { workflow: TASK_QUEUE_TYPE_WORKFLOW, activity: TASK_QUEUE_TYPE_ACTIVITY };
+
+const typeOfTasks = (queue: TaskQueue): keyof typeof taskQueueTypes =>
+  queue === taskQueues.workflows ? 'workflow' : 'activity';
 
 /** gRPC codes of an outage: CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, UNAVAILABLE. */
 const outages = new Set([1, 4, 8, 10, 14]);
@@ -66,10 +69,9 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
   const call = <T>(work: () => Promise<T>, minTimeoutMs?: number): Promise<T> =>
     connection.call(work, minTimeoutMs).catch(throwTemporalError);
 
-  async function hasPoller(taskQueue: TaskQueue): Promise<boolean> {
-    const { pollers, versioningInfo } = await call(() =>
-      client.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue } }),
-    );
+  async function hasPoller(queue: TaskQueue): Promise<boolean> {
+    const asked = { namespace, taskQueue: { name: queue }, taskQueueType: taskQueueTypes[typeOfTasks(queue)] };
+    const { pollers, versioningInfo } = await call(() => client.workflowService.describeTaskQueue(asked));
     const oldest = (Date.now() - POLLER_SEEN_WITHIN_MS) / 1000;
     const current = versioningInfo?.currentDeploymentVersion;
     return (pollers ?? []).some(({ lastAccessTime, deploymentOptions }) => {
@@ -81,9 +83,9 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     });
   }
 
-  async function backlogOf(queue: TaskQueue, type: keyof typeof taskQueueTypes) {
-    const taskQueue = { name: queue };
-    const asked = { namespace, taskQueue, taskQueueType: taskQueueTypes[type], reportStats: true };
+  async function backlogOf(queue: TaskQueue) {
+    const type = typeOfTasks(queue);
+    const asked = { namespace, taskQueue: { name: queue }, taskQueueType: taskQueueTypes[type], reportStats: true };
     const { stats } = await call(() => client.workflowService.describeTaskQueue(asked));
     return { queue, type, count: Number(stats?.approximateBacklogCount ?? 0) };
   }
@@ -100,7 +102,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     if (status.name !== 'RUNNING') return 'closing';
     const other = workflow.getHandle(workflowId, runId);
     const reason = 'The job was started again.';
-    const isUnstoppable = unstoppableJobKinds.includes(workflowRoutes[start.workflow].kind);
+    const isUnstoppable = unstoppableJobKinds.includes(jobKinds[start.workflow]);
     const stop = () => (isUnstoppable ? other.terminate(reason) : other.cancel());
     await call(() => stop().catch(unless(WorkflowNotFoundError)));
     return 'closing';
@@ -123,10 +125,9 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
   return {
     async start(job) {
       const { workflowId, start, startId, attempt, attributes, requestId } = job;
-      const { taskQueue, kind } = workflowRoutes[start.workflow];
       const options = {
         workflowId,
-        taskQueue,
+        taskQueue: taskQueues.workflows,
         args: [start.input],
         // Allows starting a finished workflow again: runs skip finished work, and after Postgres was restored from a
         // backup, work must be repeated.
@@ -144,7 +145,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
           ConnectionId: attributes.connectionId,
           AgentId: attributes.agentId,
           ChatId: attributes.chatId,
-          JobKind: kind,
+          JobKind: jobKinds[start.workflow],
         }),
       } as const;
 
@@ -194,10 +195,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
       return `${options.uiUrl.replace(/\/$/, '')}/namespaces/${namespace}/workflows/${encodeURIComponent(workflowId)}`;
     },
 
-    backlog: () =>
-      Promise.all(
-        Object.values(taskQueues).flatMap((queue) => [backlogOf(queue, 'workflow'), backlogOf(queue, 'activity')]),
-      ),
+    backlog: () => Promise.all(Object.values(taskQueues).map(backlogOf)),
 
     async hasPollers() {
       const answers = await Promise.all(Object.values(taskQueues).map(hasPoller));

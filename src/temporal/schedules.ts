@@ -29,7 +29,7 @@ export async function scheduleStoreAudits(
     type: 'startWorkflow',
     workflowType,
     workflowId: auditWorkflowId,
-    taskQueue: taskQueues.storeAudit,
+    taskQueue: taskQueues.workflows,
     args: [input],
     typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
     ...described,
@@ -63,7 +63,7 @@ export async function runStoreAudit(
       client.workflow.start(workflowType, {
         workflowId: auditWorkflowId,
         workflowIdConflictPolicy: 'FAIL',
-        taskQueue: taskQueues.storeAudit,
+        taskQueue: taskQueues.workflows,
         args: [input],
         typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
         ...described,
@@ -135,7 +135,7 @@ function actionOf({ orgId, connectionId }: { orgId: string; connectionId: string
     workflowType: 'queueSync',
     // For each scheduled run, Temporal appends the scheduled time to the workflow id.
     workflowId: syncWorkflowId(connectionId),
-    taskQueue: taskQueues.connectors,
+    taskQueue: taskQueues.workflows,
     args: [input],
     staticSummary: 'Queue the sync of a connection',
     typedSearchAttributes: searchAttributes({ OrgId: orgId, ConnectionId: connectionId, JobKind: 'sync' }),

@@ -23,15 +23,26 @@ describe('worker processes that are configured for some queues', function () {
 
   it('work only on those queues, and the API is ready once every queue has a worker', async () => {
     const { member } = own;
-    const worker = await start(taskQueues.ingestion);
-    expect(worker.log()).include(`"queues":["${taskQueues.ingestion}"]`);
+    const worker = await start(taskQueues.workflows, taskQueues.ingestion);
+    expect(worker.log()).include('"queues":["workflows","ingestion"]');
     const { documentId, jobId } = await uploadText(member, 'What the first note says.');
     await untilJob(member, jobId, 'succeeded');
     expect(await isReady()).deep.equal({ status: 503, workers: false });
 
     await member.delete(`/documents/${documentId}`, 204);
-    await start(...Object.values(taskQueues).filter((queue) => queue !== taskQueues.ingestion));
+    await start(...Object.values(taskQueues).filter((queue) => !['workflows', 'ingestion'].includes(queue)));
     await until('the API is ready', async () => (await isReady()).status === 200);
     await untilJob(member, deletionWorkflowId(documentId), 'succeeded');
+  });
+
+  it('end an open run of an older release, which began on the queue of its activities', async () => {
+    const { client } = own.stack.container.temporal;
+    const taskQueue = taskQueues.storeAudit;
+    const args = [{ repair: false, graceSeconds: 60 }];
+    const run = await client.workflow.start('auditStores', { workflowId: 'old-audit', taskQueue, args });
+    const open = `TaskQueue = "${taskQueue}" AND ExecutionStatus = "Running"`;
+    await until('the run is counted', async () => (await client.workflow.count(open)).count > 0);
+    await start(taskQueue);
+    expect(await run.result()).to.have.property('checked');
   });
 });

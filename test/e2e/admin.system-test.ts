@@ -162,7 +162,7 @@ describe('npm run admin', function () {
 
     const daily = schedule.getHandle('audit-stores');
     const { action, policies } = await daily.describe();
-    expect(action).deep.include({ workflowType: 'auditStores', taskQueue: taskQueues.storeAudit });
+    expect(action).deep.include({ workflowType: 'auditStores', taskQueue: taskQueues.workflows });
     expect(policies).deep.include({ overlap: 'SKIP', catchupWindow: 10 * 60_000 });
     await daily.trigger();
     const started = await until('it has started a run', async () => (await daily.describe()).info.recentActions[0]);

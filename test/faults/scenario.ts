@@ -80,7 +80,7 @@ export async function runCase({ step, scenario, queues }: Case, deaths: readonly
   try {
     const startWorker = (death?: string) => {
       const faults = death === undefined ? [] : [`${step}:${death}:kill`, scenario.faults ?? []].flat();
-      return own.startWorker({ NODE_ENV: 'test', WORKER_QUEUES: queues, FAULTS: faults.join(',') });
+      return own.startWorker({ NODE_ENV: 'test', WORKER_QUEUES: `workflows,${queues}`, FAULTS: faults.join(',') });
     };
     const moments: number[] = [];
     let worker = await startWorker(deaths[0]);

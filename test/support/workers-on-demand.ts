@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WorkflowClientInterceptor } from '@temporalio/client';
 import type { Container } from '#src/container.ts';
-import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
+import { activityQueues, type TaskQueue, taskQueues, type WorkflowType } from '#src/contracts/workflow-runs.ts';
 import { type RunningWorkers, startQueueWorkers, startSweeps } from '#workers/run.ts';
 
 /** Delay of Temporal's answers to starts. A run may then end before the request that started it (`npm run test:stress`). */
@@ -13,7 +13,7 @@ const demands = new Map<string, (queue: TaskQueue) => void>();
 
 /**
  * Starts the sweeper, and the worker of a queue when a container of this process first starts a run, or creates a
- * schedule, on it: most tests need one or two of the eleven workers, and each takes 75 ms of CPU time and 10 MB. Runs
+ * schedule, on it: most tests need two or three of the twelve workers, and each takes 75 ms of CPU time and 10 MB. Runs
  * that another process starts, or that are queued already, start none.
  */
 export function startWorkersOnDemand(container: Container): Pick<RunningWorkers, 'shutdown'> {
@@ -44,24 +44,25 @@ export function startWorkersOnDemand(container: Container): Pick<RunningWorkers,
 
 /** Lets the runs and schedules of this container start their workers. */
 export function announceStarts({ temporal, config }: Container): void {
-  const announce = (queue: string | undefined) => {
-    const known = Object.values(taskQueues).find((each) => each === queue);
-    if (known !== undefined) demands.get(config.temporal.namespace)?.(known);
+  const announce = (workflowType: string) => {
+    const demand = demands.get(config.temporal.namespace);
+    for (const queue of [taskQueues.workflows, activityQueues[workflowType as WorkflowType]]) demand?.(queue);
   };
-  async function announced<Started>(queue: string, start: () => Promise<Started>): Promise<Started> {
-    announce(queue);
+  async function announced<Started>(workflowType: string, start: () => Promise<Started>): Promise<Started> {
+    announce(workflowType);
     return start().finally(() => delay(lateMs));
   }
   const { workflow, schedule } = temporal.client;
   // A list, because the product adds its own.
   (workflow.options.interceptors as WorkflowClientInterceptor[]).push({
-    startWithDetails: (input, next) => announced(input.options.taskQueue, () => next(input)),
-    signalWithStart: (input, next) => announced(input.options.taskQueue, () => next(input)),
+    startWithDetails: (input, next) => announced(input.workflowType, () => next(input)),
+    signalWithStart: (input, next) => announced(input.workflowType, () => next(input)),
   });
   schedule.options.interceptors.push({
     create(input, next) {
       // Each stack has the schedule of store audits, and no test waits for its next run.
-      if (input.options.action.taskQueue !== taskQueues.storeAudit) announce(input.options.action.taskQueue);
+      const { workflowType } = input.options.action;
+      if (workflowType !== 'auditStores') announce(workflowType);
       return next(input);
     },
   });

@@ -46,7 +46,15 @@ describe('a worker with a long queue of ingestions', () => {
 
   /** Runs a slow worker while `use` lasts. */
   const workOffWith = ({ activities }: StubActivities, use: () => Promise<unknown>) =>
-    workers.withWorker(activities, use, { taskQueue: taskQueues.ingestion, maxConcurrentActivityTaskExecutions: 1 });
+    workers.withWorker(
+      {},
+      () =>
+        workers.withWorker(activities, use, {
+          taskQueue: taskQueues.ingestion,
+          maxConcurrentActivityTaskExecutions: 1,
+        }),
+      { taskQueue: taskQueues.workflows },
+    );
 
   const documents = (of: Omit<Ingestion, 'documentId'>): Ingestion[] =>
     Array.from({ length: QUEUED }, (_, index) => ({ ...of, documentId: `document-${index}` }));

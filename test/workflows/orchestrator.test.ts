@@ -4,7 +4,7 @@ import proto from '@temporalio/proto';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import type { WorkflowToStart } from '#src/contracts/jobs.ts';
-import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
+import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import {
   createTemporalConnection,
@@ -45,10 +45,10 @@ describe('the orchestrator over Temporal', () => {
     ((await runOf(workflowId).fetchHistory()).events ?? []).filter((event) => event[kind]).length;
 
   /** Acts like a worker that completes this run, and those that were queued before it. */
-  async function complete(workflowId: string, taskQueue: TaskQueue): Promise<void> {
+  async function complete(workflowId: string): Promise<void> {
     const { client, namespace, call } = temporal;
     const identity = 'test';
-    const poll = { namespace, identity, taskQueue: { name: taskQueue } };
+    const poll = { namespace, identity, taskQueue: { name: taskQueues.workflows } };
     for (let last = ''; last !== workflowId; ) {
       const task = await call(() => client.workflowService.pollWorkflowTaskQueue(poll));
       await client.workflowService.respondWorkflowTaskCompleted({
@@ -86,12 +86,12 @@ describe('the orchestrator over Temporal', () => {
 
   it('starts a completed ingestion or deletion again, since the database may be an older, restored one', async () => {
     const completed = [
-      { id: `ingest-${uuidv7()}-1`, work: ingest, queue: taskQueues.ingestion, attempt: 1 },
-      { id: `delete-${uuidv7()}`, work: remove, queue: taskQueues.deletion, attempt: 2 },
+      { id: `ingest-${uuidv7()}-1`, work: ingest, attempt: 1 },
+      { id: `delete-${uuidv7()}`, work: remove, attempt: 2 },
     ];
-    for (const { id, work, queue, attempt } of completed) {
+    for (const { id, work, attempt } of completed) {
       await start(id, work);
-      await complete(id, queue);
+      await complete(id);
       expect(await orchestrator.describe(id)).equal('completed');
       expect(await start(id, work, attempt)).equal('started');
       expect(await orchestrator.describe(id)).equal('open');

@@ -43,7 +43,7 @@ describe('encrypted payloads', () => {
 
   /** Starts workers of this deployment with these keys. */
   async function withWorkers(codecKey: string, work: () => Promise<void>): Promise<void> {
-    const settings = { ...own.settings, TEMPORAL_CODEC_KEY: codecKey, WORKER_QUEUES: 'ingestion' };
+    const settings = { ...own.settings, TEMPORAL_CODEC_KEY: codecKey, WORKER_QUEUES: 'workflows,ingestion' };
     const container = createContainer(loadConfig(settings), 'test');
     const workers = startWorkers(container);
     try {

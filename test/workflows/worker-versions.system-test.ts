@@ -2,7 +2,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { expect } from 'chai';
 import pino from 'pino';
 import { v7 as uuidv7 } from 'uuid';
-import { retryUpdateName, type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
+import { retryUpdateName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createWorkerVersions } from '#src/temporal/worker-versions.ts';
@@ -18,10 +18,7 @@ import { promoteFirstWorkerVersion, workerVersioningOptions } from '#workers/ver
 describe('versions of the workers', () => {
   let temporal: TestWorkers;
   const deploymentName = `test-${uuidv7()}`;
-  const of = (version: { deploymentName: string; buildId: string }, queue: TaskQueue) => ({
-    taskQueue: `${version.deploymentName}-${queue}`,
-    ...workerVersioningOptions(version, queue),
-  });
+  const taskQueue = deploymentName;
 
   before(async () => {
     temporal = await testWorkers();
@@ -56,16 +53,10 @@ describe('versions of the workers', () => {
       await use().finally(() => stopping.abort());
       await first;
     };
-    await temporal.withWorker(
-      activities,
-      () => temporal.withWorker(activities, work, of(version, taskQueues.ingestion)),
-      of(version, taskQueues.evaluation),
-    );
+    await temporal.withWorker(activities, work, { taskQueue, ...workerVersioningOptions(version) });
   }
 
   function start(workflow: 'evaluateVersion' | 'ingestDocument', args: object) {
-    const queue = workflow === 'ingestDocument' ? taskQueues.ingestion : taskQueues.evaluation;
-    const taskQueue = `${deploymentName}-${queue}`;
     return temporal.client.workflow.start(workflow, { workflowId: `test-${uuidv7()}`, taskQueue, args: [args] });
   }
 
