@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { type ChunkingInput, chunkDocument, type IndexedChunk } from '#src/domain/documents/chunk-document.ts';
 import { windowsForSemanticChunking } from '#src/domain/documents/chunking.ts';
@@ -32,7 +31,10 @@ const threadTimeoutMs = 300_000;
 const queueTimeoutMs = 10_000;
 const retryAfterSeconds = 5;
 
-/** Chunks small documents at once and large ones in a thread, whose memory is freed when it ends. */
+/** How long the thread waits for another document before it ends and frees its memory. */
+const threadIdleMs = 10_000;
+
+/** Chunks small documents at once and large ones in a thread. */
 export function createChunker(deps: {
   tokens: TokenCounter;
   analyze: TextAnalyzer;
@@ -40,6 +42,7 @@ export function createChunker(deps: {
 }): Chunker {
   const { timeouts = { queueMs: queueTimeoutMs, threadMs: threadTimeoutMs } } = deps;
   const queue = createFairWorkQueue(maxThreads);
+  const threads = createChunkingThreads(timeouts.threadMs);
 
   async function inTurn<Result>(orgId: string, work: () => Promise<Result>): Promise<Result> {
     const late = Promise.withResolvers<never>();
@@ -63,7 +66,7 @@ export function createChunker(deps: {
     const answers: unknown[] =
       task.source.body.length <= inlineLength
         ? [...runChunkingTask(task, deps)]
-        : await inTurn(orgId, () => runInThread(task, signal, timeouts.threadMs));
+        : await inTurn(orgId, () => threads(task, signal));
     return answers as ChunkingAnswer<Task>[];
   }
 
@@ -74,47 +77,81 @@ export function createChunker(deps: {
   };
 }
 
-async function runInThread(task: ChunkingTask, signal: AbortSignal, timeoutMs: number): Promise<unknown[]> {
-  signal.throwIfAborted();
-  const thread = new Worker(new URL('./chunking-thread.ts', import.meta.url), {
-    workerData: task,
-    resourceLimits: { maxOldGenerationSizeMb: threadHeapMiB },
-  });
-  const stop = () => void thread.terminate();
-  signal.addEventListener('abort', stop);
-  let isTooSlow = false;
-  const timeout = setTimeout(() => {
-    isTooSlow = true;
-    stop();
-  }, timeoutMs);
-  const answers: unknown[] = [];
-  thread.on('message', (batch: unknown[]) => {
-    if (answers.length > maxAnswers) return;
-    answers.push(...batch);
-    if (answers.length > maxAnswers) stop();
-  });
-  try {
-    const [exitCode] = await once(thread, 'exit');
-    signal.throwIfAborted();
-    if (answers.length > maxAnswers) {
-      throw appError('too_large', {
-        detail: `The text has more than ${maxAnswers} chunks. Split the document, or use a larger \`target_tokens\`.`,
-      });
+type ThreadMessage = { batch: unknown[]; isLast: boolean };
+
+/** Runs tasks in a thread that stays for the next one, because loading the tokenizer takes a quarter of a second. */
+function createChunkingThreads(timeoutMs: number) {
+  let idle: { thread: Worker; timer: NodeJS.Timeout } | undefined;
+
+  function takeThread(): Worker {
+    if (idle !== undefined) {
+      const { thread } = idle;
+      forgetIdle();
+      thread.ref();
+      return thread;
     }
-    if (isTooSlow) {
-      throw appError('conversion_timeout', {
-        detail: `The text was not chunked within ${Math.round(timeoutMs / 1_000)} seconds.`,
-      });
-    }
-    if (exitCode !== 0) throw new Error(`The chunking thread ended with exit code ${exitCode}.`);
-    return answers;
-  } catch (error) {
-    if (!hasCode(error, 'ERR_WORKER_OUT_OF_MEMORY')) throw error;
-    throw appError('too_large', { detail: 'Chunking the text exceeds the memory limit.', cause: error });
-  } finally {
-    clearTimeout(timeout);
-    signal.removeEventListener('abort', stop);
+    const thread = new Worker(new URL('./chunking-thread.ts', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: threadHeapMiB },
+    });
+    // An error between two tasks is no error of a document.
+    thread.on('error', () => undefined).once('exit', () => idle?.thread === thread && forgetIdle());
+    return thread;
   }
+
+  function forgetIdle(): void {
+    clearTimeout(idle?.timer);
+    idle = undefined;
+  }
+
+  function keep(thread: Worker): void {
+    thread.unref();
+    const timer = setTimeout(() => {
+      forgetIdle();
+      void thread.terminate();
+    }, threadIdleMs);
+    idle = { thread, timer: timer.unref() };
+  }
+
+  return async function run(task: ChunkingTask, signal: AbortSignal): Promise<unknown[]> {
+    signal.throwIfAborted();
+    const thread = takeThread();
+    const end = Promise.withResolvers<void>();
+    const answers: unknown[] = [];
+    const receive = ({ batch, isLast }: ThreadMessage) => {
+      answers.push(...batch);
+      if (answers.length > maxAnswers) {
+        const detail = `The text has more than ${maxAnswers} chunks. Split the document, or use a larger \`target_tokens\`.`;
+        end.reject(appError('too_large', { detail }));
+      } else if (isLast) end.resolve();
+    };
+    const onError = (cause: unknown) =>
+      end.reject(
+        hasCode(cause, 'ERR_WORKER_OUT_OF_MEMORY')
+          ? appError('too_large', { detail: 'Chunking the text exceeds the memory limit.', cause })
+          : cause,
+      );
+    const onExit = (code: number) => end.reject(new Error(`The chunking thread ended with exit code ${code}.`));
+    const onAbort = () => end.reject(signal.reason);
+    const timeout = setTimeout(() => {
+      const detail = `The text was not chunked within ${Math.round(timeoutMs / 1_000)} seconds.`;
+      end.reject(appError('conversion_timeout', { detail }));
+    }, timeoutMs);
+    thread.on('message', receive).on('error', onError).on('exit', onExit);
+    signal.addEventListener('abort', onAbort);
+    try {
+      thread.postMessage(task);
+      await end.promise;
+      keep(thread);
+      return answers;
+    } catch (error) {
+      await thread.terminate();
+      throw error;
+    } finally {
+      clearTimeout(timeout);
+      signal.removeEventListener('abort', onAbort);
+      thread.off('message', receive).off('error', onError).off('exit', onExit);
+    }
+  };
 }
 
 function hasCode(error: unknown, code: string): boolean {

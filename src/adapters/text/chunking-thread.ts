@@ -1,5 +1,5 @@
-/** Worker thread that chunks one large document: gets a task as data, posts the results in batches, and ends. */
-import { parentPort, workerData } from 'node:worker_threads';
+/** Worker thread that chunks large documents, one after the other: gets tasks, and posts the results in batches. */
+import { parentPort } from 'node:worker_threads';
 import { type ChunkingTask, runChunkingTask } from './chunker.ts';
 import { createTextAnalyzer } from './text-analyzer.ts';
 import { createTokenCounter } from './token-counter.ts';
@@ -10,12 +10,15 @@ import { createTokenCounter } from './token-counter.ts';
  */
 const itemsPerMessage = 100;
 
-const task: ChunkingTask = workerData;
-let batch: unknown[] = [];
-for (const item of runChunkingTask(task, { tokens: createTokenCounter(), analyze: createTextAnalyzer() })) {
-  batch.push(item);
-  if (batch.length < itemsPerMessage) continue;
-  parentPort?.postMessage(batch);
-  batch = [];
-}
-parentPort?.postMessage(batch);
+const tools = { tokens: createTokenCounter(), analyze: createTextAnalyzer() };
+
+parentPort?.on('message', (task: ChunkingTask) => {
+  let batch: unknown[] = [];
+  for (const item of runChunkingTask(task, tools)) {
+    batch.push(item);
+    if (batch.length < itemsPerMessage) continue;
+    parentPort?.postMessage({ batch, isLast: false });
+    batch = [];
+  }
+  parentPort?.postMessage({ batch, isLast: true });
+});
