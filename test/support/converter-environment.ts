@@ -59,7 +59,7 @@ export async function scanOf(folder: string, path: string): Promise<Picture> {
   const { signal } = new AbortController();
   const place = { path, python: 'python3', toolsDir, workingDirectory: folder };
   const limits = defaultConversionProcessLimits;
-  await renderPdfPageImages({ ...place, sandbox, limits, signal, onProgress: () => undefined }, [0], images);
+  await renderPdfPageImages({ ...place, sandbox, limits, signal }, [0], images);
   const { value: image } = await drawing;
   const [header = '', ...sizes] = /^P5\n(\d+) (\d+)\n255\n/.exec(image?.toString('latin1', 0, 32) ?? '') ?? [];
   const [width = 0, height = 0] = sizes.map(Number);

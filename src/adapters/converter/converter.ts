@@ -25,7 +25,8 @@ import {
   type DocumentParser,
   textTooLongError,
 } from './parsed-document.ts';
-import { runParserProcess, sandboxedNodeCommand } from './parser-process.ts';
+import { createParserPool } from './parser-pool.ts';
+import { sandboxedNodeCommand } from './parser-process.ts';
 
 /** Part of the cache key of conversions. Increment it when a change of the converter changes documents' texts. */
 const version = '4';
@@ -80,36 +81,47 @@ export function createConverter(deps: {
   const { sandbox, ocrLanguages = ['eng'] } = deps;
   const recognize = createOcrPageRecognizer({ sandbox, languages: ocrLanguages, workingDirectory, limits });
 
-  async function parseInChild(source: Source): Promise<CleanParsedDocument> {
+  const parsers = createParserPool({ tempDir: deps.tempDir, maxIdle: atOnce });
+
+  async function parseInChild({
+    orgId,
+    path,
+    format,
+    fileName,
+    encoding,
+    signal,
+  }: Source): Promise<CleanParsedDocument> {
     let parsed: CleanParsedDocument | undefined;
-    const path = await realpath(source.path);
-    const { format, fileName, encoding } = source;
-    await runParserProcess({
-      ...sandboxedNodeCommand({
-        sandbox,
-        script: childScript,
-        args: [format, path, fileName, JSON.stringify(limits), ...(encoding === undefined ? [] : [encoding])],
-        readable: [path],
-        limits,
-      }),
-      workingDirectory,
-      limits,
-      signal: source.signal,
-      onMessage: (message) => {
+    await parsers({
+      orgId,
+      kind: 'node',
+      path,
+      command: (folder) =>
+        sandboxedNodeCommand({
+          sandbox,
+          script: childScript,
+          args: [JSON.stringify(limits)],
+          readable: [folder],
+          limits,
+        }),
+      request: { format, fileName, encoding },
+      begin: () => (message) => {
         parsed = parserResult.parse(message);
       },
+      limits,
+      signal,
     });
     if (!parsed) throw appError('corrupt_document', { detail: 'The parser ended without a result for the file.' });
     return parsed;
   }
 
   async function pdfAt(
-    path: string,
-    signal: AbortSignal,
+    { orgId, path, signal }: Pick<Source, 'orgId' | 'path' | 'signal'>,
     onProgress: PdfReadOptions['onProgress'],
   ): Promise<PdfReadOptions> {
     const { toolsDir, python = 'python3' } = deps;
-    return { sandbox, path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
+    const process = { sandbox, parsers, python, toolsDir, workingDirectory, limits };
+    return { ...process, orgId, path: await realpath(path), signal, onProgress };
   }
 
   /**
@@ -117,12 +129,12 @@ export function createConverter(deps: {
    * uploaded file.
    */
   async function readRenderedPdf(
-    { orgId, path, signal }: Pick<Source, 'orgId' | 'path' | 'signal'>,
+    source: Pick<Source, 'orgId' | 'path' | 'signal'>,
     onProgress: PdfReadOptions['onProgress'],
   ) {
-    const pdf = await pdfAt(path, signal, onProgress);
+    const pdf = await pdfAt(source, onProgress);
     try {
-      return await limitParsers(orgId, () => readPdfPages(pdf));
+      return await limitParsers(source.orgId, () => readPdfPages(pdf));
     } catch (cause) {
       if (!(cause instanceof AppError && unreadablePdfCodes.has(cause.code))) throw cause;
       throw appError('converter_refused', { detail: 'LibreOffice or Gotenberg did not return a readable PDF.', cause });
@@ -153,7 +165,7 @@ export function createConverter(deps: {
     onProgress: PdfReadOptions['onProgress'],
   ): Promise<OcrProgress<CleanParsedDocument>> {
     const { signal, recognition } = source;
-    const pdf = await pdfAt(source.path, signal, onProgress);
+    const pdf = await pdfAt(source, onProgress);
     const { pages, title } = await limitParsers(source.orgId, () => readPdfPages(pdf));
     const reader = { recognize, recognition, signal, limits };
     const draw: RenderPdfPageImages = (wanted, output, stop) =>

@@ -1,10 +1,20 @@
-/** Child process `node parser-child.ts FORMAT FILE FILE_NAME LIMITS_AS_JSON [ENCODING]`; prints one JSON line. */
+/**
+ * Child process `node parser-child.ts LIMITS_AS_JSON`: reads requests as lines of JSON from stdin, one file after the
+ * other. For each file it prints `{ ready: true }`, the document or an error, and `{ done: true }`.
+ */
 import { readFile, stat } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { z } from 'zod';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { appError } from '#src/errors.ts';
 import { sendFailureToParentProcess, sendToParentProcess } from './child-messages.ts';
 import type { ConversionProcessLimits } from './conversion-limits.ts';
-import { cleanParsedDocument, type DocumentParser, textTooLongError } from './parsed-document.ts';
+import {
+  type CleanParsedDocument,
+  cleanParsedDocument,
+  type DocumentParser,
+  textTooLongError,
+} from './parsed-document.ts';
 
 /** Parsers, imported on demand for a fast start. PDFs, images and .ppt files have their own processes. */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
@@ -28,12 +38,31 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   doc: async () => (await import('./formats/doc.ts')).parseDoc,
 } satisfies Record<Exclude<SourceFormat, 'pdf' | 'image' | 'ppt'>, unknown>;
 
-const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);
-const limits: ConversionProcessLimits = JSON.parse(limitsText);
-const parse = await parsers[format]?.();
-if (!parse) throw new Error(`parser-child.ts has no parser for the format ${format}.`);
-sendToParentProcess({ ready: true });
-try {
+const request = z.strictObject({
+  path: z.string(),
+  format: z.string(),
+  fileName: z.string(),
+  encoding: z.string().optional(),
+});
+const limits: ConversionProcessLimits = JSON.parse(process.argv[2] ?? '{}');
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { format, ...file } = request.parse(JSON.parse(line));
+  const parse = await parsers[format]?.();
+  if (!parse) throw new Error(`parser-child.ts has no parser for the format ${format}.`);
+  sendToParentProcess({ ready: true });
+  try {
+    sendToParentProcess(await read(parse, file));
+    sendToParentProcess({ done: true });
+  } catch (error) {
+    sendFailureToParentProcess(error, 'The file is damaged: reading it failed.');
+  }
+}
+
+async function read(
+  parse: DocumentParser,
+  { path, fileName, encoding }: { path: string; fileName: string; encoding?: string | undefined },
+): Promise<CleanParsedDocument> {
   const { size } = await stat(path);
   if (size > limits.sourceBytes)
     throw appError('too_large', {
@@ -47,7 +76,5 @@ try {
   const document = cleanParsedDocument(await parse({ bytes, fileName, encoding }));
   // Checks the text length here and not in the parent process, which would hold several copies of an oversized text.
   if (document.body.length > limits.bodyLength) throw textTooLongError(limits);
-  sendToParentProcess(document);
-} catch (error) {
-  sendFailureToParentProcess(error, 'The file is damaged: reading it failed.');
+  return document;
 }

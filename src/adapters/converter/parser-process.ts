@@ -53,24 +53,23 @@ const parserEnvironment = { PATH: programSearchPath, LANG: 'C.UTF-8' };
 const niceness = 10;
 
 const ready = z.strictObject({ ready: z.literal(true) });
+const done = z.strictObject({ done: z.literal(true) });
 const refusal = z.strictObject({
   error: z.enum(['unsupported_format', 'encrypted_document', 'corrupt_document', 'empty_document', 'too_large']),
   detail: z.string(),
 });
 
-type ParserProcess = {
-  command: string;
-  args: string[];
-  workingDirectory: string;
+type ParserRun = {
   limits: Pick<ConversionProcessLimits, 'wallMs' | 'processMemoryBytes' | 'outputBytes'>;
   signal: AbortSignal;
-  input?: Readable;
 } & (
   | {
       /** Called for each line of JSON on stdout, in order. If it throws, the parser is killed. */
       onMessage: (message: unknown) => void;
       /** Restarts the wall time limit with each message instead of applying it to the whole run. */
       isWallPerMessage?: boolean;
+      /** The run ends at the message `{ "done": true }` and leaves the process alive, instead of at the process's exit. */
+      isReusable?: boolean;
     }
   | {
       /**
@@ -81,6 +80,32 @@ type ParserProcess = {
     }
 );
 
+type ParserCommand = { command: string; args: string[]; workingDirectory: string };
+
+export type ParserProcess = ReturnType<typeof startParserProcess>;
+
+/** Starts a parser without the service's environment. Its stdin stays open. */
+export function startParserProcess({ command, args, workingDirectory }: ParserCommand) {
+  const child = spawn(command, args, { cwd: workingDirectory, env: parserEnvironment });
+  lowerPriority(child);
+  let errorOutput = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errorOutput = (errorOutput + text).slice(-maxErrorOutputLength);
+  });
+  const exited = new Promise<string>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', () => {
+      for (const stream of [child.stdout, child.stderr]) void closeAfterExit(stream, () => child.killed);
+    });
+    child.once('close', (code, signal) => resolve(signal ?? `exit code ${code}`));
+  });
+  // An idle parser may exit without a run that awaits it.
+  exited.catch(() => undefined);
+  // The pipe breaks if the process dies while it is written to; its exit reports that.
+  child.stdin.on('error', () => undefined);
+  return { child, exited, errorOutput: () => errorOutput };
+}
+
 /**
  * Runs a parser over an untrusted file, without the service's environment and within its limits.
  * @throws AppError with the parser's own code; otherwise conversion_timeout, too_large or corrupt_document depending on
@@ -88,10 +113,17 @@ type ParserProcess = {
  * @throws Error when the parser failed before it reported `ready`: the installation is broken, not the file
  * @throws the signal's reason after an abort
  */
-export async function runParserProcess(run: ParserProcess): Promise<void> {
+export async function runParserProcess(run: ParserCommand & ParserRun & { input?: Readable }): Promise<void> {
   run.signal.throwIfAborted();
-  const child = spawn(run.command, run.args, { cwd: run.workingDirectory, env: parserEnvironment });
-  lowerPriority(child);
+  const parser = startParserProcess(run);
+  if (run.input) pipeline(run.input, parser.child.stdin).catch(() => undefined);
+  else parser.child.stdin.end();
+  await superviseParser(parser, run);
+}
+
+/** Watches a parser's limits and reads its output until the run ends. Throws as `runParserProcess`. */
+export async function superviseParser({ child, exited, errorOutput }: ParserProcess, run: ParserRun): Promise<void> {
+  run.signal.throwIfAborted();
   let isReady = 'output' in run;
   let failure: unknown;
   const end = (reason: unknown) => {
@@ -102,8 +134,9 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
   const onAbort = () => end(run.signal.reason);
   run.signal.addEventListener('abort', onAbort);
   const isWallPerMessage = 'onMessage' in run && run.isWallPerMessage === true;
+  const isReusable = 'onMessage' in run && run.isReusable === true;
   let wallPeriods = 0;
-  let cpuMsBefore: Promise<number> = Promise.resolve(0);
+  let cpuMsBefore = cpuMs(child).catch(() => 0);
   const wall = setTimeout(async () => {
     if ('output' in run) return;
     wallPeriods += 1;
@@ -127,40 +160,35 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
     if (bytes > run.limits.processMemoryBytes * killAtMemoryShare) end(memoryExceeded());
   }, memoryCheckEveryMs);
 
-  let errorOutput = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    errorOutput = (errorOutput + text).slice(-maxErrorOutputLength);
-  });
+  const finished = Promise.withResolvers<'done'>();
   const handleMessage = (message: unknown, onMessage: (message: unknown) => void) => {
     const refused = refusal.safeParse(message);
     if (isWallPerMessage) restartWallTimer();
     if (ready.safeParse(message).success) isReady = true;
     else if (refused.success) end(appError(refused.data.error, { detail: refused.data.detail }));
+    else if (isReusable && done.safeParse(message).success) finished.resolve('done');
     else onMessage(message);
   };
   // Errors of the pipe are ignored: if the process that reads the output dies, its own run reports that.
+  let stopReading = () => {};
   if ('output' in run) pipeline(child.stdout, run.output).catch(() => undefined);
   else {
     const endByOutput = (reason: unknown) =>
       end(isReady && !(reason instanceof AppError) ? damaged('its content is invalid', reason) : reason);
-    readJsonLines(child, run.limits.outputBytes, endByOutput, (message) => handleMessage(message, run.onMessage));
+    stopReading = readJsonLines(child, run.limits.outputBytes, endByOutput, (message) =>
+      handleMessage(message, run.onMessage),
+    );
   }
-  if (run.input) pipeline(run.input, child.stdin).catch(() => undefined);
-  else child.stdin.end();
 
   try {
-    const exit = await new Promise<string | null>((resolve, reject) => {
-      child.once('error', reject);
-      child.once('exit', () => {
-        for (const stream of [child.stdout, child.stderr]) void closeAfterExit(stream, () => failure !== undefined);
-      });
-      child.once('close', (code, signal) => resolve(code === 0 ? null : `${signal ?? `exit code ${code}`}`));
-    });
+    const exit = await Promise.race([exited, finished.promise]);
     if (failure) throw failure;
-    if (exit) throw exitError(exit, errorOutput, isReady);
+    const isSuccess = exit === (isReusable ? 'done' : 'exit code 0');
+    if (!isSuccess) throw exitError(exit, errorOutput(), isReady);
   } finally {
     clearTimeout(wall);
     clearInterval(watch);
+    stopReading();
     run.signal.removeEventListener('abort', onAbort);
   }
 }
@@ -189,10 +217,10 @@ function readJsonLines(
   outputBytes: number,
   end: (reason: unknown) => void,
   onMessage: (message: unknown) => void,
-): void {
+): () => void {
   let received = 0;
   let pending: Buffer[] = [];
-  child.stdout?.on('data', (chunk: Buffer) => {
+  const read = (chunk: Buffer) => {
     received += chunk.length;
     if (received > outputBytes)
       return end(
@@ -212,7 +240,9 @@ function readJsonLines(
     } catch (reason) {
       end(reason);
     }
-  });
+  };
+  child.stdout?.on('data', read);
+  return () => void child.stdout?.off('data', read);
 }
 
 function exitError(exit: string, errorOutput: string, wasReady: boolean): Error {
@@ -233,7 +263,7 @@ function memoryExceeded(cause?: Error): AppError {
   return appError('too_large', { detail: 'Reading the file exceeds the memory limit of its parser.', cause });
 }
 
-async function residentBytes(child: ChildProcess): Promise<number> {
+export async function residentBytes(child: Pick<ChildProcess, 'pid'>): Promise<number> {
   if (process.platform === 'linux') {
     const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
     return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024;

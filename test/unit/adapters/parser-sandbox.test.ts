@@ -235,7 +235,7 @@ describe('the parser sandbox', () => {
       const folders = { toolsDir: join(root, 'tools'), workingDirectory: root };
       const limits = defaultConversionProcessLimits;
       const source = { sandbox, path: own, signal, python: 'python3', ...folders, limits };
-      return renderPdfPageImages({ ...source, onProgress: () => undefined }, [0], new PassThrough());
+      return renderPdfPageImages(source, [0], new PassThrough());
     },
     'reads an office file': (sandbox) => convert(sandbox, 'docx'),
     'recognizes the text in a picture': (sandbox) => convert(sandbox, 'image'),

@@ -5,6 +5,7 @@ import { appError } from '#src/errors.ts';
 import type { ParserSandbox } from '../../parser-sandbox.ts';
 import type { ConversionProcessLimits } from '../conversion-limits.ts';
 import { type CleanParsedDocument, discardDefaultTitle } from '../parsed-document.ts';
+import type { ParserPool } from '../parser-pool.ts';
 import { runParserProcess } from '../parser-process.ts';
 import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema, pdfPagesToMarkdown } from './pdf-layout.ts';
 
@@ -16,7 +17,7 @@ const endMarkWithinBytes = 4_096;
 const paddingBytes = 1024 * 1024;
 const notedEveryPages = 25;
 
-export type PdfReadOptions = {
+type PdfProcessOptions = {
   sandbox: ParserSandbox;
   path: string;
   python: string;
@@ -24,6 +25,11 @@ export type PdfReadOptions = {
   workingDirectory: string;
   limits: ConversionProcessLimits;
   signal: AbortSignal;
+};
+
+export type PdfReadOptions = PdfProcessOptions & {
+  parsers: ParserPool;
+  orgId: string;
   onProgress: (note: string) => void;
 };
 
@@ -42,31 +48,43 @@ export async function readPdfPages(source: PdfReadOptions): Promise<{ pages: Pdf
   const { limits } = source;
   const pages: PdfPage[] = [];
   let opened: { pageCount: number; title: string } | undefined;
-  await runParserProcess({
+  const onMessage = (message: unknown) => {
+    if (!opened) opened = pdfDocumentMessageSchema.parse(message);
+    else pages.push(pdfPageMessageSchema.parse(message));
+    if (pages.length % notedEveryPages === 0) source.onProgress(`page ${pages.length} of ${opened.pageCount}`);
+  };
+  await source.parsers({
     ...source,
-    ...childCommand(source, 'text', String(limits.pdfPages)),
-    onMessage: (message) => {
-      if (!opened) opened = pdfDocumentMessageSchema.parse(message);
-      else pages.push(pdfPageMessageSchema.parse(message));
-      if (pages.length % notedEveryPages === 0) source.onProgress(`page ${pages.length} of ${opened.pageCount}`);
+    kind: 'pdf',
+    command: (folder) => childCommand(source, folder, 'text'),
+    request: { maxPages: limits.pdfPages },
+    begin: () => {
+      pages.length = 0;
+      opened = undefined;
+      return onMessage;
     },
   });
   return { pages, title: opened?.title.trim() ?? '' };
 }
 
 /** Writes pages (from 0) as consecutive PGM images to `output`; a page that cannot be drawn gives an empty image. */
-export async function renderPdfPageImages(source: PdfReadOptions, pages: number[], output: Writable): Promise<void> {
-  await runParserProcess({ ...source, ...childCommand(source, 'images', pages.join(',')), output });
+export async function renderPdfPageImages(source: PdfProcessOptions, pages: number[], output: Writable): Promise<void> {
+  await runParserProcess({
+    ...source,
+    ...childCommand(source, source.path, 'images', source.path, pages.join(',')),
+    output,
+  });
 }
 
 function childCommand(
-  source: PdfReadOptions,
-  ...what: ['text' | 'images', string]
+  source: PdfProcessOptions,
+  readable: string,
+  ...what: ['text'] | ['images', path: string, pages: string]
 ): { command: string; args: string[] } {
   const dataBytes = Math.floor(source.limits.processMemoryBytes * shareOfData);
   const toolsDir = resolve(source.toolsDir);
-  const python = [source.python, '-I', childScript, toolsDir, source.path, String(dataBytes), ...what] as const;
-  const [command, ...args] = source.sandbox.confine(python, { read: [childScript, toolsDir, source.path] });
+  const python = [source.python, '-I', childScript, toolsDir, String(dataBytes), ...what] as const;
+  const [command, ...args] = source.sandbox.confine(python, { read: [childScript, toolsDir, readable] });
   return { command, args };
 }
 

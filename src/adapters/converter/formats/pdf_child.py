@@ -1,13 +1,15 @@
-"""Reads one PDF with PDFium: its text lines with their positions, or images of its pages.
+"""Reads PDFs with PDFium: their text lines with their positions, or images of pages.
 
-Usage: python3 -I pdf_child.py TOOLS_DIR FILE MAX_DATA_BYTES text MAX_PAGES
-       python3 -I pdf_child.py TOOLS_DIR FILE MAX_DATA_BYTES images PAGE,PAGE,...
+Usage: python3 -I pdf_child.py TOOLS_DIR MAX_DATA_BYTES text
+       python3 -I pdf_child.py TOOLS_DIR MAX_DATA_BYTES images FILE PAGE,PAGE,...
 
 PDFium is native code and files are untrusted, so the parent may kill this process at any time.
-The mode `text` prints one JSON object per line, in this order:
+The mode `text` reads requests {"path": text, "maxPages": n} as lines of JSON from stdin, one file after
+the other. For each file it prints one JSON object per line, in this order:
   {"ready": true}                           the modules are loaded: later failures are the file's fault
   {"pageCount": n, "title": text}
   {"lines": [[text, left, right, baseline, size, bold, gap], ...], "isPicture": bool}   for each page
+  {"done": true}
 or {"error": code, "detail": text} and nothing more.
 Positions are in points, upwards; size 0 marks text perpendicular to the page. `gap` is the widest
 empty space inside the line.
@@ -235,20 +237,23 @@ def draw_pages(pypdfium2, path, pages):
         sys.stdout.buffer.flush()
 
 
+def refuse(code, detail):
+    send_message({"error": code, "detail": detail})
+    sys.exit()
+
+
 def read_document(pypdfium2, raw, path, max_pages):
     try:
         document = Document(pypdfium2, path)
         page_count = len(document.file)
     except pypdfium2.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            return send_message({"error": "encrypted_document", "detail": "The PDF opens only with a password."})
-        detail = "The PDF cannot be opened: it is damaged or cut off."
-        return send_message({"error": "corrupt_document", "detail": detail})
+            refuse("encrypted_document", "The PDF opens only with a password.")
+        refuse("corrupt_document", "The PDF cannot be opened: it is damaged or cut off.")
     if page_count == 0:
-        return send_message({"error": "corrupt_document", "detail": "The PDF has no readable page."})
+        refuse("corrupt_document", "The PDF has no readable page.")
     if page_count > max_pages:
-        detail = f"The PDF has {page_count} pages; at most {max_pages} are read."
-        return send_message({"error": "too_large", "detail": detail})
+        refuse("too_large", f"The PDF has {page_count} pages; at most {max_pages} are read.")
     send_message({"pageCount": page_count, "title": document.file.get_metadata_value("Title")})
     for index in range(page_count):
         try:
@@ -257,22 +262,26 @@ def read_document(pypdfium2, raw, path, max_pages):
             add_annotations(raw, document, page, message["lines"])
             page.close()
         except pypdfium2.PdfiumError:
-            return send_message({"error": "corrupt_document", "detail": f"Page {index + 1} of the PDF cannot be read."})
+            refuse("corrupt_document", f"Page {index + 1} of the PDF cannot be read.")
         if len(message["lines"]) > MOST_LINES_OF_A_PAGE:
-            return send_message({"error": "too_large", "detail": f"Page {index + 1} of the PDF holds too many lines."})
+            refuse("too_large", f"Page {index + 1} of the PDF holds too many lines.")
         send_message(message)
+    document.file.close()
 
 
-def main(tools_dir, path, data_bytes, what, which):
+def main(tools_dir, data_bytes, what, path=None, pages=""):
     sys.path.insert(0, tools_dir)
     import pypdfium2
     import pypdfium2.raw as raw
 
     limit_process(int(data_bytes))
     if what == "images":
-        return draw_pages(pypdfium2, path, [int(index) for index in which.split(",")])
-    send_message({"ready": True})
-    read_document(pypdfium2, raw, path, int(which))
+        return draw_pages(pypdfium2, path, [int(index) for index in pages.split(",")])
+    for line in sys.stdin:
+        request = json.loads(line)
+        send_message({"ready": True})
+        read_document(pypdfium2, raw, request["path"], request["maxPages"])
+        send_message({"done": True})
 
 
 main(*sys.argv[1:])
