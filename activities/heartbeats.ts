@@ -3,8 +3,14 @@ import { Context } from '@temporalio/activity';
 /** Interval of an activity's heartbeats: a third of the shortest heartbeat timeout. */
 const BEAT_INTERVAL_MS = 3_000;
 
-/** `signal` aborts when the activity is cancelled; `report` stores heartbeat details for the next attempt. */
-type ActivityControls = { signal: AbortSignal; report: (details: unknown) => void };
+type ActivityControls = {
+  /** Aborts when the activity is cancelled. */
+  signal: AbortSignal;
+  /** Sends a heartbeat with these details, which the Temporal UI and the next attempt see. */
+  report: (details: unknown) => void;
+  /** Adds these details to the next heartbeat of the timer. */
+  note: (details: unknown) => void;
+};
 
 /**
  * Runs an activity and sends its heartbeats from a timer; a cancellation arrives in Temporal's response to a heartbeat.
@@ -21,6 +27,9 @@ export async function withHeartbeats<T>(work: (controls: ActivityControls) => Pr
       report: (newDetails) => {
         details = newDetails;
         beat();
+      },
+      note: (newDetails) => {
+        details = newDetails;
       },
     });
   } finally {

@@ -96,7 +96,7 @@ export async function ingestDocument({
 
   /** Ingests a small document in one cheap activity. False if the workflow must go on with separate steps. */
   async function ingestInOneStep(): Promise<boolean> {
-    enter('parse', 'Ingesting the small document in one activity; the job shows the current stage.');
+    enter('parse', 'Ingesting the small document in one activity; the job and its heartbeats show the stage.');
     try {
       const { converted, chunksTotal, isDone } = await ingestAtOnce(input);
       progress = { ...progress, converted, chunksTotal };

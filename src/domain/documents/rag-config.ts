@@ -58,30 +58,25 @@ export function isChunkOverlapBelowTarget(chunking: { targetTokens: number; over
 }
 
 /**
- * Maximum number of chunks of a small document, which is ingested in one step: as many as one request to an embedding
- * model accepts.
+ * Maximum number of chunks that are embedded in the activity that runs all steps of a small document: as many as one
+ * request to an embedding model accepts.
  */
 export const maxChunksOfSmallDocument = 64;
-/** Bytes per token of English text. Other languages have fewer, so this underestimates their tokens. */
-const bytesPerToken = 4;
+/** Maximum size of a small document: most files up to it are read and chunked within a second. */
+const maxBytesOfSmallDocument = 4 * 1024 * 1024;
 
-/** True for formats without conversion. Others are converted in a separate process, as a step that operators see. */
-export function isPlainTextFormat(format: string | null): boolean {
-  return format === 'text' || format === 'markdown' || format === 'code';
+/** True for formats whose files take long to convert: pictures need OCR, and .ppt files LibreOffice. */
+export function isSlowFormat(format: string | null): boolean {
+  return format === 'image' || format === 'ppt';
 }
 
 /**
- * True for a document whose ingestion probably takes only seconds: plain text, chunked by tokens into few chunks.
- * Ignores overlap, because only chunking gives the exact number.
- * @param of.sourceFormat the guessed format
+ * True for a document whose ingestion probably takes only seconds, so that one activity may run all steps.
+ * @param of.sourceFormat the guessed format; null if only the content shows it
  */
 export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: number; ragConfig: RagConfig }): boolean {
-  const { method, targetTokens } = of.ragConfig.chunking;
-  return (
-    isPlainTextFormat(of.sourceFormat) &&
-    method === 'token' &&
-    of.sizeBytes <= maxChunksOfSmallDocument * targetTokens * bytesPerToken
-  );
+  const { method } = of.ragConfig.chunking;
+  return method === 'token' && of.sizeBytes <= maxBytesOfSmallDocument && !isSlowFormat(of.sourceFormat);
 }
 
 export type ContentHashAndRagConfig = { contentSha256: string; ragConfig: RagConfig };

@@ -72,6 +72,7 @@ export function createDocumentConversion(deps: {
       const key = { orgId: of.orgId, contentSha256, converterVersion, sourceFormat: format };
 
       const known = await conversions.find(key);
+      let inserted: typeof known;
       if (known === undefined) {
         const recognition = await recognitionOf(of, converterVersion, step.onPage);
         const { body, title, pageMap, pageCount, pagesLeft } = await blobs.withLocalFile(blobKey, (path) =>
@@ -89,10 +90,10 @@ export function createDocumentConversion(deps: {
         if (pagesLeft > 0) return { charCount: 0, pageCount: null, reused: false, pagesLeft };
         if (body.trim() === '') throw appError('empty_document');
         step.signal.throwIfAborted();
-        await conversions.insert({ ...key, id: uuidv7(), body, title, pageMap, pageCount });
+        inserted = await conversions.insert({ ...key, id: uuidv7(), body, title, pageMap, pageCount });
         if (pageMap !== null) await conversions.deleteRecognizedPages(of);
       }
-      const conversion = known ?? (await conversions.find(key));
+      const conversion = known ?? inserted ?? (await conversions.find(key));
       if (conversion === undefined)
         throw appError('internal_error', { detail: 'The conversion of the document was not stored.' });
       await useConversion(of, conversion.id, format);

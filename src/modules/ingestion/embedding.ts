@@ -50,6 +50,7 @@ export function createChunkEmbedding(deps: {
     ): Promise<EmbedResult> {
       const { model } = ragConfig.embedding;
       let done = embeddedBefore;
+      let chunksEmbedded = embeddedBefore;
       const showDone = async (count: number) => {
         // Reports no count below the last one: batches are stored after they are embedded, so the stored count lags
         // behind.
@@ -68,7 +69,7 @@ export function createChunkEmbedding(deps: {
       };
       const storeBatch = async (batch: EmbeddedBatch) => {
         step.signal.throwIfAborted();
-        const chunksEmbedded = await store(of, model, batch);
+        chunksEmbedded = await store(of, model, batch);
         await showDone(chunksEmbedded);
         step.report({ chunksEmbedded });
       };
@@ -84,7 +85,6 @@ export function createChunkEmbedding(deps: {
         // Waits for the last write, even after an error: no write may continue after the activity has ended.
         await writing.catch(() => undefined);
       }
-      const chunksEmbedded = await chunks.countEmbedded(of);
       return { chunksEmbedded, chunksLeft: (chunksTotal ?? 0) - chunksEmbedded };
     },
 

@@ -269,12 +269,15 @@ export function createConversionsRepository(db: Knex) {
 
     /**
      * Stores a conversion unless it exists: conversion is deterministic, so a concurrent run has stored the same one.
+     * @returns undefined if it exists
      */
-    async insert(conversion: NewConversion): Promise<void> {
-      await ConversionModel.table(db)
+    async insert(conversion: NewConversion): Promise<ConversionSummary | undefined> {
+      const [inserted] = await ConversionModel.table(db)
         .insert(conversion)
         .onConflict(['orgId', 'contentSha256', 'converterVersion', 'sourceFormat'])
-        .ignore();
+        .ignore()
+        .returning(['id', 'charCount', 'pageCount']);
+      return inserted;
     },
 
     async readBody(orgId: string, conversionId: string): Promise<Pick<NewConversion, 'body' | 'pageMap'> | undefined> {

@@ -15,7 +15,7 @@ import type {
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { indexedTextOfChunk } from '#src/domain/documents/chunk-document.ts';
-import { isPlainTextFormat, maxChunksOfSmallDocument } from '#src/domain/documents/rag-config.ts';
+import { isSlowFormat, maxChunksOfSmallDocument } from '#src/domain/documents/rag-config.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -34,7 +34,9 @@ import type { DocumentGenerationRange, DocumentReference, IngestionTarget } from
 
 const CONVERSIONS_PER_SWEEP = 500;
 
-type Step = { signal: AbortSignal; report: (details: unknown) => void };
+type Report = (details: unknown) => void;
+
+type Step = { signal: AbortSignal; report: Report };
 
 type Cancellable = Pick<Step, 'signal'>;
 
@@ -180,17 +182,26 @@ export function createIngestionService(deps: {
      * Runs all steps of a small document in one activity. Stops early if the document needs a slow step; the workflow
      * then runs the remaining steps one by one.
      */
-    async atOnce(of: IngestDocumentInput, { signal }: Cancellable): Promise<IngestAtOnceResult> {
-      // Reports no progress: a report costs Temporal more than some of these steps. Timed heartbeats continue.
-      const step: Step = { signal, report: () => undefined };
+    async atOnce(
+      of: IngestDocumentInput,
+      { signal, note }: Cancellable & { note: Report },
+    ): Promise<IngestAtOnceResult> {
+      // Reports only what timed heartbeats take along: a heartbeat costs Temporal more than some of these steps.
+      const step: Step = { signal, report: note };
+      note({ stage: 'parse' });
       const { sourceFormat } = await steps.parse(of, step);
-      if (!isPlainTextFormat(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };
+      if (isSlowFormat(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };
+      note({ stage: 'convert' });
       const converted = await steps.convert(of, step);
+      if (converted.pagesLeft !== undefined) return { converted: null, chunksTotal: null, isDone: false };
       if (converted.needsWindows || converted.needsContexts) return { converted, chunksTotal: null, isDone: false };
+      note({ stage: 'chunk' });
       const { chunksTotal } = await steps.chunk(of, step);
       if (chunksTotal > maxChunksOfSmallDocument) return { converted, chunksTotal, isDone: false };
+      note({ stage: 'embed' });
       const { chunksLeft = 0 } = await steps.embed(of, step);
       if (chunksLeft > 0) return { converted, chunksTotal, isDone: false };
+      note({ stage: 'activate' });
       await steps.activate(of, step);
       return { converted, chunksTotal, isDone: true };
     },

@@ -45,7 +45,7 @@ describe('ingestion activities', () => {
     const failure = { ...of, error: { code: 'model_rejected' as const, message: 'No.' } };
     return runActivity(createIngestionActivities(own.container)[name], failure);
   };
-  const step = { signal: new AbortController().signal, report: () => undefined };
+  const step = { signal: new AbortController().signal, report: () => undefined, note: () => undefined };
 
   const uploadSentences = (word: string, count = 9) => upload(sentences(count, word));
   const chunksOf = ({ documentId, generation }: IngestDocumentInput) =>
@@ -89,15 +89,17 @@ describe('ingestion activities', () => {
     expect(indexes).deep.equal(Array.from({ length: chunksTotal }, (_, index) => index));
   });
 
-  it('stop combining all steps in one activity if a document has many chunks, needs a parser or has no text', async () => {
-    const atOnce = async (content: string, name = 'note.txt') =>
+  it('run all steps in one activity for a web page, and stop at a document of many chunks or a picture', async () => {
+    const atOnce = async (content: string | Uint8Array<ArrayBuffer>, name = 'note.txt') =>
       own.container.ingestion.atOnce(await upload(content, { name }), step);
+    const page = '<!doctype html><html><body><p>It is a page.</p></body></html>';
+    expect(await atOnce(page, 'page.txt')).include({ chunksTotal: 1, isDone: true });
     // Each is four bytes and four tokens.
     const long = await atOnce('🜁 '.repeat(600));
     expect(long).include({ isDone: false });
     expect(long.chunksTotal).above(64);
-    const page = '<!doctype html><html><body><p>It is a page.</p></body></html>';
-    expect(await atOnce(page, 'page.txt')).deep.equal({ converted: null, chunksTotal: null, isDone: false });
+    const picture = Uint8Array.from(Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
+    expect(await atOnce(picture, 'page.txt')).deep.equal({ converted: null, chunksTotal: null, isDone: false });
     expect(await appErrorCode(atOnce(' \n '))).equal('empty_document');
   });
 

@@ -53,16 +53,18 @@ describe('the RAG configuration of a document', () => {
     }
   });
 
-  it('classes a document as small only if it needs no parser and has few chunks, each embedded once', () => {
-    for (const [sizeBytes, sourceFormat, chunking, isSmall] of [
-      [0, 'markdown', {}, true],
-      [8_000, 'markdown', {}, true],
-      [1_000_000, 'markdown', {}, false],
-      [8_000, 'markdown', { targetTokens: 12 }, false],
-      [8_000, 'markdown', { method: 'semantic' }, false],
-      ...['pdf', 'docx', 'html', 'csv', null].map((format) => [8_000, format, {}, false] as const),
+  it('classes a document as small up to 4 MiB, unless it needs OCR, LibreOffice or chunking by meaning', () => {
+    const bytes = 4 * 1024 * 1024;
+    for (const [sizeBytes, sourceFormat, method, isSmall] of [
+      [0, 'markdown', 'token', true],
+      [bytes, 'pdf', 'token', true],
+      [bytes, null, 'token', true],
+      [bytes + 1, 'pdf', 'token', false],
+      [8_000, 'markdown', 'semantic', false],
+      [8_000, 'image', 'token', false],
+      [8_000, 'ppt', 'token', false],
     ] as const) {
-      const ragConfig = { ...defaults, chunking: { ...defaults.chunking, ...chunking } };
+      const ragConfig = { ...defaults, chunking: { ...defaults.chunking, method } };
       expect(isSmallDocument({ sourceFormat, sizeBytes, ragConfig }), `${sizeBytes} ${sourceFormat}`).equal(isSmall);
     }
   });
