@@ -98,7 +98,7 @@ describe('the orchestrator over Temporal', () => {
     }
   });
 
-  it('cancels a run that another attempt of the job started, and terminates a deletion, as it ignores cancellation', async () => {
+  it('starts a job anew by first cancelling the run of an earlier attempt, or terminating it if it is a deletion', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest, 1, uuidv7());
     expect(await start(id, ingest)).equal('closing');

@@ -203,7 +203,7 @@ describe('the outbox of jobs,', () => {
       [{ state: 'failed', error }, 'failed', 'model_rejected'],
     ];
     for (const [run, status, errorCode] of states) {
-      it(`shows an open job as ${status} if the state of its run is ${run.state}`, async () => {
+      it(`shows an open job as ${status} if its run is ${run.state}`, async () => {
         const id = await started();
         await jobs.advance(id, { status: 'running', stage: 'embed' });
         temporal.runs.set(id, run);

@@ -142,7 +142,7 @@ describe('evaluations', () => {
     expect(shared.model.requests.filter((request) => !isForJudge(request))).length(2);
   });
 
-  it('of a prompt without a draft show their job to its owner only, and give colleagues the same verdict', async () => {
+  it('of a prompt without a draft have a job that colleagues cannot see, and reuse the verdict if a colleague repeats one', async () => {
     const result = await evaluatePrompt(adhoc);
     expect(result).deep.include({ agent_id: null, rubric: 'plain', cases: [], prompt_average: 3 });
     const grace = await aColleague(shared, ada);

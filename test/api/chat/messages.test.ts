@@ -230,7 +230,7 @@ describe('a message to an agent with a model of a known context window and price
     return { agent_id: await aPublishedAgent(ada, { chat_model, max_tokens: 4_000 }), message, enable_rag: false };
   };
 
-  it('gets 422 if it exceeds the context window, and is stored only if the model rejected it, not if the service did', async () => {
+  it('gets 422 if it exceeds the context window; it is stored if the model found that, not if the API found it before', async () => {
     const body = await questionTo('small-1', 'loan '.repeat(2_000));
     for (const path of ['/chat', '/chat/stream']) {
       expect((await ada.post(path, body, 422)).body).include({ code: 'context_too_long' });

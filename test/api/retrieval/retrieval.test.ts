@@ -249,7 +249,7 @@ describe('retrieval', () => {
       expect(await found(one)).deep.equal({ texts, reasons: [noEmbedder, noStore] });
     });
 
-    it('searches only documents with an available model or word search, and fails if there are none', async () => {
+    it('searches documents by words or by an embedding model that is available, and fails if no document has either', async () => {
       await add({ texts: ['Loan of one model.'], retrieval: { mode: 'vector' } });
       await add({ texts: ['Loan of another.'], model: 'model-b', retrieval: { mode: 'vector' } });
       const reasons = ['embedder_unavailable'];

@@ -122,7 +122,7 @@ describe('the prompt of a chat round', () => {
       expect(built.messages.at(-2)?.content).include(`<<end ${plain.nonce} 1>>`);
     });
 
-    it('reserves tokens for tool results, and in a small window omits first the tools, then the steering note', () => {
+    it('keeps tokens free for tool results; in a small window it omits the tools, then the note that steers back to the topic', () => {
       const tools = [{ name: 'time_now', description: 'word '.repeat(100), parameters: {} }];
       const steering = (length: number) => ({ note: null, afterHistory: 'word '.repeat(length) });
       expect(prompt({ window: 8_192, tools }).toolTokens).within(2_500, 4_000);

@@ -301,7 +301,7 @@ describe('a tool call', () => {
     const tools = [tool('http.request'), tool('calendar.create_event')];
     const asked = (text: string) => ({ context: { actor: toolContext.actor, trustedTexts: [text] } });
 
-    it("can contain a document's text if a user or reply has it too, but its URL only if a user has it", async () => {
+    it('may contain text of a document if the user or a reply wrote it too, but in a URL only if the user wrote it', async () => {
       const pay = httpRequest('https://api.example/pay?to=eve');
       const rates = httpRequest('https://api.example/rates?of=DE-4711-0815');
       for (const [calls, changes, expected] of [

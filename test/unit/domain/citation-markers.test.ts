@@ -49,7 +49,7 @@ describe('citation markers in a reply', () => {
     });
   });
 
-  it('lead to a check of each cited passage against the sentence before it, without other markers', async () => {
+  it('are checked one by one: the cited passage against the sentence before the marker, from which all markers are removed', async () => {
     const judged: string[] = [];
     const check: Check = async (passage, statement) => {
       judged.push(`${passage}: ${statement}`);

@@ -50,9 +50,12 @@ describe('the format of a file', () => {
     }
   });
 
-  it('is an office format for `docx`, not `pdf`; a name tells the language of code, a media type the charset', () => {
-    expect(['main.PY', 'any', 'notes.constructor'].map(codeLanguageOfFile)).to.deep.equal(['python', '', '']);
+  it('counts as an office format if it is `docx` or `ods`, but not if it is `pdf`', () => {
     expect(['docx', 'ods', 'pdf', null].map(isOfficeFormat)).to.deep.equal([true, true, false, false]);
+  });
+
+  it('comes with a programming language from the extension, and with a charset from the media type', () => {
+    expect(['main.PY', 'any', 'notes.constructor'].map(codeLanguageOfFile)).to.deep.equal(['python', '', '']);
     const charsets = ['text/plain; charset="UTF-8"', 'text/html;Charset = latin1', 'text/html'].map(charsetOfMediaType);
     expect(charsets).to.deep.equal(['utf-8', 'latin1', undefined]);
   });

@@ -55,10 +55,16 @@ describe('words and characters of a text', () => {
     }
   });
 
-  it('are found if Postgres cannot store them, escaped in file names, and written as JSON with sorted keys', () => {
+  it('are reported as not storable in Postgres if they are NUL or half of a surrogate pair', () => {
     expect(['a', '\0', '\ud800'].map(isStorableInPostgres)).deep.equal([true, false, false]);
+  });
+
+  it('are escaped in the file name of a download', () => {
     const header = `attachment; filename="a_b _(1).pdf"; filename*=UTF-8''a%22b%20%c3%a9%281%29.pdf`;
     expect(attachmentContentDisposition('a"b é(1).pdf').toLowerCase()).equal(header.toLowerCase());
+  });
+
+  it('of JSON are the same for every order of the keys', () => {
     expect(canonicalJson({ b: [2, { d: 1, c: null }], a: 'x', c: 1 })).equal(
       '{"a":"x","b":[2,{"c":null,"d":1}],"c":1}',
     );

@@ -60,7 +60,7 @@ describe('the report on an evaluation', () => {
     expect(promptOnly.averages.overall.score).equal(3);
   });
 
-  it('notes missing verdicts, possible bias, and a parent version that was judged differently', () => {
+  it('has notes on missing verdicts, a possible bias of the judge, and a parent version that another model judged', () => {
     const report = reportOf(
       { ...scoresOf([3]), same_family: true, length_confounded: true, failed_units: [{ unit: 'case 2', code: 'x' }] },
       scoresOf([3], { evaluatorModel: 'another' }),

@@ -309,7 +309,7 @@ describe('a comparison of versions', () => {
     comparisons: winners.map((winner) => ({ axis: 'clarity', label: 'Clarity', winner, rationale, isFlipped })),
   });
 
-  it('counts wins over cases and axes, and reports the flip rate and the length ratio', () => {
+  it('counts wins by case and axis, and reports how many verdicts a swap of the replies flips, and how their lengths compare', () => {
     const cases = [
       ['version', 'version', 'tie', 'baseline'],
       ['tie', 'tie', 'tie', 'baseline'],
