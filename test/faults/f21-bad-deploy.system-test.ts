@@ -38,7 +38,9 @@ describe('F21: a release whose workers cannot replay the open runs', function ()
         return { chunksEmbedded: 3, chunksLeft: 0 };
       },
     });
-    const taskQueue = `test-${uuidv7()}`;
+    // Without a cache, the next worker gets the tasks at once; each failed task waits longer than the one before.
+    const options = { taskQueue: `test-${uuidv7()}`, maxCachedWorkflows: 0 };
+    const { taskQueue } = options;
     const { describe: stateOf } = createOrchestrator(temporal.temporal, { uiUrl: null });
     const begun: WorkflowHandle[] = [];
     const begin = async () => {
@@ -51,7 +53,7 @@ describe('F21: a release whose workers cannot replay the open runs', function ()
         await until('it is parked', async () => (await attributeOf(run, 'ErrorCode')) !== undefined);
       }
     };
-    await temporal.withWorker(activities, begin, { taskQueue });
+    await temporal.withWorker(activities, begin, options);
     isMended = true;
 
     const beStuck = async () => {
@@ -64,12 +66,12 @@ describe('F21: a release whose workers cannot replay the open runs', function ()
       }
       expect(names).not.include('activateGeneration');
     };
-    await temporal.withWorker(activities, beStuck, { taskQueue, workflowBundle: await brokenBundle() });
+    await temporal.withWorker(activities, beStuck, { ...options, workflowBundle: await brokenBundle() });
 
     const finish = async () => {
       for (const run of begun) await run.result();
     };
-    await temporal.withWorker(activities, finish, { taskQueue });
+    await temporal.withWorker(activities, finish, options);
     for (const step of ['parseDocument', 'convertDocument', 'chunkDocument', 'activateGeneration'] as const) {
       expect(names.filter((call) => call === step)).length(runs);
     }
