@@ -10,17 +10,18 @@ const OLDEST_NODE = 20;
 const PRODUCT = '{src,workflows,activities,workers,services}/**';
 
 /**
- * `run` is the script that Node 24 executes; `defaults` are its arguments if the user gives none.
- * @typedef {{ run: string[], defaults?: string[], needsTools?: boolean }} Command
+ * `run` is the script that Node 24 executes; `defaults` are its arguments if the user gives none. `isProduct` commands run
+ * without the packages for tests and checks.
+ * @typedef {{ run: string[], defaults?: string[], needsTools?: boolean, isProduct?: boolean }} Command
  * @type {Record<string, Command>}
  */
 const COMMANDS = {
-  start: { run: ['scripts/start.ts'], needsTools: true },
-  demo: { run: ['scripts/demo.ts'], needsTools: true },
+  start: { run: ['scripts/start.ts'], needsTools: true, isProduct: true },
+  demo: { run: ['scripts/demo.ts'], needsTools: true, isProduct: true },
   'demo:connectors': { run: ['scripts/demo-connectors.ts'], needsTools: true },
-  admin: { run: ['scripts/admin.ts'] },
+  admin: { run: ['scripts/admin.ts'], isProduct: true },
   services: { run: ['scripts/services.ts'], needsTools: true },
-  models: { run: ['scripts/models.ts'], needsTools: true },
+  models: { run: ['scripts/models.ts'], needsTools: true, isProduct: true },
   test: { run: ['scripts/test.ts'], needsTools: true },
   'test:unit': { run: ['scripts/test.ts', '--level', 'unit'] },
   'test:system': { run: ['scripts/test.ts', '--level', 'system'], needsTools: true },
@@ -77,7 +78,7 @@ async function main([name = '', ...args]) {
   process.chdir(root);
   const cacheDir = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-conversation-service');
   const toolsDir = toolsFolder(root, cacheDir);
-  await installPackages(root, cacheDir);
+  await installPackages(root, cacheDir, { needsDevelopment: command.isProduct !== true });
   const node = findNode(root);
   if (command.needsTools) await installTools(root, toolsDir);
 

@@ -12,30 +12,34 @@ const WANTED_NODE = 24;
  * Installs the npm packages of package-lock.json unless they are installed.
  * @param {string} root
  * @param {string} cacheDir
+ * @param {{ needsDevelopment: boolean }} options whether packages for tests and checks are needed, too
  */
-export async function installPackages(root, cacheDir) {
+export async function installPackages(root, cacheDir, { needsDevelopment }) {
   const lockFile = readFileSync(join(root, 'package-lock.json'));
-  const wanted = hash(lockFile, process.platform, process.arch);
+  const product = hash(lockFile, process.platform, process.arch);
+  const all = `${product} and development`;
   const markerPath = join(root, 'node_modules', '.installed');
   await installOnce({
     what: 'packages',
-    size: '0.8 GB in node_modules',
+    size: needsDevelopment ? '0.8 GB in node_modules' : '0.6 GB in node_modules',
     // The lock is not in node_modules, because npm deletes that folder first.
     lockPath: join(cacheDir, `packages-${hash(root)}.lock`),
     isDone: () => {
-      if (existsSync(markerPath) && readFileSync(markerPath, 'utf8') === wanted) return true;
+      const installed = existsSync(markerPath) ? readFileSync(markerPath, 'utf8') : '';
+      if (installed === all || (installed === product && !needsDevelopment)) return true;
       if (!matchesLockFile(root, lockFile)) return false;
-      writeFileSync(markerPath, wanted);
+      writeFileSync(markerPath, all);
       return true;
     },
     install: async () => {
       // npm deletes node_modules first, so it must not run on a Node from that folder. No package needs an install
-      // script, and the checks need the development packages for any NODE_ENV.
-      const args = ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error'];
+      // script. What is installed does not depend on NODE_ENV.
+      const development = needsDevelopment ? '--include=dev' : '--omit=dev';
+      const args = ['ci', '--ignore-scripts', development, '--include=optional', '--loglevel=error'];
       const { code, output } = await runQuietly('npm', args, withoutLocalPrograms(process.env));
       if (code !== 0) throw new BootstrapFailure(`The packages could not be installed:\n${output.trim()}`);
       removeUnusedFiles(join(root, 'node_modules'));
-      writeFileSync(markerPath, wanted);
+      writeFileSync(markerPath, needsDevelopment ? all : product);
     },
   });
 }

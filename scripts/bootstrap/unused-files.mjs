@@ -12,15 +12,20 @@ const UNUSED = [
   new RegExp(`^onnxruntime-node/bin/napi-v\\d+/(?!${platform}/${arch}/)`),
   new RegExp(`^@temporalio/core-bridge/releases/(?!${cpu}-${system}/)`),
   new RegExp(`^@node-llama-cpp/(?!(?:linux|mac)-${arch})[^/]+/bins/`),
+  // The sources of llama.cpp, for those who build it.
+  /^node-llama-cpp\/llama\/gitRelease\.bundle$/,
   // Headers for native addons.
   /^node-[^/]+\/include\//,
   // Builds for CPUs without SIMD or with an experimental one, and of the older engine.
   /^tesseract\.js-core\/tesseract-core(?!-simd-lstm\.)/,
+  // Sources beside their builds, and builds for CommonJS.
+  /^(gpt-tokenizer|openai|rxjs|zod)\/src\//,
+  /^gpt-tokenizer\/(cjs|data)\//,
   /\.map$/,
 ];
 
 /**
- * Deletes the files of packages that are not used here, about 540 MB.
+ * Deletes the files of packages that are not used here, about 620 MB.
  * @param {string} modules path of node_modules
  */
 export function removeUnusedFiles(modules) {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { FakeFiles } from '#test/support/remote-tree.ts';
+import type { FakeFiles } from '../../test/support/remote-tree.ts';
 import type { ApiClient } from './api-client.ts';
 import type { Narrator } from './narrator.ts';
 
