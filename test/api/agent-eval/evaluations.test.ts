@@ -195,7 +195,7 @@ describe('evaluations', () => {
       expect(shared.model.requests).length(2 + 4 + 18);
     });
 
-    it('answer 404 for a baseline of another draft, and 422 for a first version without a baseline', async () => {
+    it('answer 404 if the baseline is of another draft, and 422 if the first version of a draft is given no baseline', async () => {
       const of = await anEvaluableVersion(ada);
       const { version_id: baseline_version_id } = await anEvaluableVersion(ada);
       const elsewhere = await ada.post('/agent-eval/compare', { ...of, baseline_version_id }, 404);

@@ -53,7 +53,7 @@ describe('sessions:', () => {
     'its user is disabled': ({ userId: id }) => rowsOf('users', { id }).update({ disabledAt: new Date() }),
     'its user is deleted': ({ userId: id }) => rowsOf('users', { id }).update(deleted),
     'its organization is deleted': ({ orgId: id }) => rowsOf('organizations', { id }).update(deleted),
-    'its session is revoked for access tokens, too': () => families().update({ cutOffAt: new Date() }),
+    'all access tokens of its session are revoked': () => families().update({ cutOffAt: new Date() }),
     'its session row is deleted': () => families().delete(),
   };
   for (const [what, end] of Object.entries(ends)) {

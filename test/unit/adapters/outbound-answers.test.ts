@@ -88,7 +88,7 @@ describe('an object listing from an S3 endpoint', () => {
       (error: AppError) => error,
     );
 
-  it('has 300 objects per page, or up to 1,000 from a server that ignores the page size', async () => {
+  it('asks for 300 objects per page, and accepts up to 1,000 from a server that ignores this', async () => {
     expect((await list(listing('a', 'b'))).files.map(({ name }) => name)).deep.equal(['a', 'b']);
     expect(site.requests.at(-1)?.path).include('max-keys=300');
     const partitions = numbers(1_000, (n) => `year=2026/month=11/day=24/region=eu/file=${n}`);

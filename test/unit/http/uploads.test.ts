@@ -281,7 +281,7 @@ describe('a slow request body', () => {
   });
 
   for (const name of ['file', 'evil']) {
-    it(`fails with an error, not a crash, if its client disconnects in file "${name}", which is not stored`, async () => {
+    it(`fails with an error, not a crash, if its client disconnects in the middle of a file, here the field "${name}"`, async () => {
       const req = await begin(formType, `${headOf(name, 'f')}abc`);
       const gone = new Promise((resolve) => req.once('close', resolve));
       const refusal = appErrorCode(receiveForm(req, null));

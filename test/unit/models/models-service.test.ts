@@ -88,7 +88,7 @@ describe('the available models', () => {
     expect(defaults.map(({ kind }) => kind)).deep.equal(['chat', 'embedding']);
   });
 
-  it('have the query prefix that the provider names for an embedding model, also for shortened vectors', async () => {
+  it('have the query prefix that the provider names for an embedding model, also if its vectors are cut to fewer dimensions', async () => {
     const listed = ['Seek: ', 'Find: '].map((queryPrefix, n) =>
       provided(`embedding-${n}`, 'embedding', { queryPrefix }),
     );
