@@ -62,8 +62,10 @@ export function isChunkOverlapBelowTarget(chunking: { targetTokens: number; over
  * request to an embedding model accepts.
  */
 export const maxChunksOfSmallDocument = 64;
-/** Maximum size of a small document: most files up to it are read and chunked within a second. */
-const maxBytesOfSmallDocument = 4 * 1024 * 1024;
+/** Bytes per token of English text. Other languages have fewer, so this underestimates their tokens. */
+const bytesPerToken = 4;
+/** Maximum size of a small document that is no plain text: most files up to it are converted within a second. */
+const maxBytesOfSmallFile = 4 * 1024 * 1024;
 
 /** True for formats whose files take long to convert: pictures need OCR, and .ppt files LibreOffice. */
 export function isSlowFormat(format: string | null): boolean {
@@ -71,12 +73,15 @@ export function isSlowFormat(format: string | null): boolean {
 }
 
 /**
- * True for a document whose ingestion probably takes only seconds, so that one activity may run all steps.
+ * True for a document whose ingestion probably takes only seconds, so that one activity may run all steps: it has few
+ * chunks, as far as its size shows that, and they are cut by tokens.
  * @param of.sourceFormat the guessed format; null if only the content shows it
  */
 export function isSmallDocument(of: { sourceFormat: string | null; sizeBytes: number; ragConfig: RagConfig }): boolean {
-  const { method } = of.ragConfig.chunking;
-  return method === 'token' && of.sizeBytes <= maxBytesOfSmallDocument && !isSlowFormat(of.sourceFormat);
+  const { method, targetTokens } = of.ragConfig.chunking;
+  if (method !== 'token' || isSlowFormat(of.sourceFormat)) return false;
+  const isPlainText = of.sourceFormat === 'text' || of.sourceFormat === 'markdown' || of.sourceFormat === 'code';
+  return of.sizeBytes <= (isPlainText ? maxChunksOfSmallDocument * targetTokens * bytesPerToken : maxBytesOfSmallFile);
 }
 
 export type ContentHashAndRagConfig = { contentSha256: string; ragConfig: RagConfig };

@@ -53,18 +53,20 @@ describe('the RAG configuration of a document', () => {
     }
   });
 
-  it('classes a document as small up to 4 MiB, unless it needs OCR, LibreOffice or chunking by meaning', () => {
+  it('classes as small a text of few chunks and other files up to 4 MiB, but no picture and no chunking by meaning', () => {
     const bytes = 4 * 1024 * 1024;
-    for (const [sizeBytes, sourceFormat, method, isSmall] of [
-      [0, 'markdown', 'token', true],
-      [bytes, 'pdf', 'token', true],
-      [bytes, null, 'token', true],
-      [bytes + 1, 'pdf', 'token', false],
-      [8_000, 'markdown', 'semantic', false],
-      [8_000, 'image', 'token', false],
-      [8_000, 'ppt', 'token', false],
+    for (const [sizeBytes, sourceFormat, chunking, isSmall] of [
+      [8_000, 'markdown', {}, true],
+      [1_000_000, 'markdown', {}, false],
+      [8_000, 'markdown', { targetTokens: 12 }, false],
+      [8_000, 'markdown', { method: 'semantic' }, false],
+      [bytes, 'pdf', {}, true],
+      [bytes, null, {}, true],
+      [bytes + 1, 'pdf', {}, false],
+      [8_000, 'image', {}, false],
+      [8_000, 'ppt', {}, false],
     ] as const) {
-      const ragConfig = { ...defaults, chunking: { ...defaults.chunking, method } };
+      const ragConfig = { ...defaults, chunking: { ...defaults.chunking, ...chunking } };
       expect(isSmallDocument({ sourceFormat, sizeBytes, ragConfig }), `${sizeBytes} ${sourceFormat}`).equal(isSmall);
     }
   });
