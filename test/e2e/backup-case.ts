@@ -75,7 +75,6 @@ export async function createBackupCase(storage: Settings = {}) {
     await close();
     throw error;
   });
-  /** Runs `backup`, which may fail. */
   const tryToBackUp = (...args: string[]) => runAdmin(source.settings, ['backup', ...args]);
   return {
     source,
@@ -89,7 +88,6 @@ export async function createBackupCase(storage: Settings = {}) {
       expect(code, stdout + stderr).equal(0);
       return stdout;
     },
-    /** Runs `restore`, by default from the folder. */
     restore: (settings: Settings, from = folder) => runAdmin(settings, ['restore', '--from', from]),
     /** Settings of an empty database, data folder and Temporal namespace to restore into. */
     async newPlace(changes: Settings = {}): Promise<Settings> {

@@ -23,7 +23,6 @@ import {
 } from './backup-case.ts';
 import { findSecrets } from './secret-search.ts';
 
-/** Tables whose rows are not backed up. */
 const passing = [
   ...['refresh_tokens', 'refresh_token_families', 'oauth_states', 'sign_in_states'],
   ...['idempotency_keys', 'rate_limits', 'model_calls', 'model_pauses', 'blob_claims', 'exports', 'export_volumes'],
@@ -31,7 +30,6 @@ const passing = [
   'knex_migrations_lock',
 ];
 
-/** Hashes every table that is backed up. */
 async function hashTables({ db }: Pick<Container, 'db'>): Promise<Record<string, string>> {
   const tables: string[] = await db('pg_tables').where({ schemaname: 'public' }).pluck('tablename');
   const hashes: Record<string, string> = {};

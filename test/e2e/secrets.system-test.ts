@@ -49,7 +49,6 @@ describe('secrets', function () {
   const plant = (name: string) => keep(name, `cA1!${randomBytes(24).toString('base64')}`);
   const plantKey = (name: string) => keep(name, `cA1-${randomBytes(24).toString('base64url')}`);
 
-  /** Keeps an answer for the search. */
   async function heard(reply: Promise<Reply>): Promise<{ [name: string]: never }> {
     const { headers, body } = await reply;
     answers.push(JSON.stringify([...headers]), JSON.stringify(body));

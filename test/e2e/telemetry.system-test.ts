@@ -29,11 +29,9 @@ const id = z.string().min(1);
 const count = z.number().int().nonnegative();
 const text = z.string();
 
-/** Fields that share a type. */
 const each = <Schema extends z.ZodType>(schema: Schema, names: string) =>
   Object.fromEntries(names.split(' ').map((name) => [name, schema]));
 
-/** The fields that every line has. */
 const always = {
   level: z.union([20, 30, 40, 50, 60].map((level) => z.literal(level))),
   time: z.number().int().positive(),

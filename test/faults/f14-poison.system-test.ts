@@ -214,7 +214,6 @@ function odsOfRepeats(): Buffer {
   return odfFile('spreadsheet', `<table:table table:name="S">${row}</table:table>`);
 }
 
-/** Mail in mail in mail. */
 function nestedMail(depth: number): string {
   const from = 'From: Ann <ann@example.org>\nMIME-Version: 1.0\nSubject:';
   let mail = `${from} innermost\n\nwords\n`;

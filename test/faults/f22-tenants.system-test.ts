@@ -19,7 +19,6 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 import { runSeed, seeded } from '#test/support/seeded.ts';
 
 const REQUESTS = isFullRun ? 10_000 : 1_000;
-/** So many are under way at a time. */
 const CLIENTS = 4;
 
 /** Takes something away for good, or from the one who asks: what is left could not be asked any more. */

@@ -141,7 +141,6 @@ const deletion = endsOf(async (own) => {
   return deletionWorkflowId(documentId);
 });
 
-/** A member with a document is removed. */
 const erasure = endsOf(
   async ({ stack, member }) => {
     const grace = await aColleague(stack, member);

@@ -89,7 +89,6 @@ async function upload({ caller }: Asked): Promise<void> {
   caller.documents.push((await anUpload(caller, file)).id);
 }
 
-/** Downloads from the store by a signed URL. */
 async function download(asked: Asked): Promise<void> {
   const { url } = Object((await asked.caller.get(`${aDocument(asked)}/download-url`, 200)).body);
   const file = await fetch(url);

@@ -62,7 +62,6 @@ describe('the current workflows', () => {
   });
 });
 
-/** Replays all histories with one worker. */
 async function replay(
   options: ReplayWorkerOptions,
   histories: () => ReplayHistoriesIterable,

@@ -40,7 +40,6 @@ export async function unpack(archives: readonly Buffer[]): Promise<Exported> {
   return files;
 }
 
-/** Reads the records of a kind from all volumes. */
 export function recordsOf(files: Exported, kind: string): Record<string, unknown>[] {
   const paths = [...files.keys()].filter((path) => path.startsWith(`${kind}/`) && path.endsWith('.jsonl')).sort();
   const lines = paths.flatMap((path) => String(files.get(path)).split('\n'));

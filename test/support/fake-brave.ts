@@ -5,7 +5,6 @@ const refusal = (code: string, detail: string): ProviderReply => ({
   json: { type: 'ErrorResponse', error: { id: 'e-1', status: 422, code, detail }, time: 0 },
 });
 
-/** Fake of Brave's web search. */
 export async function startFakeBrave() {
   const keys = new Set<string>();
   let results: object[] = [];

@@ -16,7 +16,6 @@ const options = {
   unauthorized: refusal('expired_access_token/', 401),
 };
 
-/** The argument of a call. */
 type Argument = { path?: unknown; recursive?: unknown; limit?: number; cursor?: unknown };
 
 /** Fake of Dropbox v2 with OAuth. Its change feed names deleted and moved entries by their old path only. */

@@ -3,7 +3,6 @@ import { startFakeProvider } from './fake-oauth.ts';
 import { type ProviderReply, startProviderServer } from './provider-server.ts';
 import { createRemoteFiles, type FakeFiles, type RemoteEntry } from './remote-tree.ts';
 
-/** Id of the fake's only SharePoint site. */
 export const fakeSiteId = 'contoso.example,11111111-aaaa-4bbb-8ccc-222222222222,33333333-dddd-4eee-8fff-444444444444';
 
 const error = (status: number, code: string): ProviderReply => ({ status, json: { error: { code, message: code } } });

@@ -11,13 +11,11 @@ type Grant = Caller & { isOffline: boolean; isRevoked: boolean };
 type Token = {
   kind: 'code' | 'access' | 'refresh';
   grant: Grant;
-  /** The authorization request of a code. */
   asked: URLSearchParams;
   isSpent: boolean;
   expiresAtMs: number;
 };
 
-/** What differs between the providers. */
 type ProviderOptions = {
   clientId: string;
   paths: { authorize: string; token: string; revoke?: string };
@@ -146,7 +144,6 @@ export async function startFakeProvider(
     /** Issues an access token without a consent. */
     accessToken: (scopes: readonly string[], account = 'account-1') =>
       newToken('access', { account, scopes, isOffline: false, isRevoked: false }),
-    /** Expires all present access tokens. */
     expireTokens(): void {
       for (const token of granted()) token.expiresAtMs = 0;
     },

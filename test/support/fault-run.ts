@@ -7,7 +7,6 @@ export const isFullRun = process.env.FAULT_RUN === 'full';
 /** The steps of F1 to try, by `FAULT_STEPS=openNote,recordNote`; undefined for those of the run. */
 export const wantedSteps = process.env.FAULT_STEPS?.split(',');
 
-/** Adds a measurement to the table of the run. */
 export function note(text: string): void {
   const path = process.env.FAULT_NOTES;
   if (path !== undefined) appendFileSync(path, `${text}\n`);

@@ -136,11 +136,9 @@ export async function startHostileServer() {
     close,
     /** Bytes that were written since the last `behave`, whether or not they arrived. */
     sentBytes: () => sent() - sentBefore,
-    /** Requests since the last `behave`. */
     requests: () => requests,
     /** Answers that are still being written; most are until the client disconnects. */
     underWay: () => underWay,
-    /** Closes all connections. */
     drop: () => server.closeAllConnections(),
     /** Answers in this way from now on, except for what `sound` answers. */
     behave(kind: HostileKind, answer: Answer, sound?: Sound): void {

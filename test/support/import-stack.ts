@@ -22,7 +22,6 @@ export async function browse(member: Member, id: string, fields: object = {}, st
   return Object((await member.post(connectionPath(id, '/browse'), fields, status)).body);
 }
 
-/** Every page of a folder. */
 export async function browseAll(member: Member, id: string, path: string): Promise<ListedFile[]> {
   const all: ListedFile[] = [];
   for (let page: string | null = null; ; ) {

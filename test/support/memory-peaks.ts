@@ -2,7 +2,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 
 const LOOK_EVERY_MS = 20;
 
-/** Resident memory. */
 export type MemoryPeaks = { grownBytes: number; childBytes: number };
 
 /**

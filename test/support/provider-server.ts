@@ -12,7 +12,6 @@ export type ProviderReply = {
 };
 export type ProviderServer = Awaited<ReturnType<typeof startProviderServer>>;
 
-/** A fake server of a provider. */
 export async function startProviderServer(answer: (call: ProviderCall) => ProviderReply | Promise<ProviderReply>) {
   const calls: ProviderCall[] = [];
   const failures: (ProviderReply | 'silence')[] = [];
@@ -33,7 +32,6 @@ export async function startProviderServer(answer: (call: ProviderCall) => Provid
   });
   return {
     ...{ baseUrl, place, close },
-    /** All requests so far, oldest first. */
     calls,
     /** Answers the next requests with an error, or not at all. */
     failNext: (times: number, how: ProviderReply | 'silence') =>

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { FakeProvider } from './fake-oauth.ts';
 
-/** A file or folder at a fake provider. */
 export type RemoteEntry = {
   readonly id: string;
   readonly isFolder: boolean;
@@ -47,7 +46,6 @@ export function createRemoteFiles(
     return entry;
   }
 
-  /** Records a change. */
   function touch(entry: RemoteEntry, leftPath: string | null = null): RemoteEntry {
     clock += 1;
     entry.changedAt = clock;

@@ -32,7 +32,6 @@ export function pairTask(a: string, b: string, material: Partial<ReplyPairToJudg
   return { mode: 'pairwise' as const, axis: 'relevance' as const, material: pair };
 }
 
-/** A valid answer in the requested form. */
 export function verdictFor(
   { responseSchema }: Pick<ModelRequest, 'responseSchema'>,
   { score = 3, winner = 'A' } = {},

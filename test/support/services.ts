@@ -36,7 +36,6 @@ function required(name: string): string {
   );
 }
 
-/** The settings that have no default. */
 export const requiredSettings = {
   DATABASE_URL: 'postgres://user:secret@localhost/db',
   TEMPORAL_ADDRESS: '127.0.0.1:7233',

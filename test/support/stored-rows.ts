@@ -16,7 +16,6 @@ export async function addAgent(db: Knex, { orgId, createdBy, agentId }: LoggedBy
   await db('agents').insert({ id: agentId, ...persona, ...model, ...streaks, ...access, ...source });
 }
 
-/** A chat without rounds. @returns its id */
 export async function addChat(
   db: Knex,
   { orgId, createdBy, agentId }: LoggedBy,

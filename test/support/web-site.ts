@@ -21,7 +21,6 @@ export async function startWebSite() {
       pages.set(path.split('?', 1)[0] ?? '', answer);
       return `http://${place}${path}`;
     },
-    /** All so far, oldest first. */
     requests,
   };
 }

@@ -22,7 +22,6 @@ const [first, second] = [keyOf('first'), keyOf('second')];
 describe('encrypted payloads', () => {
   let own: Stack;
   let ada: Member;
-  /** A client without a key. */
   let outsider: TemporalConnection;
 
   before(async () => {

@@ -9,7 +9,6 @@ import { embeddedTexts } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 
-/** Sweeps page by page. */
 async function sweepAll(sweepUnused: (after: never) => Promise<unknown>): Promise<void> {
   for (let after: unknown = null; ; ) {
     after = await sweepUnused(after as never);
@@ -18,7 +17,6 @@ async function sweepAll(sweepUnused: (after: never) => Promise<unknown>): Promis
 }
 
 describe('embedding windows for semantic chunking', () => {
-  /** Windows per slice. */
   const sliceSize = 2_048;
   const answer = answerEmbeddings((text) => [text.length, 1], 'lengths');
   const own = useIdleStack({ EMBEDDING_MODEL: 'lengths' }, () => undefined);

@@ -12,7 +12,6 @@ describe('an answer that is being written', () => {
   /** Another process on the same database, whose changes the first one has to notice. */
   let replica: Stack;
   let admin: Member;
-  /** The admin at the other process. */
   let elsewhere: ApiClient;
   let ada: Member;
   let agentId: string;

@@ -18,7 +18,6 @@ describe('the stream of an answer', () => {
   let replica: Stack;
   let ada: Member;
   let agentId: string;
-  /** Ends answers that are held. */
   let finish = Promise.withResolvers<void>();
 
   before(async () => {
@@ -45,7 +44,6 @@ describe('the stream of an answer', () => {
     const { messages } = Object((await ada.get(`/chat/${chatId}`, 200)).body);
     return messages.map(({ content }: { content: string }) => content);
   };
-  /** Asks another process for the stream. */
   const replay = (chatId: string, lastEventId?: string) =>
     ada.at(replica.baseUrl).raw(`/chat/${chatId}/stream`, {
       headers: lastEventId === undefined ? {} : { 'last-event-id': lastEventId },

@@ -19,7 +19,6 @@ describe('the preview of an office file', () => {
   let own: Stack;
   let gotenberg: FakeGotenberg;
   let ada: Member;
-  /** A document with a preview. */
   let shown: string;
   before(async () => {
     gotenberg = await startFakeGotenberg({ pages });

@@ -33,7 +33,6 @@ describe('the storage quota', () => {
   });
   afterEach(() => until('nothing is staged', async () => (await countStaged()) === 0));
 
-  /** Unfinished uploads on disk. */
   async function countStaged(): Promise<number> {
     const { blobs } = stack.config;
     if (blobs.store !== 'filesystem') throw new Error('the stack keeps files on the file system');

@@ -107,7 +107,6 @@ describe('an organization and its tools:', () => {
     const finish = (path: string, status: number, member = ada) => finishConsent(api, member, path, status);
     const demote = (admin: Member, { userId }: Member) =>
       admin.patch(`/entity/members/${userId}/org-admin`, { is_org_admin: false }, 200);
-    /** An organization with two admins. */
     const twoAdmins = async () => {
       const bob = await api.signUp();
       return [bob, await aColleague(api, bob, 'Grace', { is_admin: true })] as const;

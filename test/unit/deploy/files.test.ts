@@ -38,7 +38,6 @@ const values: { settings: object; workers: Record<string, { queues: string[] }> 
 const { definitions } = JSON.parse(inChart('values.schema.json'));
 const templates = readdirSync(join(root, chartFolder, 'templates')).map((name) => inChart(`templates/${name}`));
 
-/** The group of each match of a pattern. */
 const found = (pattern: RegExp, ...texts: string[]) =>
   texts.flatMap((text) => [...text.matchAll(pattern)].map(([, group = '']) => group));
 
