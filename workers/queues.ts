@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { createAlignmentActivities } from '#activities/alignment.ts';
 import { createAnchorWordActivities } from '#activities/anchoring.ts';
+import { createCleanUpActivities } from '#activities/clean-up.ts';
 import { createConnectorActivities } from '#activities/connectors.ts';
 import { createDeletionActivities } from '#activities/deletion.ts';
 import { createErasureActivities } from '#activities/erasure.ts';
@@ -12,6 +13,7 @@ import { createReembeddingActivities } from '#activities/reembedding.ts';
 import { createStoreAuditActivities } from '#activities/store-audit.ts';
 import type { Container } from '#src/container.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
+import { createSweeps } from './sweeps.ts';
 
 export type QueueWorkerOptions = { taskQueue: TaskQueue; activities: object; maxConcurrentActivities: number };
 
@@ -56,8 +58,11 @@ export function createQueueWorkerOptions(container: Container): QueueWorkerOptio
     },
     {
       taskQueue: taskQueues.erasure,
-      activities: createErasureActivities(container),
-      // Erasure is not urgent: few concurrent activities leave the capacity of Postgres to users.
+      activities: {
+        ...createErasureActivities(container),
+        ...createCleanUpActivities({ sweeps: createSweeps(container) }),
+      },
+      // Neither erasure nor cleaning up is urgent: few concurrent activities leave the capacity of Postgres to users.
       maxConcurrentActivities: 4,
     },
     {

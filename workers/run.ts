@@ -11,18 +11,11 @@ import {
   temporalConnectionOptions,
 } from '#src/temporal/connection.ts';
 import { createTemporalDataConverter } from '#src/temporal/data-converter.ts';
-import { scheduleStoreAudits } from '#src/temporal/schedules.ts';
+import { scheduleCleanUps, scheduleStoreAudits } from '#src/temporal/schedules.ts';
 import { deleteStaleTemporaryFolders } from '#src/temporary-folders.ts';
 import { buildWorkflowBundle } from './bundle.ts';
 import { createQueueWorkerOptions } from './queues.ts';
-import {
-  limitToOncePerDay,
-  limitToOncePerHour,
-  limitToOncePerMinute,
-  runDailyInBatches,
-  skipWhileStillRunning,
-  startSweeper,
-} from './sweeper.ts';
+import { limitToOncePerDay, limitToOncePerMinute, skipWhileStillRunning, startSweeper } from './sweeper.ts';
 import { createTraceSinks } from './telemetry.ts';
 import { promoteFirstWorkerVersion, readWorkerVersion, workerVersioningOptions } from './versioning.ts';
 
@@ -56,12 +49,13 @@ export function startWorkers(container: Container): RunningWorkers {
   };
 }
 
-/** Starts the sweeper without Temporal workers. Returns a function that stops it after the running sweep. */
+/**
+ * Starts the sweeper without Temporal workers. It runs what must run while Temporal is down, or what each process must do
+ * for itself; the workflow `cleanUp` runs all other sweeps.
+ * @returns a function that stops it after the running sweep
+ */
 export function startSweeps(container: Container): () => Promise<void> {
-  const { jobs, chat, scoringRequests, sessions, documents, embeddings, chunkContexts, ingestion, erasure, vectors } =
-    container;
-  const { evaluations, blobs, originals, idempotency, rateLimiters, consents, temporal, logger } = container;
-  const { syncs, importSteps, sso, exports } = container;
+  const { jobs, chat, scoringRequests, documents, originals, syncs, temporal, logger } = container;
   return startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -71,27 +65,13 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
       { name: 'publish changed documents', run: skipWhileStillRunning(documents.publishOutdated) },
-      { name: 'forget expired sessions', run: limitToOncePerDay(sessions.deleteExpired) },
-      { name: 'forget old answers', run: limitToOncePerMinute(idempotency.forgetExpired) },
-      { name: 'forget consents that never came', run: limitToOncePerMinute(consents.deleteExpired) },
-      { name: 'forget sign-ins that never came', run: limitToOncePerMinute(sso.deleteExpired) },
-      { name: 'forget windows of rate limits', run: limitToOncePerMinute(rateLimiters.shared.forgetExpired) },
       { name: 'release originals', run: skipWhileStillRunning(limitToOncePerMinute(originals.sweepExpired)) },
       {
         name: 'delete stray folders',
         run: skipWhileStillRunning(limitToOncePerDay(() => deleteStaleTemporaryFolders(container.tempDir))),
       },
-      { name: 'delete stray uploads', run: skipWhileStillRunning(limitToOncePerHour(blobs.deleteStrays)) },
-      { name: 'forget unused embeddings', run: runDailyInBatches(embeddings.sweepUnused) },
-      { name: 'forget unused situations', run: runDailyInBatches(chunkContexts.sweepUnused) },
-      { name: 'forget unused conversions', run: runDailyInBatches(ingestion.sweepUnusedConversions) },
       { name: 'bring schedules in line', run: skipWhileStillRunning(syncs.applyOutdated) },
       { name: 'renew schedules', run: limitToOncePerDay(syncs.renewSchedules) },
-      { name: 'forget old imports', run: runDailyInBatches(importSteps.forgetOld) },
-      { name: 'forget evaluations without a draft', run: limitToOncePerDay(evaluations.deleteOldAdhocRuns) },
-      { name: 'delete expired exports', run: skipWhileStillRunning(limitToOncePerMinute(exports.deleteExpired)) },
-      { name: 'erase what came late', run: limitToOncePerDay(erasure.eraseLate) },
-      { name: 'maintain the vector store', run: skipWhileStillRunning(limitToOncePerDay(vectors.maintain)) },
     ],
     logger,
     (sweep) => container.telemetry.metrics.count('acs_sweep_failures_total', { sweep }),
@@ -152,6 +132,7 @@ function temporalSetUp(temporal: TemporalConnection): () => Promise<void> {
   return async () => {
     await registerSearchAttributes(temporal);
     await scheduleStoreAudits(temporal, { isUpToDate });
+    await scheduleCleanUps(temporal, { isUpToDate });
     isUpToDate = true;
   };
 }

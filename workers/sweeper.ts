@@ -7,10 +7,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 type Sweep = { name: string; run: () => Promise<void> };
 
-/**
- * Runs all sweeps (periodic maintenance) every second. Sweeps are no workflows, because they must run while Temporal is
- * down.
- */
+/** Runs sweeps (periodic maintenance) every second, also while Temporal is down. */
 export function startSweeper(
   sweeps: readonly Sweep[],
   logger: Logger,
@@ -49,37 +46,20 @@ export function startSweeper(
  * hour later.
  */
 export function limitToOncePerDay(run: Sweep['run']): Sweep['run'] {
-  return inBatches(DAY_MS, () => run().then(() => null));
-}
-
-export function limitToOncePerHour(run: Sweep['run']): Sweep['run'] {
-  return inBatches(HOUR_MS, () => run().then(() => null));
+  return limitTo(DAY_MS, run);
 }
 
 export function limitToOncePerMinute(run: Sweep['run']): Sweep['run'] {
-  return inBatches(MINUTE_MS, () => run().then(() => null));
+  return limitTo(MINUTE_MS, run);
 }
 
-/**
- * Splits a long sweep into batches. The sweep begins once a day, or an hour after a failed batch, and runs one batch
- * per second. `run` gets the cursor that the previous batch returned, and returns null after the last batch.
- */
-export function runDailyInBatches<Cursor>(run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
-  return inBatches(DAY_MS, run);
-}
-
-function inBatches<Cursor>(pauseMs: number, run: (after: Cursor | null) => Promise<Cursor | null>): Sweep['run'] {
+function limitTo(pauseMs: number, run: Sweep['run']): Sweep['run'] {
   let next = 0;
-  let cursor: Cursor | null = null;
   return async () => {
-    if (cursor === null) {
-      if (Date.now() < next) return;
-      next = Date.now() + pauseMs;
-    }
-    const after: Cursor | null = cursor;
-    cursor = null;
+    if (Date.now() < next) return;
+    next = Date.now() + pauseMs;
     try {
-      cursor = await run(after);
+      await run();
     } catch (error) {
       next = Math.min(next, Date.now() + HOUR_MS);
       throw error;

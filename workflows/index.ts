@@ -1,4 +1,5 @@
 export { auditStores } from './audit-stores.ts';
+export { cleanUp } from './clean-up.ts';
 export { deleteDocument } from './delete-document.ts';
 export { eraseContent } from './erase-content.ts';
 export { compareVersions, evaluateCase, evaluateVersion } from './evaluate-version.ts';

@@ -50,6 +50,14 @@ export const storeAuditPolicy: ActivityOptions = {
   startToCloseTimeout: '30 minutes',
 };
 
+export const sweepPolicy: ActivityOptions = {
+  ...retriedForADay,
+  // Time limit of a sweep, which may read tables of a hundred million rows or build an index.
+  startToCloseTimeout: '6 hours',
+  // The next scheduled run tries again.
+  retry: { initialInterval: '1 second', backoffCoefficient: 4, maximumInterval: '5 minutes', maximumAttempts: 6 },
+};
+
 export const providerListingPolicy: ActivityOptions = {
   ...retriedForADay,
   // Time limit of activities that call a provider repeatedly for 20 seconds. The last call may take 30 seconds; the

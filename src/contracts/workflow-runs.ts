@@ -52,6 +52,7 @@ export const activityQueues = {
   queueSync: taskQueues.connectors,
   exportOrganization: taskQueues.exports,
   auditStores: taskQueues.storeAudit,
+  cleanUp: taskQueues.erasure,
 } as const satisfies Record<string, TaskQueue>;
 
 export type WorkflowType = keyof typeof activityQueues;

@@ -27,7 +27,7 @@ export type BlobStore = {
   delete(key: string, signal?: AbortSignal): Promise<void>;
   list(page: { after: string | null; limit: number }): Promise<StoredBlob[]>;
   /** Deletes staged objects of interrupted uploads, once they are so old that no upload can still be using them. */
-  deleteStrays(): Promise<void>;
+  deleteStrays(): Promise<number>;
   /** Returns a presigned URL, which needs no credentials; null if the blob store does not support presigned URLs. */
   signedUrl(key: string, options: SignedUrlOptions): Promise<string | null>;
 };

@@ -35,5 +35,5 @@ export type IdempotencyStore = {
   complete(key: IdempotencyKey, leaseOwner: string, response: StoredResponse): Promise<void>;
   release(key: IdempotencyKey, leaseOwner: string): Promise<void>;
   /** Deletes expired responses, which is required because they contain personal data. */
-  forgetExpired(): Promise<void>;
+  forgetExpired(): Promise<number>;
 };

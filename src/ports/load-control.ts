@@ -19,5 +19,5 @@ export type RateLimiter = {
     limit: { count: number; seconds: number },
   ): Promise<{ isAllowed: boolean; waitSeconds: number }>;
   reset(name: string, subject: string): Promise<void>;
-  forgetExpired(): Promise<void>;
+  forgetExpired(): Promise<number>;
 };

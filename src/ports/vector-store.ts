@@ -69,5 +69,5 @@ export type VectorStore = {
    */
   deleteGenerations(input: { orgId: string; documentId: string; from?: number; before: number | null }): Promise<void>;
   /** Adjusts the indexes to the amount of data. A process that uses the store calls it once a day. */
-  maintain(): Promise<void>;
+  maintain(): Promise<number>;
 };

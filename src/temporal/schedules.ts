@@ -1,56 +1,85 @@
 import {
+  type CalendarSpec,
   ScheduleAlreadyRunning,
   ScheduleNotFoundError,
   ScheduleOverlapPolicy,
   WorkflowExecutionAlreadyStartedError,
 } from '@temporalio/client';
+import { type CleanUpInput, dailySweeps, hourlySweeps } from '#src/contracts/clean-up.ts';
 import type { QueueSyncInput } from '#src/contracts/connectors.ts';
 import { type AuditStoresInput, minOrphanAgeSeconds } from '#src/contracts/deletion.ts';
 import { auditWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { taskQueues } from '#src/contracts/workflow-runs.ts';
+import { taskQueues, type WorkflowType } from '#src/contracts/workflow-runs.ts';
 import type { StoreAuditReport } from '#src/domain/documents/audit-report.ts';
 import type { SyncScheduleSettings, SyncSchedules } from '#src/ports/orchestrator.ts';
 import { searchAttributes, type TemporalConnection } from './connection.ts';
 
 const workflowType = 'auditStores';
 const summary = 'Compare the stores of documents';
-/** The summary is also in the memo, because continue-as-new keeps the memo but loses the static summary. */
-const described = { staticSummary: summary, memo: { summary } };
 
 export const auditScheduleId = auditWorkflowId;
 
+type MaintenanceSchedule = {
+  scheduleId: string;
+  summary: string;
+  calendar: CalendarSpec;
+  workflowType: WorkflowType;
+  input: object;
+  jobKind: string;
+};
+
 /** Creates the schedule of the daily store audit. Keeps an existing one's time and pause. */
-export async function scheduleStoreAudits(
-  { client, call }: TemporalConnection,
-  { isUpToDate = false } = {},
-): Promise<void> {
+export async function scheduleStoreAudits(temporal: TemporalConnection, { isUpToDate = false } = {}): Promise<void> {
   const input: AuditStoresInput = { repair: true, graceSeconds: minOrphanAgeSeconds };
+  const calendar = { hour: 2, minute: 30 };
+  const schedule = { scheduleId: auditScheduleId, summary, calendar, workflowType, input, jobKind: 'audit' } as const;
+  await setMaintenanceSchedule(temporal, schedule, isUpToDate);
+}
+
+/** Creates the schedules of the sweeps that delete what has expired. Keeps existing ones' times and pauses. */
+export async function scheduleCleanUps(temporal: TemporalConnection, { isUpToDate = false } = {}): Promise<void> {
+  const workflow = { workflowType: 'cleanUp', jobKind: 'clean-up' } as const;
+  const hourly: CleanUpInput = { sweeps: hourlySweeps };
+  const daily: CleanUpInput = { sweeps: dailySweeps };
+  for (const schedule of [
+    { scheduleId: 'clean-up-hourly', summary: 'Delete what has expired', calendar: { minute: 10 }, input: hourly },
+    { scheduleId: 'clean-up-daily', summary: 'Delete what is unused', calendar: { hour: 3, minute: 40 }, input: daily },
+  ]) {
+    await setMaintenanceSchedule(temporal, { ...workflow, ...schedule }, isUpToDate);
+  }
+}
+
+async function setMaintenanceSchedule(
+  { client, call }: TemporalConnection,
+  { scheduleId, summary, calendar, workflowType, input, jobKind }: MaintenanceSchedule,
+  isUpToDate: boolean,
+): Promise<void> {
   const action = {
     type: 'startWorkflow',
     workflowType,
-    workflowId: auditWorkflowId,
+    workflowId: scheduleId,
     taskQueue: taskQueues.workflows,
     args: [input],
-    typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
-    ...described,
+    typedSearchAttributes: searchAttributes({ JobKind: jobKind }),
+    ...describedBy(summary),
   } as const;
-  // If an outage prevented a store audit, it runs the next night instead of right after the outage.
+  // If an outage prevented a run, the next one comes at its usual time instead of right after the outage.
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '10 minutes' } as const;
   try {
     await call(() =>
-      client.schedule.create({
-        scheduleId: auditScheduleId,
-        spec: { calendars: [{ hour: 2, minute: 30 }] },
-        action,
-        policies,
-      }),
+      client.schedule.create({ scheduleId, spec: { calendars: [calendar] }, action, policies, memo: { summary } }),
     );
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
     if (isUpToDate) return;
-    const schedule = client.schedule.getHandle(auditScheduleId);
+    const schedule = client.schedule.getHandle(scheduleId);
     await call(() => schedule.update((previous) => ({ ...previous, action, policies })));
   }
+}
+
+/** The summary is also in the memo, because continue-as-new keeps the memo but loses the static summary. */
+function describedBy(summary: string) {
+  return { staticSummary: summary, memo: { summary } };
 }
 
 /** Runs a store audit now. Returns its report, or null if another manual audit is running. */
@@ -66,7 +95,7 @@ export async function runStoreAudit(
         taskQueue: taskQueues.workflows,
         args: [input],
         typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
-        ...described,
+        ...describedBy(summary),
       }),
     );
     return await run.result();

@@ -147,7 +147,7 @@ describe('npm run admin', function () {
     expect(await reembed('--pause')).include({ stdout: 'The job is not running.\n', code: 1 });
   });
 
-  it("works with one schedule of the daily audit, which keeps an operator's changes when workers start again", async () => {
+  it("works with schedules for audits and clean-ups, which keep an operator's changes when workers start again", async () => {
     const startWorkersAgain = async () => {
       const second = startWorkers(own.container);
       await second.polling;
@@ -156,22 +156,28 @@ describe('npm run admin', function () {
     await startWorkersAgain();
     const { schedule, workflow } = own.container.temporal.client;
     const ids = async () => (await collect(schedule.list())).map(({ scheduleId }) => scheduleId);
-    expect(await until('the schedule is listed', async () => (await ids()).length > 0 && ids())).deep.equal([
-      'audit-stores',
-    ]);
+    const all = ['audit-stores', 'clean-up-daily', 'clean-up-hourly'];
+    await until('the schedules are listed', async () => (await ids()).sort().join() === all.join());
 
-    const daily = schedule.getHandle('audit-stores');
-    const { action, policies } = await daily.describe();
-    expect(action).deep.include({ workflowType: 'auditStores', taskQueue: taskQueues.workflows });
-    expect(policies).deep.include({ overlap: 'SKIP', catchupWindow: 10 * 60_000 });
-    await daily.trigger();
-    const started = await until('it has started a run', async () => (await daily.describe()).info.recentActions[0]);
-    if (started.action.type !== 'startWorkflow') throw new Error('the schedule started something else');
-    const report = await workflow.getHandle(started.action.workflow.workflowId).result();
-    expect(report.findings).deep.equal({});
-    await daily.pause('while we move the disks');
+    const results: unknown[] = [];
+    for (const [id, workflowType] of Object.entries({ 'audit-stores': 'auditStores', 'clean-up-daily': 'cleanUp' })) {
+      const daily = schedule.getHandle(id);
+      const { action, policies } = await daily.describe();
+      expect(action).deep.include({ workflowType, taskQueue: taskQueues.workflows });
+      expect(policies).deep.include({ overlap: 'SKIP', catchupWindow: 10 * 60_000 });
+      await daily.trigger();
+      const started = await until('it has started a run', async () => (await daily.describe()).info.recentActions[0]);
+      if (started.action.type !== 'startWorkflow') throw new Error('the schedule started something else');
+      results.push(await workflow.getHandle(started.action.workflow.workflowId).result());
+      await daily.pause('while we move the disks');
+    }
+    expect(results[0]).deep.include({ findings: {} });
+    expect(results[1]).include({ 'forget expired sessions': 0, 'maintain the vector store': 0 });
     await startWorkersAgain();
-    expect((await daily.describe()).state).include({ paused: true, note: 'while we move the disks' });
+    for (const id of ['audit-stores', 'clean-up-daily']) {
+      const { state } = await schedule.getHandle(id).describe();
+      expect(state).include({ paused: true, note: 'while we move the disks' });
+    }
   });
 
   describe('for a whole organization:', () => {

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import type { AnchorWordActivities } from '#activities/anchoring.ts';
+import type { CleanUpActivities } from '#activities/clean-up.ts';
 import type { ConnectorActivities } from '#activities/connectors.ts';
 import type { DeletionActivities } from '#activities/deletion.ts';
 import type { ErasureActivities } from '#activities/erasure.ts';
@@ -15,7 +16,12 @@ import { zeroJudgeTokenUsage } from '#src/domain/judging/judgement.ts';
 import { until } from './until.ts';
 
 export type Activities = AlignmentActivities &
-  (AnchorWordActivities & ConnectorActivities & DeletionActivities & ErasureActivities & EvaluationActivities) &
+  (AnchorWordActivities &
+    CleanUpActivities &
+    ConnectorActivities &
+    DeletionActivities &
+    ErasureActivities &
+    EvaluationActivities) &
   (ExportActivities & IngestionActivities & PreviewActivities & ReembeddingActivities & StoreAuditActivities);
 
 export const converted: ConvertResult = { charCount: 12, pageCount: null, reused: false };

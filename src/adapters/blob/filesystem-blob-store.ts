@@ -87,10 +87,14 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
 
     async deleteStrays() {
       const names = await readdir(incoming).catch(unlessMissing);
+      let deleted = 0;
       for (const path of (names ?? []).map((name) => join(incoming, name))) {
         const file = await stat(path).catch(unlessMissing);
-        if (file !== undefined && Date.now() - file.mtimeMs > STRAY_AFTER_MS) await rm(path, { force: true });
+        if (file === undefined || Date.now() - file.mtimeMs <= STRAY_AFTER_MS) continue;
+        await rm(path, { force: true });
+        deleted += 1;
       }
+      return deleted;
     },
 
     signedUrl: async () => null,

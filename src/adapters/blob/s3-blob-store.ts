@@ -192,14 +192,17 @@ export function createS3BlobStore(
     }
   }
 
-  async function abortStrayUploads(isStray: (since: Date | undefined) => boolean): Promise<void> {
+  async function abortStrayUploads(isStray: (since: Date | undefined) => boolean): Promise<number> {
+    let aborted = 0;
     for (let after: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
       const page = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: incoming, ...after }));
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
-        if (isStray(Initiated)) await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
+        if (!isStray(Initiated)) continue;
+        await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
+        aborted += 1;
       }
       const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
-      if (!page.IsTruncated || KeyMarker === undefined) return;
+      if (!page.IsTruncated || KeyMarker === undefined) return aborted;
       after = { KeyMarker, ...(UploadIdMarker !== undefined && { UploadIdMarker }) };
     }
   }
@@ -277,13 +280,16 @@ export function createS3BlobStore(
 
     async deleteStrays() {
       const isStray = (since: Date | undefined) => since !== undefined && Date.now() - since.getTime() > strayAfterMs;
+      let deleted = 0;
       try {
         for await (const page of paginateListObjectsV2({ client }, { Bucket, Prefix: incoming })) {
           for (const { Key, LastModified } of page.Contents ?? []) {
-            if (isStray(LastModified)) await client.send(new DeleteObjectCommand({ Bucket, Key }));
+            if (!isStray(LastModified)) continue;
+            await client.send(new DeleteObjectCommand({ Bucket, Key }));
+            deleted += 1;
           }
         }
-        await abortStrayUploads(isStray);
+        return deleted + (await abortStrayUploads(isStray));
       } catch (error) {
         throw toAppError(error);
       }

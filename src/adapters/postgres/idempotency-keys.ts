@@ -54,7 +54,7 @@ export function createIdempotencyStore(db: Knex): IdempotencyStore {
     },
 
     async forgetExpired() {
-      await expired().delete();
+      return expired().delete();
     },
   };
 }

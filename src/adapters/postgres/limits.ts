@@ -245,7 +245,7 @@ export function createPgRateLimiter(db: Knex): RateLimiter {
     },
 
     async forgetExpired() {
-      await RateLimitModel.query(db).where('endsAt', '<', db.fn.now()).delete();
+      return RateLimitModel.query(db).where('endsAt', '<', db.fn.now()).delete();
     },
   };
 }

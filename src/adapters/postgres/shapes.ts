@@ -78,6 +78,11 @@ export function pickColumns<C extends ColumnDefinitions, Name extends keyof C>(
   return { columns: columns as Pick<C, Name> };
 }
 
+/** The key of the last row of a page that a sweep has checked, and the number of rows that it deleted. */
+export function sweptPageOf<C extends ColumnDefinitions>({ columns }: RowShape<C>) {
+  return defineRowShape({ ...columns, checked: integerColumn(), deleted: integerColumn() });
+}
+
 export type StatementRunner = Pick<Knex, 'raw'>;
 type SqlBindings = Readonly<Record<string, unknown>> | readonly unknown[];
 // biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result

@@ -215,8 +215,9 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     },
 
     async maintain() {
-      await maintainVectorIndexes(db, exactLimit);
+      const changed = await maintainVectorIndexes(db, exactLimit);
       indexes.clear();
+      return changed;
     },
   };
 }
@@ -301,8 +302,10 @@ function listIndexes(db: StatementRunner): Promise<SqlRow<typeof vectorIndex>[]>
 /**
  * Creates an HNSW index for each model with more than `limit` vectors, and drops the index below half of that. A lock
  * lets only one process do this at a time.
+ * @returns the number of indexes that were created or dropped
  */
-async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
+async function maintainVectorIndexes(db: Knex, limit: number): Promise<number> {
+  let changed = 0;
   // `create index concurrently` cannot run in a transaction, and `set` only changes its own connection.
   await withOwnConnection(db, async (own) => {
     // pgvector below 0.8 has no iterative index scans, which filtered searches need.
@@ -329,11 +332,16 @@ async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
       const kept = new Set(indexable.filter(({ points }) => points >= limit / 2).map(nameOf));
       const there = new Set<string>();
       for (const { name, isValid } of await listIndexes(own)) {
-        if (isValid && kept.has(name)) there.add(name);
-        else await own.raw(`drop index concurrently if exists ${name}`);
+        if (isValid && kept.has(name)) {
+          there.add(name);
+          continue;
+        }
+        await own.raw(`drop index concurrently if exists ${name}`);
+        changed += 1;
       }
-      for (const of of indexable.filter(({ points }) => points > limit)) {
-        if (!there.has(nameOf(of))) await own.raw(definition(of).replaceAll('?', '\\?'));
+      for (const of of indexable.filter((each) => each.points > limit && !there.has(nameOf(each)))) {
+        await own.raw(definition(of).replaceAll('?', '\\?'));
+        changed += 1;
       }
     } finally {
       await own.raw('reset statement_timeout');
@@ -341,6 +349,7 @@ async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
       await own.raw('select pg_advisory_unlock(hashtext(?))', [PREFIX]);
     }
   });
+  return changed;
 }
 
 /** The HNSW index covers only vectors with the expected dimensions: others would make its creation fail. */

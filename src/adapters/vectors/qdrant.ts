@@ -109,7 +109,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
       for (const collection of await points.collections()) await points.delete(collection, { orgId, must });
     },
 
-    async maintain() {},
+    maintain: async () => 0,
   };
 }
 

@@ -193,8 +193,8 @@ export function createSessionsRepository(db: Knex) {
       return ended.map(({ id }) => id);
     },
 
-    async deleteExpired(): Promise<void> {
-      await RefreshTokenFamilyModel.query(db).where('expiresAt', '<', days(-1)).delete();
+    async deleteExpired(): Promise<number> {
+      return RefreshTokenFamilyModel.query(db).where('expiresAt', '<', days(-1)).delete();
     },
 
     async end(sessionId: string): Promise<void> {

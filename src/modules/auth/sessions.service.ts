@@ -145,8 +145,8 @@ export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
       await endOwnSessions(actor, { sessionId: null, except: current });
     },
 
-    async deleteExpired(): Promise<void> {
-      await createSessionsRepository(db).deleteExpired();
+    async deleteExpired(): Promise<number> {
+      return createSessionsRepository(db).deleteExpired();
     },
 
     async close(refreshToken: string, requestId: string): Promise<void> {

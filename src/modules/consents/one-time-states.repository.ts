@@ -38,7 +38,7 @@ export type OAuthStateStore<Facts> = {
    * decrypts its code verifier.
    */
   take(state: string): Promise<TakenState<Facts> | undefined>;
-  deleteExpired(): Promise<void>;
+  deleteExpired(): Promise<number>;
 };
 
 export function createOAuthStateStore<Facts extends object>(deps: {
@@ -76,9 +76,7 @@ export function createOAuthStateStore<Facts extends object>(deps: {
       return codeVerifier === undefined ? undefined : { ...row, codeVerifier };
     },
 
-    async deleteExpired() {
-      await table.deleteExpired();
-    },
+    deleteExpired: () => table.deleteExpired(),
   };
 }
 
@@ -106,8 +104,8 @@ function statesTable<Facts extends object>(db: Knex, { tableName, columns }: Sta
       return row as TakenRow<Facts> | undefined;
     },
 
-    async deleteExpired(): Promise<void> {
-      await db(tableName).where('expiresAt', '<', db.fn.now()).delete();
+    async deleteExpired(): Promise<number> {
+      return db(tableName).where('expiresAt', '<', db.fn.now()).delete();
     },
   };
 }

@@ -8,6 +8,7 @@ import {
   queryFirstRow,
   queryOneRow,
   type SqlRow,
+  sweptPageOf,
   textColumn,
   timestampColumn,
   uuidColumn,
@@ -38,6 +39,7 @@ export class EmbeddingDimensionsModel extends tableModel(
 type CachedEmbedding = { textSha256: Buffer; vector: Float32Array };
 
 const embeddingKey = pickColumns(CachedEmbeddingModel, 'orgId', 'model', 'textSha256');
+const sweptPage = sweptPageOf(embeddingKey);
 export type CachedEmbeddingKey = SqlRow<typeof embeddingKey>;
 
 const knownDimensions = pickColumns(EmbeddingDimensionsModel, 'dimensions');
@@ -83,12 +85,15 @@ export function createEmbeddingsRepository(db: Knex) {
      * Checks the next `limit` cached vectors after the key `after`, and deletes those older than a day whose text no
      * chunk has. Skips organizations with a running ingestion that has no chunks yet, because semantic chunking caches
      * the vectors of sentences first.
-     * @returns the last key checked; null at the end of the table
+     * @returns `next` is the last key checked, or null at the end of the table
      */
-    async deleteUnusedAfter(after: CachedEmbeddingKey | null, limit: number): Promise<CachedEmbeddingKey | null> {
+    async deleteUnusedAfter(
+      after: CachedEmbeddingKey | null,
+      limit: number,
+    ): Promise<{ deleted: number; next: CachedEmbeddingKey | null }> {
       const last = await queryFirstRow(
         db,
-        embeddingKey,
+        sweptPage,
         `with page as (
            select org_id, model, text_sha256, created_at from embeddings
            where (org_id, model, text_sha256) > (:orgId::uuid, :model, :textSha256::bytea)
@@ -106,13 +111,18 @@ export function createEmbeddingsRepository(db: Knex) {
              and p.created_at < now() - interval '1 day'
              and not exists (select from cutting c where c.org_id = p.org_id)
              and not exists (select from chunks c where c.org_id = p.org_id and c.text_sha256 = p.text_sha256)
+           returning 1
          )
-         select org_id, model, text_sha256 from page
-         order by org_id, model, text_sha256
-         offset :limit - 1`,
+         select org_id, model, text_sha256, (select count(*) from page)::integer as checked,
+                (select count(*) from unused)::integer as deleted
+         from page
+         order by org_id desc, model desc, text_sha256 desc
+         limit 1`,
         { orgId: NIL, model: '', textSha256: Buffer.alloc(0), ...after, limit },
       );
-      return last ?? null;
+      if (last === undefined) return { deleted: 0, next: null };
+      const { checked, deleted, ...key } = last;
+      return { deleted, next: checked < limit ? null : key };
     },
 
     async fixDimensions(model: string, dimensions: number): Promise<number> {

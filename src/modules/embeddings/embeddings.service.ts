@@ -95,7 +95,7 @@ export function createEmbeddingsService(deps: { db: Knex; embedders: EmbedderFac
       await createEmbeddingsRepository(trx).deleteUnusedOf(orgId, hashes);
     },
 
-    async sweepUnused(after: CachedEmbeddingKey | null): Promise<CachedEmbeddingKey | null> {
+    async sweepUnused(after: CachedEmbeddingKey | null): Promise<{ deleted: number; next: CachedEmbeddingKey | null }> {
       return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
     },
   };

@@ -198,11 +198,16 @@ export function createErasureService(deps: {
       await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
-    /** Queues another erasure of users for whom a request stored content after their erasure had ended. */
-    async eraseLate(): Promise<void> {
-      for (const { orgId, userId, dueAt } of await repository.listLate(LATE_AT_ONCE)) {
+    /**
+     * Queues another erasure of users for whom a request stored content after their erasure had ended.
+     * @returns the number of erasures
+     */
+    async eraseLate(): Promise<number> {
+      const late = await repository.listLate(LATE_AT_ONCE);
+      for (const { orgId, userId, dueAt } of late) {
         await enqueue(db, { orgId, userId }, { dueAt, createdBy: userId, requestId: null });
       }
+      return late.length;
     },
   };
 }

@@ -157,10 +157,10 @@ export function createEvaluationsService(deps: {
   return {
     evaluateVersion,
 
-    async deleteOldAdhocRuns(): Promise<void> {
-      let deleted: number;
-      do deleted = await runs.deleteAdhocOlderThan(ADHOC_RETENTION_DAYS, DELETION_BATCH_SIZE);
-      while (deleted === DELETION_BATCH_SIZE);
+    /** Deletes a batch of old evaluations without a draft. `next` is null after the last batch. */
+    async deleteOldAdhocRuns(): Promise<{ deleted: number; next: true | null }> {
+      const deleted = await runs.deleteAdhocOlderThan(ADHOC_RETENTION_DAYS, DELETION_BATCH_SIZE);
+      return { deleted, next: deleted === DELETION_BATCH_SIZE || null };
     },
 
     async evaluateCase(

@@ -233,11 +233,14 @@ export function createExportsService(deps: {
       }
     },
 
-    async deleteExpired(): Promise<void> {
-      for (const { id: exportId, orgId } of await repository.listExpired(EXPIRED_PER_STEP)) {
+    /** Deletes a batch of expired exports. `next` is null after the last batch. */
+    async deleteExpired(): Promise<{ deleted: number; next: true | null }> {
+      const expired = await repository.listExpired(EXPIRED_PER_STEP);
+      for (const { id: exportId, orgId } of expired) {
         const keys = await db.transaction((trx) => remove(trx, { orgId, exportId }));
         for (const key of keys ?? []) await originals.releaseNow(key);
       }
+      return { deleted: expired.length, next: expired.length === EXPIRED_PER_STEP || null };
     },
   };
 }

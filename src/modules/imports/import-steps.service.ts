@@ -253,8 +253,11 @@ export function createImportStepsService(
       await closeJob(of, { status: 'cancelled' }, { attempt, startId });
     },
 
-    /** Deletes a batch of old import runs for the sweeper. Returns null if none is left. */
-    forgetOld: async (): Promise<true | null> => ((await runs.deleteOldRuns(RUNS_KEPT_DAYS)) ? true : null),
+    /** Deletes a batch of old import runs. `next` is null after the last batch. */
+    async forgetOld(): Promise<{ deleted: number; next: true | null }> {
+      const deleted = await runs.deleteOldRuns(RUNS_KEPT_DAYS);
+      return { deleted, next: deleted > 0 || null };
+    },
   };
 }
 

@@ -232,7 +232,7 @@ export function createChunkContextsService(deps: {
       return { total, left };
     },
 
-    async sweepUnused(after: ChunkContextKey | null): Promise<ChunkContextKey | null> {
+    async sweepUnused(after: ChunkContextKey | null): Promise<{ deleted: number; next: ChunkContextKey | null }> {
       return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
     },
   };

@@ -9,6 +9,7 @@ import {
   queryOneRow,
   queryRows,
   type SqlRow,
+  sweptPageOf,
 } from '#src/adapters/postgres/shapes.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
@@ -33,6 +34,7 @@ const chunkContextKey = pickColumns(
   'promptVersion',
   'chunkSha256',
 );
+const sweptPage = sweptPageOf(chunkContextKey);
 export type ChunkContextKey = SqlRow<typeof chunkContextKey>;
 
 /** Identifies the conversion, the model and the prompt version for which a chunk context was written. */
@@ -171,10 +173,13 @@ export function createChunkContextsRepository(db: Knex) {
      * of the conversion has, unless a generation of the conversion is still to be chunked.
      * @returns the last key checked; null at the end of the table
      */
-    async deleteUnusedAfter(after: ChunkContextKey | null, limit: number): Promise<ChunkContextKey | null> {
+    async deleteUnusedAfter(
+      after: ChunkContextKey | null,
+      limit: number,
+    ): Promise<{ deleted: number; next: ChunkContextKey | null }> {
       const last = await queryFirstRow(
         db,
-        chunkContextKey,
+        sweptPage,
         `with page as (
            select org_id, conversion_id, model, prompt_version, chunk_sha256, created_at from contextual_texts
            where (org_id, conversion_id, model, prompt_version, chunk_sha256)
@@ -198,13 +203,18 @@ export function createChunkContextsRepository(db: Knex) {
                select from made m
                where m.conversion_id = p.conversion_id and (m.is_coming or m.chunk_sha256 = p.chunk_sha256)
              )
+           returning 1
          )
-         select org_id, conversion_id, model, prompt_version, chunk_sha256 from page
-         order by org_id, conversion_id, model, prompt_version, chunk_sha256
-         offset :limit - 1`,
+         select org_id, conversion_id, model, prompt_version, chunk_sha256,
+                (select count(*) from page)::integer as checked, (select count(*) from unused)::integer as deleted
+         from page
+         order by org_id desc, conversion_id desc, model desc, prompt_version desc, chunk_sha256 desc
+         limit 1`,
         { orgId: NIL, conversionId: NIL, model: '', promptVersion: 0, chunkSha256: Buffer.alloc(0), ...after, limit },
       );
-      return last ?? null;
+      if (last === undefined) return { deleted: 0, next: null };
+      const { checked, deleted, ...key } = last;
+      return { deleted, next: checked < limit ? null : key };
     },
   };
 }

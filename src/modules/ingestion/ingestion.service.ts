@@ -228,10 +228,10 @@ export function createIngestionService(deps: {
       await deleteUnneeded(of, signal);
     },
 
-    /** Sweep that deletes a batch of conversions unused for a day. Returns null once none are left. */
-    async sweepUnusedConversions(): Promise<true | null> {
+    /** Deletes a batch of conversions unused for a day. `next` is null after the last batch. */
+    async sweepUnusedConversions(): Promise<{ deleted: number; next: true | null }> {
       const deleted = await conversions.deleteUnused(CONVERSIONS_PER_SWEEP);
-      return deleted === CONVERSIONS_PER_SWEEP ? true : null;
+      return { deleted, next: deleted === CONVERSIONS_PER_SWEEP || null };
     },
   };
 

@@ -301,7 +301,7 @@ describe('ingestion activities', () => {
     }
     // An open job may still need what is cached.
     await own.db('jobs').where({ orgId }).update({ finishedAt: longAgo });
-    expect(await own.container.ingestion.sweepUnusedConversions()).equal(null);
+    expect(await own.container.ingestion.sweepUnusedConversions()).property('next', null);
     const converted = await own.db('conversions').where({ orgId }).pluck('content_sha256');
     expect(converted).include.members(['new', contentSha256]).and.not.include('old');
   });

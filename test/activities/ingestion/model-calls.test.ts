@@ -9,9 +9,9 @@ import { embeddedTexts } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { useIdleStack } from '#test/support/stack.ts';
 
-async function sweepAll(sweepUnused: (after: never) => Promise<unknown>): Promise<void> {
+async function sweepAll(sweepUnused: (after: never) => Promise<{ next: unknown }>): Promise<void> {
   for (let after: unknown = null; ; ) {
-    after = await sweepUnused(after as never);
+    after = (await sweepUnused(after as never)).next;
     if (after === null) return;
   }
 }

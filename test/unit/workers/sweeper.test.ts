@@ -1,35 +1,21 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { limitToOncePerDay, runDailyInBatches, skipWhileStillRunning } from '#workers/sweeper.ts';
+import { limitToOncePerDay, skipWhileStillRunning } from '#workers/sweeper.ts';
 
 describe('a daily sweep', () => {
-  it('runs once a day, either as a whole or in batches, where each call runs the next batch', async () => {
-    let runs = 0;
-    const daily = limitToOncePerDay(async () => {
-      runs += 1;
-    });
-    const begun: (number | null)[] = [];
-    const inBatches = runDailyInBatches<number>(async (after) => {
-      begun.push(after);
-      return after === 2 ? null : (after ?? 0) + 1;
-    });
-    for (let turn = 0; turn < 6; turn++) await Promise.all([daily(), inBatches()]);
-    expect([runs, begun]).deep.equal([1, [null, 1, 2]]);
-  });
-
-  it('starts again from the beginning one hour after a batch failed', async () => {
+  it('runs once a day, and one hour after a failure', async () => {
     mock.timers.enable({ apis: ['Date'] });
-    const begun: (number | null)[] = [];
-    const sweep = runDailyInBatches<number>(async (after) => {
-      begun.push(after);
-      if (after === 1) throw new Error('a table is locked');
-      return 1;
+    let runs = 0;
+    const sweep = limitToOncePerDay(async () => {
+      runs += 1;
+      if (runs === 1) throw new Error('a table is locked');
     });
-    for (let turn = 0; turn < 4; turn++) await sweep().catch(() => undefined);
-    expect(begun).deep.equal([null, 1]);
-    mock.timers.tick(60 * 60_000);
-    await sweep();
-    expect(begun).deep.equal([null, 1, null]);
+    const turn = async (hours: number) => {
+      mock.timers.tick(hours * 60 * 60_000);
+      for (let second = 0; second < 4; second++) await sweep().catch(() => undefined);
+      return runs;
+    };
+    expect([await turn(0), await turn(1), await turn(23), await turn(1)]).deep.equal([1, 2, 2, 3]);
     mock.timers.reset();
   });
 });
