@@ -110,7 +110,6 @@ export async function createBackupCase(storage: Settings = {}) {
   };
 }
 
-/** Names of the backups of a folder, oldest first. */
 export const backupsOf = async (folder: string): Promise<string[]> =>
   (await readdir(folder)).filter((name) => /^\d{4}-/.test(name)).sort();
 

@@ -264,7 +264,6 @@ describe('secrets', function () {
   }
 });
 
-/** Every value of every row of every table. */
 async function databaseText({ db }: Pick<Container, 'db'>): Promise<string> {
   const texts: string[] = [];
   for (const table of await db('pg_tables').where({ schemaname: 'public' }).pluck('tablename')) {
@@ -284,7 +283,6 @@ async function historiesText({ temporal }: Pick<Container, 'temporal'>): Promise
   return texts.join('\n');
 }
 
-/** All strings and bytes in a value, however deep. */
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (value instanceof Uint8Array) return Buffer.from(value).toString();

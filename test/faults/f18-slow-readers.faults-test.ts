@@ -33,7 +33,6 @@ describe('F18: stream readers that take a byte a second or are cut off', functio
   });
 
   const rounds = () => own.stack.container.db<Round>('rounds');
-  /** Open sockets of a process. */
   async function linesOf(pid: number): Promise<number> {
     const names = await readdir(`/proc/${pid}/fd`);
     const targets = names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => ''));

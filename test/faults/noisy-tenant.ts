@@ -9,7 +9,6 @@ export type NoisyTask = {
   jobId: string;
   /** The user whose password the tenant's admin sets. */
   colleagueId: string;
-  /** Starts an evaluation that no worker takes. */
   evaluationPath: string;
   /** An object store whose answers have no end. */
   hostileEndpoint: string;

@@ -54,7 +54,6 @@ const chunking = { target_tokens: '14', overlap_tokens: '0' };
 
 const uploadLongText = ({ member }: Pick<FaultCase, 'member'>) => uploadText(member, content, chunking);
 
-/** Uploads the text and waits until it is ingested. */
 async function ingestLongText(own: Pick<FaultCase, 'member'>) {
   const uploaded = await uploadLongText(own);
   await untilJob(own.member, uploaded.jobId, 'succeeded');
@@ -98,7 +97,6 @@ const chunkByMeaning = endsOf(async ({ member }) => {
   model.calls.length = 0;
 });
 
-/** The organization changes to another embedding model. */
 const reembed = endsOf(
   async ({ model, member, stack }) => {
     model.offer(['old', 'new'].map((id) => ({ id, kind: 'embedding' })));

@@ -167,7 +167,6 @@ export async function anIngestedDocument(client: ApiClient, name: string, conten
 export const ask = async (client: ApiClient, body: object, status: 200 | 201, headers = {}): Promise<ChatMessage> =>
   chatMessageSchema.parse((await client.post('/chat', body, status, headers)).body);
 
-/** Opens a stream, whose events are read one by one. */
 export async function openChatStream(
   member: Pick<Member, 'raw'>,
   body: Record<string, unknown>,

@@ -7,7 +7,6 @@ import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import type { Stack } from './stack.ts';
 import { until } from './until.ts';
 
-/** A process of the service that a test may kill. */
 export type ServiceProcess = Awaited<ReturnType<typeof startProcess>>;
 
 let started = 0;
@@ -57,7 +56,6 @@ async function startProcess(name: 'worker' | 'api', settings: Record<string, str
       process.kill(pid, 'SIGKILL');
       await ended;
     },
-    /** Everything that the process has logged. */
     log,
   };
 }

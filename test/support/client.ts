@@ -133,7 +133,6 @@ export async function statusesOf(requests: readonly Promise<Response>[]): Promis
 
 export type StreamEvent = { id: string | undefined; event: string | undefined; data: unknown };
 
-/** The Server-Sent Events of an answer, one by one. */
 export async function* readEvents(response: Response): AsyncIterableIterator<StreamEvent> {
   if (response.body === null) throw new Error('the stream has no body');
   const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());

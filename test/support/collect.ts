@@ -1,4 +1,3 @@
-/** Everything that an iterable still gives, in order. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const collected: T[] = [];
   for await (const item of items) collected.push(item);

@@ -159,7 +159,6 @@ function drawPicture({ width, height, grey }: Picture): string {
   return `q 600 0 0 ${shown} 0 ${800 - shown} cm BI /W ${width} /H ${height} /BPC 8 /CS /G /F /Fl ID ${pixels}\nEI Q`;
 }
 
-/** Of a PDF that opens only with a password. */
 export const pdfPasswordTrailer = `/ID [<${'00'.repeat(16)}><${'00'.repeat(16)}>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <${'11'.repeat(32)}> /U <${'22'.repeat(32)}> >>`;
 
 export const textLines = (...lines: string[]): PdfText[] =>

@@ -16,7 +16,6 @@ export async function exportOf(admin: Member) {
 
 type Volume = Awaited<ReturnType<typeof exportOf>>['volumes'][number];
 
-/** Downloads the volumes and checks their sizes and hashes. */
 export async function downloaded(volumes: readonly Volume[]): Promise<Buffer[]> {
   const download = async ({ name, size_bytes, sha256, download_url }: Volume) => {
     const response = await fetch(download_url ?? '');

@@ -141,7 +141,6 @@ export async function startFakeProvider(
       }
       return back;
     },
-    /** Issues an access token without a consent. */
     accessToken: (scopes: readonly string[], account = 'account-1') =>
       newToken('access', { account, scopes, isOffline: false, isRevoked: false }),
     expireTokens(): void {

@@ -33,7 +33,6 @@ export async function browseAll(member: Member, id: string, path: string): Promi
   }
 }
 
-/** Requests an import. @param options.wait in seconds */
 export async function importFiles(
   member: Member,
   body: Record<string, unknown>,

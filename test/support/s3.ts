@@ -43,7 +43,6 @@ export async function createBucket(endpoint: string) {
   await client.send(new CreateBucketCommand({ Bucket: bucket }));
   return {
     settings,
-    /** The settings as environment variables of a stack. */
     environment: {
       S3_ENDPOINT: endpoint,
       S3_BUCKET: bucket,
@@ -51,7 +50,6 @@ export async function createBucket(endpoint: string) {
       S3_SECRET_ACCESS_KEY: s3GatewayKey.secretAccessKey,
     },
     client,
-    /** Keys of objects and of unfinished multipart uploads. */
     keys: async (prefix = ''): Promise<string[]> => {
       const at = { Bucket: bucket, Prefix: prefix };
       const { Contents = [] } = await client.send(new ListObjectsV2Command(at));

@@ -34,7 +34,6 @@ export async function tracesOf({ container: { db } }: Stack, documentId: string)
 
 type Traces = Awaited<ReturnType<typeof tracesOf>>;
 
-/** Returns the stores that still have data of the document. */
 export async function remainsOf({ container: { db, blobs } }: Stack, traces: Traces): Promise<string[]> {
   const { documentId, orgId, name, contents, texts } = traces;
   const tables = ['folderLinks', 'documentGenerations', 'chunks', 'chunkVectors', 'recognizedPages'];

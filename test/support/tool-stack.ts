@@ -9,7 +9,6 @@ import type { Choice } from './fake-oauth.ts';
 import { type Stack, shared, startStack } from './stack.ts';
 import { toolContext } from './tool-context.ts';
 
-/** An API whose providers of tools are on this machine. */
 export type ToolStack = Awaited<ReturnType<typeof startToolStack>>;
 
 export const readScope = 'https://www.googleapis.com/auth/calendar.readonly';

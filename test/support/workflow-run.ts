@@ -32,7 +32,6 @@ export async function attributeOf(run: WorkflowHandle, name: string): Promise<un
   return typedSearchAttributes.getAll().find((pair) => pair.key.name === name)?.value;
 }
 
-/** @returns the activities that a worker is executing */
 export async function startedSteps(run: WorkflowHandle): Promise<string[]> {
   const { pendingActivities } = (await run.describe()).raw;
   const started = pendingActivities?.filter(({ state }) => state === STARTED) ?? [];

@@ -76,7 +76,6 @@ describe('alignment scoring', () => {
   const updateRounds = (chat: ScoreAlignmentInput, columns: object) => own.db('rounds').where(chat).update(columns);
   const roundsOf = ({ chatId }: ScoreAlignmentInput) => own.db('rounds').where({ chatId }).orderBy('round');
 
-  /** Adds the next rounds of the chat. */
   async function addRounds(chat: ScoreAlignmentInput, ...exchanges: (Exchange | 'failed')[]): Promise<void> {
     const { length: before } = await roundsOf(chat);
     for (const [index, exchange] of exchanges.entries()) {

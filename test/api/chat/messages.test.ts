@@ -225,7 +225,6 @@ describe('a message to an agent with a model of a known context window and price
   });
   beforeEach(() => model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' })));
 
-  /** A question to a new agent with this model. */
   const questionTo = async (chat_model: string, message = 'A loan?') => {
     return { agent_id: await aPublishedAgent(ada, { chat_model, max_tokens: 4_000 }), message, enable_rag: false };
   };

@@ -14,7 +14,6 @@ const json = { 'content-type': 'application/json' };
 
 describe('the stream of an answer', () => {
   let stack: ScriptedStack;
-  /** Another process of the API on the same database. */
   let replica: Stack;
   let ada: Member;
   let agentId: string;
@@ -207,7 +206,6 @@ describe('an answer with STREAM_ON_DISCONNECT=cancel', () => {
   const post = (path: string, message: string, signal: AbortSignal) =>
     ada.raw(path, { method: 'POST', headers: json, body: JSON.stringify({ agent_id, message }), signal });
 
-  /** Starts an answer and reads its first event. */
   async function begin(): Promise<{ chatId: string; leave: () => void }> {
     const leaving = new AbortController();
     const response = await post('/chat/stream', 'How is a loan repaid?', leaving.signal);

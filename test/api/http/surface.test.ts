@@ -10,7 +10,6 @@ const openApiDocument = z.object({
   paths: z.record(z.string(), z.record(z.string(), z.object({ operationId: z.string() }))),
 });
 
-/** Lists the fields of a JSON schema at any depth. */
 function fieldsOf(schema: unknown): { name: string; isWriteOnly: boolean }[] {
   if (schema === null || typeof schema !== 'object') return [];
   return Object.entries(schema).flatMap(([key, part]) => {

@@ -37,7 +37,6 @@ async function open(provider: OAuthConnectorProvider) {
   return {
     fake,
     connector: create({ agent, call, baseUrl: fake.baseUrl }),
-    /** Returns access with a valid token. */
     newAccess: (): OAuthConnectorAccess => ({ kind: 'oauth', accessToken: fake.token(), siteId }),
     close: async () => {
       await agent.close();

@@ -10,7 +10,6 @@ const measured = (userScore: number, agentScore: number, extra: Partial<RoundMea
   ...extra,
 });
 
-/** Folds rounds one by one, as scoring does. */
 function scoreAll(rounds: readonly RoundMeasurement[]): StoredRoundScore[] {
   const stored: StoredRoundScore[] = [];
   for (const [index, each] of rounds.entries()) {

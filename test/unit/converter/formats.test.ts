@@ -62,7 +62,6 @@ const readers: Record<string, (sections: Sections) => Parsed | Promise<Parsed>> 
   },
 };
 
-/** A sheet by its XML, or by its rows of cells. */
 function sheetOf({ sheet, cells = '', merged = '', formats = '' }: Record<string, string>): Buffer {
   if (sheet !== undefined) return xlsxFile(sheet);
   const made = utils.aoa_to_sheet(cells.split('\n').map((row) => JSON.parse(row)));

@@ -59,7 +59,6 @@ describe('the parser process', () => {
   });
 
   describe('with a grandchild that keeps the output open', () => {
-    /** Prints its process id as a number. */
     const child = `sleep 600 & echo "{\\"number\\":$!}"`;
     afterEach(() => {
       mock.timers.reset();
