@@ -18,9 +18,12 @@ const byteOrderMarks: { mark: number[]; encoding: string }[] = [
   { mark: [0xfe, 0xff], encoding: 'utf-16be' },
 ];
 
+/** UTF-8 text with damaged places has at least this many times as many intact letters beyond ASCII. */
+const intactPerDamaged = 4;
+
 /**
  * Decodes text of unknown encoding. Tries in this order: byte order mark, UTF-16 without one, ISO-2022-JP escapes,
- * strict UTF-8, the declared encoding, jschardet's guess, and windows-1252, which accepts any byte.
+ * UTF-8, the declared encoding, jschardet's guess, and windows-1252, which accepts any byte.
  */
 export function decodeText(bytes: Buffer, namedEncoding?: string): string {
   const unicode = detectUnicodeEncoding(bytes);
@@ -29,19 +32,35 @@ export function decodeText(bytes: Buffer, namedEncoding?: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    const encoding = [
-      namedEncoding && canonicalEncoding(namedEncoding),
-      guessedEncoding(bytes.subarray(0, detectionSampleBytes)),
-    ];
-    return iconv.decode(bytes, encoding.find((name) => name && iconv.encodingExists(name)) ?? 'windows-1252');
+    const damaged = damagedUtf8(bytes);
+    if (damaged !== null) return damaged;
+    const named = namedEncoding && canonicalEncoding(namedEncoding);
+    // Text that is declared as UTF-8 but is not valid has another encoding.
+    const isUsable = named && named !== 'utf-8' && iconv.encodingExists(named);
+    return iconv.decode(bytes, isUsable ? named : guessEncoding(bytes));
   }
 }
 
-function guessedEncoding(sample: Buffer): string | null {
+/** Text that is UTF-8 but for a few places, such as one that was cut amid a letter. */
+function damagedUtf8(bytes: Buffer): string | null {
+  const text = bytes.toString('utf8');
+  let intact = 0;
+  let damaged = 0;
+  for (const [letter] of text.matchAll(/[^\0-\x7f]/gu)) {
+    if (letter === '\ufffd') damaged += 1;
+    else intact += 1;
+  }
+  return intact >= damaged * intactPerDamaged ? text : null;
+}
+
+/** Guesses the encoding of text that is not UTF-8, by a sample of it. */
+export function guessEncoding(bytes: Buffer): string {
+  const sample = bytes.subarray(0, detectionSampleBytes);
   // jschardet is loaded lazily: its tables cost 0.1 s of CPU time in every process that reads files.
   const { detect } = require('jschardet') as typeof jschardet;
   const { encoding, confidence } = detect(sample);
-  return confidence < minConfidence && looksWestern(iconv.decode(sample, 'windows-1252')) ? 'windows-1252' : encoding;
+  const isWestern = confidence < minConfidence && looksWestern(iconv.decode(sample, 'windows-1252'));
+  return isWestern || !encoding || !iconv.encodingExists(encoding) ? 'windows-1252' : encoding;
 }
 
 /**

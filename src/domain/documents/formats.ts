@@ -181,8 +181,9 @@ function startsWithHeader(head: string): boolean {
   return /^(?:From .*\r?\n)?[!-9;-~]+:/.test(head);
 }
 
+/** Also accepts the first mail of a mailbox, and the length before a mail of Apple Mail. */
 function looksLikeMail(head: string): boolean {
-  const lines = head.split(/\r?\n\r?\n/, 1)[0] ?? '';
+  const lines = (head.split(/\r?\n\r?\n/, 1)[0] ?? '').replace(/^(?:From .*|\d+\s*)\r?\n/, '');
   const marks = [/^[A-Za-z-]+: /, /^From: /im, /^(?:MIME-Version|Message-ID|Received|Return-Path): /im];
   return marks.every((mark) => mark.test(lines));
 }

@@ -31,6 +31,14 @@ describe('decoding a text file', () => {
     expect(decodeText(iconv.encode('“Grüße”', 'windows-1252'), 'ISO-8859-1')).equal('“Grüße”');
   });
 
+  it('ignores a declaration of UTF-8 by text that is none, and reads UTF-8 with a letter cut off as UTF-8', () => {
+    const arabic = 'يحق لكل موظف ثلاثون يوما من الإجازة في السنة';
+    expect(decodeText(iconv.encode(arabic, 'windows-1256'), 'utf-8')).equal(arabic);
+    expect(decodeText(Buffer.from('Grüße, Köln, größer, früher ä').subarray(0, -1))).equal(
+      'Grüße, Köln, größer, früher \ufffd',
+    );
+  });
+
   it('finds the encoding that an HTML page declares', () => {
     for (const [page, encoding] of [
       ['<html><head><meta charset="windows-1251">', 'windows-1251'],

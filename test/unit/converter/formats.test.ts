@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { utils, write } from '@e965/xlsx';
 import { expect } from 'chai';
+import iconv from 'iconv-lite';
 import { parseCsv } from '#src/adapters/converter/formats/csv.ts';
 import { parseDocx } from '#src/adapters/converter/formats/docx.ts';
 import { parseEpub } from '#src/adapters/converter/formats/epub.ts';
@@ -183,7 +184,7 @@ describe('reading an Outlook message', () => {
     return parseMsg(file(compoundFile({ ...empty, ...Object.fromEntries(streams) })));
   }
 
-  it('converts the message like an .eml file, and rejects S/MIME', async () => {
+  it('converts the message like an .eml file, lists the fields of a contact, and rejects S/MIME', async () => {
     const message = await read({
       '0037001F': utf16('Preise'),
       '0C1A001F': utf16('Ann Lee'),
@@ -193,6 +194,19 @@ describe('reading an Outlook message', () => {
     });
     const body = '# Preise\n\nFrom: Ann Lee <ann@example.org>\n\nGrüße';
     expect(message).include({ body, title: 'Preise' });
+    const contact = await read({
+      '001A001F': utf16('IPM.Contact'),
+      '0037001E': iconv.encode('王小明', 'big5'),
+      '1000001E': iconv.encode('每位員工每年有三十天的假期。申請應在開始前兩週提交給主管。', 'big5'),
+      '0C1F001F': utf16('/o=Example/ou=Mail/cn=ann'),
+      '5D01001F': utf16('ann@example.org'),
+      '3A08001F': utf16('+886 2 1234'),
+      '3A15001F': utf16('1 Main Street'),
+    });
+    expect(contact.body).equal(
+      '# 王小明\n\nFrom: ann@example.org\nBusiness phone: +886 2 1234\nAddress: 1 Main Street\n\n' +
+        '每位員工每年有三十天的假期。申請應在開始前兩週提交給主管。',
+    );
     const locked = read({ '001A001F': utf16('IPM.Note.SMIME'), '0037001F': utf16('Secret') });
     expect(await appErrorCode(locked)).equal('encrypted_document');
   });

@@ -4,14 +4,39 @@ import { DOMParser, type HTMLElement } from 'linkedom';
 import { parse, serialize } from 'parse5';
 import PostalMime, { type Address } from 'postal-mime';
 import { appError } from '#src/errors.ts';
-import { decodeText, detectUnicodeEncoding, findDeclaredEncoding } from '../decode-text.ts';
+import { decodeText, detectUnicodeEncoding, findDeclaredEncoding, guessEncoding } from '../decode-text.ts';
 import { checkHtmlNestingDepth, htmlToMarkdown } from '../html-to-markdown.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 
-/** Reads Internet mail (RFC 5322): its HTML, or its text if it has none. Attachments are listed but never opened. */
+/** How far behind the header of an HTML part its charset is looked for. */
+const charsetWithin = 8_192;
+const mailboxSeparator = /^From \S+.*\d{4}\r?\n(?=[!-9;-~]+:)/m;
+const appleMailLength = /^\d+\s*\n(?=[!-9;-~]+:)/;
+
+/**
+ * Reads Internet mail (RFC 5322): its HTML, or its text if it has none. Attachments are listed but never opened. Also
+ * reads a mailbox (mbox), each mail as a page, and a mail of Apple Mail (.emlx).
+ */
 export const parseEml: DocumentParser = async ({ bytes }) => {
   // Some text editors save a mail as UTF-16, which PostalMime does not read.
-  const mail = await PostalMime.parse(detectUnicodeEncoding(bytes) ? Buffer.from(decodeText(bytes)) : bytes);
+  const whole = detectUnicodeEncoding(bytes) ? Buffer.from(decodeText(bytes)) : bytes;
+  const text = whole.toString('latin1');
+  const [lengthLine] = appleMailLength.exec(text) ?? [];
+  if (lengthLine !== undefined) {
+    return readMail(whole.subarray(lengthLine.length, lengthLine.length + Number.parseInt(lengthLine, 10)));
+  }
+  const mails = text.split(new RegExp(mailboxSeparator, 'gm')).filter((mail) => mail.trim() !== '');
+  if (mails.length < 2) return readMail(whole);
+  const pages: string[] = [];
+  for (const mail of mails) {
+    const { body } = await readMail(Buffer.from(mail.replace(/^>(>*From )/gm, '$1'), 'latin1'));
+    pages.push(typeof body === 'string' ? body : body.join('\n\n'));
+  }
+  return { body: pages, title: null };
+};
+
+async function readMail(bytes: Buffer): Promise<ParsedDocument> {
+  const mail = await PostalMime.parse(withDeclaredCharsets(bytes));
   refuseEncrypted(mail.headers.find(({ key }) => key === 'content-type')?.value);
   return renderMail({
     subject: mail.subject ?? '',
@@ -25,7 +50,18 @@ export const parseEml: DocumentParser = async ({ bytes }) => {
       .filter(({ related, mimeType }) => !(related && mimeType.startsWith('image/')))
       .map(({ filename, mimeType, content }) => ({ name: filename || mimeType, bytes: Buffer.byteLength(content) })),
   });
-};
+}
+
+/** Saved web pages (MHTML) often declare the charset of a part only in its HTML, where PostalMime does not look. */
+function withDeclaredCharsets(bytes: Buffer): Buffer {
+  const text = bytes.toString('latin1');
+  const headers = /^(content-type:\s*text\/html)(?![^\r\n]*charset)(?!;\s*\r?\n\s+charset)/gim;
+  const marked = text.replace(headers, (header, _start, at: number) => {
+    const [, charset] = /<meta[^>]+charset=(?:3D)?["']?([\w-]+)/i.exec(text.slice(at, at + charsetWithin)) ?? [];
+    return charset === undefined ? header : `${header}; charset="${charset}"`;
+  });
+  return marked === text ? bytes : Buffer.from(marked, 'latin1');
+}
 
 function namesOf(addresses: Address[]): string {
   return addresses
@@ -33,10 +69,7 @@ function namesOf(addresses: Address[]): string {
     .join(', ');
 }
 
-/**
- * Reads Outlook messages; of other Outlook items, reads only the subject and text. Lists attachments without opening
- * them.
- */
+/** Reads Outlook messages, contacts and appointments. Lists attachments without opening them. */
 export const parseMsg: DocumentParser = ({ bytes }) => {
   const message = readMessage(bytes);
   if (message.error) throw appError('corrupt_document', { detail: `The message is damaged: ${message.error}.` });
@@ -45,16 +78,19 @@ export const parseMsg: DocumentParser = ({ bytes }) => {
   const recipients = (type: string) =>
     (message.recipients ?? [])
       .filter(({ recipType }) => recipType === type)
-      .map(({ name, smtpAddress, email }) => addressText({ name, address: smtpAddress || email }))
+      .map(({ name, smtpAddress, email }) => addressText({ name, address: internetAddress(smtpAddress, email) }))
       .filter(Boolean)
       .join(', ');
   const date = new Date(message.clientSubmitTime ?? message.messageDeliveryTime ?? '');
+  const { senderSmtpAddress, sentRepresentingSmtpAddress, creatorSMTPAddress, senderEmail } = message;
+  const sender = internetAddress(senderSmtpAddress, sentRepresentingSmtpAddress, creatorSMTPAddress, senderEmail);
   return renderMail({
     subject: message.subject ?? '',
-    from: addressText({ name: message.senderName, address: message.senderSmtpAddress || message.senderEmail }),
+    from: addressText({ name: message.senderName, address: sender }),
     to: recipients('to'),
     cc: recipients('cc'),
     date: Number.isNaN(date.getTime()) ? null : date.toISOString(),
+    facts: itemFacts(message),
     html: message.html ? decodeHtml(Buffer.from(message.html)) : (message.bodyHtml ?? ''),
     text: message.body ?? '',
     attachments: (message.attachments ?? [])
@@ -66,13 +102,47 @@ export const parseMsg: DocumentParser = ({ bytes }) => {
   });
 };
 
-/** A message that is not in Unicode states its code page, so it is parsed a second time with that code page. */
+/** The first address that is no X.500 name of Exchange (`/o=Example/ou=…`). */
+function internetAddress(...addresses: (string | undefined)[]): string {
+  return addresses.find((address) => address && !/^\/o=/i.test(address)) ?? '';
+}
+
+/** The fields of a contact or an appointment, in the order in which Outlook shows them. */
+function itemFacts(item: FieldsData): [label: string, value: string | undefined][] {
+  const time = (text: string | undefined) => {
+    const date = new Date(text ?? '');
+    return Number.isNaN(date.getTime()) ? undefined : timeText(date.toISOString());
+  };
+  return [
+    ['Start', time(item.apptStartWhole)],
+    ['End', time(item.apptEndWhole)],
+    ['Location', item.apptLocation ?? item.location],
+    ['Company', item.companyName],
+    ['Department', item.departmentName ?? item.department],
+    ['Job title', item.title],
+    ['Email', item.email1EmailAddress],
+    ['Business phone', item.businessTelephoneNumber],
+    ['Home phone', item.homeTelephoneNumber],
+    ['Mobile phone', item.mobileTelephoneNumber],
+    ['Fax', item.businessFaxNumber],
+    ['Address', item.workAddress ?? item.postalAddress],
+    ['Web page', item.businessHomePage],
+  ];
+}
+
+/** A message that is not in Unicode is in a code page, which it states or which its text shows. */
 function readMessage(bytes: Buffer): FieldsData {
+  const message = readFields(bytes, 'latin1');
+  const text = [message.subject, message.senderName, message.body].join('\n');
+  if (!/[\x80-\xff]/.test(text)) return message;
+  const stated = [message.messageCodepage, message.internetCodepage].map((page) => `cp${page}`);
+  return readFields(bytes, stated.find(iconv.encodingExists) ?? guessEncoding(Buffer.from(text, 'latin1')));
+}
+
+function readFields(bytes: Buffer, ansiEncoding: string): FieldsData {
+  // The reader keeps what it has read, so each encoding needs a new one.
   const reader = new msgReader.default(new Uint8Array(bytes).buffer);
-  const message = reader.getFileData();
-  const codePage = `cp${message.messageCodepage}`;
-  if (!iconv.encodingExists(codePage)) return message;
-  reader.parserConfig = { ansiEncoding: codePage };
+  reader.parserConfig = { ansiEncoding };
   return reader.getFileData();
 }
 
@@ -116,6 +186,8 @@ type Mail = {
   to: string;
   cc: string;
   date: string | null;
+  /** Further lines of the head. */
+  facts?: [label: string, value: string | undefined][];
   html: string;
   text: string;
   /** `bytes` is null when an attachment's size is unknown, such as that of an attached message. */
@@ -130,12 +202,14 @@ function renderMail(mail: Mail): ParsedDocument {
   const content = mailHtmlToMarkdown(mail.html) || mail.text.trim();
   const attachments = mail.attachments.map(({ name, bytes }) => `- ${oneLine(name)}${sizeText(bytes)}`);
   const subject = oneLine(mail.subject);
-  if (!subject && !content && attachments.length === 0) return { body: '', title: null };
+  if (!subject && !content && attachments.length === 0 && !mail.facts?.some(([, value]) => value))
+    return { body: '', title: null };
   const head = [
     ['From', mail.from],
     ['To', mail.to],
     ['Cc', mail.cc],
-    ['Date', mail.date?.replace(/T(\d\d:\d\d).*/, ' $1 UTC')],
+    ['Date', mail.date && timeText(mail.date)],
+    ...(mail.facts ?? []),
   ].flatMap(([label, value]) => (value ? [`${label}: ${oneLine(value)}`] : []));
   const parts = [
     subject && `# ${subject}`,
@@ -144,6 +218,10 @@ function renderMail(mail: Mail): ParsedDocument {
     attachments.length > 0 && `Attachments:\n\n${attachments.join('\n')}`,
   ];
   return { body: parts.filter(Boolean).join('\n\n'), title: subject || null };
+}
+
+function timeText(isoTime: string): string {
+  return isoTime.replace(/T(\d\d:\d\d).*/, ' $1 UTC');
 }
 
 function refuseEncrypted(contentType: string | undefined): void {
