@@ -6,7 +6,11 @@ import type { ConversionProcessLimits } from './conversion-limits.ts';
 import { decodeText, detectUnicodeEncoding } from './decode-text.ts';
 import { listZipEntries, zipSignature } from './zip-guard.ts';
 
-type FileKind = SourceFormat | { name: string };
+/** A format that is read, or a name of another with what its user can do. */
+type FileKind = SourceFormat | { name: string; advice?: string };
+
+const asOffice = 'Save it as .docx, .odt or PDF in the program that made it';
+const asPicture = 'Save it as JPEG or PNG';
 
 /** Patterns of entry names that identify a zip-based format. The first format whose patterns all match wins. */
 const archiveParts: [RegExp[], FileKind][] = [
@@ -16,8 +20,11 @@ const archiveParts: [RegExp[], FileKind][] = [
   // An EPUB is identified by its .opf file too: MusicXML archives also have a container.xml, and the `mimetype` entry
   // is not reliable.
   [[/^META-INF\/container\.xml$/, /\.opf$/i], 'epub'],
-  [[/^visio\//], { name: 'a Visio drawing (.vsdx)' }],
-  [[/^Index\/.*\.iwa$/], { name: 'a document of Pages, Numbers or Keynote' }],
+  [[/^visio\//], { name: 'a Visio drawing (.vsdx)', advice: 'Export it as PDF in Visio' }],
+  [
+    [/^Index\/.*\.iwa$/],
+    { name: 'a document of Pages, Numbers or Keynote', advice: 'Export it as PDF, Word, Excel or PowerPoint there' },
+  ],
 ];
 
 /**
@@ -32,12 +39,15 @@ const compoundStreams: [RegExp, FileKind | 'protected'][] = [
   [/^PowerPoint Document$/i, 'ppt'],
   [/^WordDocument$/i, 'doc'],
   [/^(?:Workbook|Book)$/i, 'xls'],
-  [/^VisioDocument$/i, { name: 'an old Visio drawing (.vsd)' }],
+  [/^VisioDocument$/i, { name: 'an old Visio drawing (.vsd)', advice: 'Export it as PDF in Visio' }],
+  [/HwpSummaryInformation$/i, { name: 'a Hangul document (.hwp)', advice: asOffice }],
+  [/^(?:MatOST|MM)$/, { name: 'a Works document (.wps)', advice: asOffice }],
+  [/^Quill$/i, { name: 'a Publisher file (.pub)', advice: 'Export it as PDF in Publisher' }],
 ];
 
 const signatures: Record<string, FileKind> = {
   'application/epub+zip': 'epub',
-  'application/postscript': { name: 'a PostScript file' },
+  'application/postscript': { name: 'a PostScript file', advice: 'Convert it to PDF' },
   'application/vnd.oasis.opendocument.presentation': 'odp',
   'application/vnd.oasis.opendocument.presentation-template': 'odp',
   'application/vnd.oasis.opendocument.spreadsheet': 'ods',
@@ -51,6 +61,18 @@ const signatures: Record<string, FileKind> = {
   'image/png': 'image',
   'image/tiff': 'image',
   'image/webp': 'image',
+};
+
+/** Beginnings of files, in hexadecimal, that the file-type package does not know. */
+const marks: Record<string, FileKind> = {
+  // Workbooks of Excel 2, 3 and 4.
+  '0900': 'xls',
+  '0902': 'xls',
+  '0904': 'xls',
+  ff575043: { name: 'a WordPerfect document', advice: asOffice },
+  e4525c7b8cd8a74d: { name: 'a OneNote section', advice: 'Export it as PDF or .docx in OneNote' },
+  [hexOf('AT&TFORM')]: { name: 'a DjVu file', advice: 'Convert it to PDF' },
+  [hexOf('HWP Document File')]: { name: 'a Hangul document (.hwp)', advice: asOffice },
 };
 
 /** First bytes of a TIFF, checked without the file-type package, which needs the TIFF's directory at the file's end. */
@@ -70,11 +92,14 @@ async function kindOfSignature(head: Buffer): Promise<FileKind | undefined> {
   // The file-type package throws when the sample of the file ends inside a structure; then the format stays
   // undetermined.
   const type = await fileTypeFromBuffer(head).catch(() => undefined);
+  const start = head.toString('hex', 0, 20);
+  const marked = Object.entries(marks).find(([mark]) => start.startsWith(mark));
+  if (marked !== undefined) return marked[1];
   if (type === undefined) return tiffMarks.includes(head.toString('latin1', 0, 4)) ? 'image' : undefined;
   const [family] = type.mime.split('/');
   const known = signatures[type.mime];
   if (known !== undefined) return known;
-  if (family === 'image') return { name: `an image (.${type.ext})` };
+  if (family === 'image') return { name: `an image (.${type.ext})`, advice: asPicture };
   if (family === 'audio') return { name: `a sound recording (.${type.ext})` };
   if (family === 'video') return { name: `a video (.${type.ext})` };
   return { name: `a file of the type .${type.ext}` };
@@ -94,7 +119,7 @@ export async function detectFormat(source: Source, limits: ArchiveLimits): Promi
     if (head.length === 0) throw appError('empty_document', { detail: 'The file has no content.' });
     const kind = await detectKind(source, file, head, limits);
     if (typeof kind === 'string') return kind;
-    throw unsupportedFormat(kind?.name);
+    throw unsupportedFormat(kind);
   } finally {
     await file.close();
   }
@@ -123,6 +148,10 @@ async function detectKind(
   return format ?? kindOfSignature(head);
 }
 
+function hexOf(text: string): string {
+  return Buffer.from(text).toString('hex');
+}
+
 function startsWith(head: Buffer, signature: Buffer): boolean {
   return head.subarray(0, signature.length).equals(signature);
 }
@@ -149,10 +178,10 @@ function trimCutCharacter(head: Buffer): Buffer {
   return head.subarray(0, end - 1);
 }
 
-function unsupportedFormat(kind: string | undefined): AppError {
-  return appError('unsupported_format', {
-    detail: `The file is ${kind ?? 'of an unknown kind'}, which cannot be read. What can be read: ${readableFormatsDescription}.`,
-  });
+function unsupportedFormat(kind: { name: string; advice?: string } | undefined): AppError {
+  const { name = 'of an unknown kind', advice } = kind ?? {};
+  const help = advice ? `${advice}, and upload that.` : `What can be read: ${readableFormatsDescription}.`;
+  return appError('unsupported_format', { detail: `The file is ${name}, which cannot be read. ${help}` });
 }
 
 /** Compound files (MS-CFB) are old Office documents, Outlook messages and encrypted new Office documents. */

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { open, writeFile } from 'node:fs/promises';
+import { utils, write } from '@e965/xlsx';
 import { expect } from 'chai';
 import {
   detectArchiveFormat,
   detectCompoundFileFormat,
+  detectFormat,
   listCompoundFileEntries,
 } from '#src/adapters/converter/detect-format.ts';
 import { detectTextFormat } from '#src/domain/documents/formats.ts';
@@ -32,6 +34,36 @@ describe('the format of an archive', () => {
   it('is recognized as EPUB by its other entries if the media type is not the first entry', () => {
     expect(detectArchiveFormat(['META-INF/container.xml', 'OPS/book.opf', 'mimetype'])).equal('epub');
     expect(detectArchiveFormat(['META-INF/container.xml', 'score.xml'])).equal(undefined);
+  });
+});
+
+describe('a binary file', () => {
+  const pathOf = useTemporaryFolder();
+  const detect = async (start: string, fileName = 'file') => {
+    await writeFile(pathOf('file'), Buffer.from(`${start}\0\x01`, 'latin1'));
+    return detectFormat({ path: pathOf('file'), fileName }, { zipEntries: 10 });
+  };
+
+  it('that cannot be read is named in the error, which says what its user can do', async () => {
+    for (const [start, name] of [
+      [
+        '\0\0\0\x18ftypheic\0\0\0\0mif1heic',
+        /^The file is an image \(\.heic\), .+ Save it as JPEG or PNG, and upload that\.$/,
+      ],
+      ['\xffWPC\x10\0', /WordPerfect document, .+ Save it as \.docx/],
+      ['\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d', /OneNote section/],
+      ['AT&TFORM\0', /DjVu file/],
+      ['HWP Document File V3.00', /Hangul document/],
+      ['\x01\x02\x03', /of an unknown kind, .+ What can be read: text/],
+    ] as const) {
+      expect((await detect(start).catch((error) => error)).message).match(name);
+    }
+  });
+
+  it('is a workbook if Excel 2 has saved it', async () => {
+    expect(
+      await detect(write(utils.book_new(utils.aoa_to_sheet([['Fee', 2]])), { bookType: 'biff2', type: 'binary' })),
+    ).equal('xls');
   });
 });
 

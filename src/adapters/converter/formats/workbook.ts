@@ -42,8 +42,8 @@ async function parseWorkbook(bytes: Buffer, options: ParsingOptions): Promise<Pa
 }
 
 async function openWorkbook(bytes: Buffer, options: ParsingOptions): Promise<WorkBook> {
-  // Workbooks older than Excel 97 need code page tables, which are loaded only for compound files.
-  if (bytes.toString('hex', 0, 8) === compoundFileSignature)
+  // Workbooks older than Excel 97 need code page tables: compound files, and files without a container.
+  if (bytes.toString('hex', 0, 8) === compoundFileSignature || bytes[0] === 9)
     set_cptable(await import('@e965/xlsx/dist/cpexcel.full.mjs'));
   try {
     return read(bytes, options);
@@ -62,7 +62,7 @@ type Row = { index: number; texts: string[] };
 
 function renderSheet(sheet: WorkSheet): string {
   const merges = Map.groupBy(sheet['!merges'] ?? [], ({ s }) => s.r);
-  const blocks = splitAtEmptyRows(readRows(sheet)).map((block) => renderBlock(block, merges));
+  const blocks = joinDetachedHeaders(splitAtEmptyRows(readRows(sheet))).map((block) => renderBlock(block, merges));
   const parts = [...blocks, ...renderComments(sheet)];
   return parts.length === 0 ? '' : [...truncationNote(sheet), ...parts].join('\n\n');
 }
@@ -107,6 +107,40 @@ function splitAtEmptyRows(rows: Row[]): Row[][] {
     else blocks.push([row]);
   }
   return blocks;
+}
+
+/** Puts a header back on the table from which an empty row separates it. */
+function joinDetachedHeaders(blocks: Row[][]): Row[][] {
+  const joined: Row[][] = [];
+  for (const block of blocks) {
+    const above = joined.at(-1);
+    if (above !== undefined && isHeaderOf(above, block)) above.push(...block);
+    else joined.push(block);
+  }
+  return joined;
+}
+
+/** A header ends in a row of texts, two rows above cells of the same columns, of which one in the first row is no text. */
+function isHeaderOf(above: Row[], below: Row[]): boolean {
+  const [header, first] = [above.at(-1), below[0]];
+  if (header === undefined || first === undefined || first.index !== header.index + 2) return false;
+  if (above.filter(({ texts }) => filledCount(texts) > 1).length !== 1 || filledCount(header.texts) < 2) return false;
+  const names = Object.values(header.texts);
+  const columns = Object.keys(header.texts);
+  return (
+    !names.some((name) => isValue(name) && !isYear(name)) &&
+    Object.values(first.texts).some(isValue) &&
+    below.every(({ texts }) => Object.keys(texts).every((column) => columns.includes(column)))
+  );
+}
+
+function isYear(text: string): boolean {
+  return /^(?:19|20)\d\d$/.test(text);
+}
+
+/** A number, an amount, a share or a date, as displayed. */
+function isValue(text: string): boolean {
+  return /\d/.test(text) && !/\p{L}/u.test(text);
 }
 
 function renderBlock(block: Row[], merges: Map<number, Range[]>): string {
