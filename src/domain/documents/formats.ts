@@ -144,6 +144,8 @@ export function detectTextFormat(input: {
   if (head.startsWith('{\\rtf')) return 'rtf';
   if ((extension === 'eml' && startsWithHeader(head)) || looksLikeMail(head)) return 'eml';
   if (looksLikeHtmlPage(head) || looksLikeFeed(head)) return 'html';
+  const root = xmlDocumentRoot(head);
+  if (root !== null) return officeFormatOfRoot(root, head);
   if (excelXml.test(head)) return 'xls';
   if (Object.hasOwn(codeLanguages, extension)) return 'code';
   const mediaType = input.declaredMediaType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -167,10 +169,35 @@ export function looksLikeFeed(text: string): boolean {
   return feedStart.test(afterProlog(text.trimStart()));
 }
 
+/** XML documents whose text is read; all others are kept as source code. */
+const xmlDocumentRoots = /^<((?:pkg:package|w:wordDocument|office:document|FictionBook|article)(?=[\s>]))/;
+
+/**
+ * Detects Word's XML of 2003 and 2006, flat OpenDocument, FictionBook and JATS.
+ * @returns the name of the root element, or null
+ */
+export function xmlDocumentRoot(text: string): string | null {
+  const start = afterProlog(text.trimStart());
+  const [, root = null] = xmlDocumentRoots.exec(start) ?? [];
+  const isJournal = /\bJATS\b|NLM\/\/DTD|<front[\s>]|<article-meta[\s>]/.test(text.slice(0, headOfJournal));
+  return root === 'article' && !isJournal ? null : root;
+}
+
+/** An article in JATS has its metadata within this many characters. */
+const headOfJournal = 8_192;
+
+function officeFormatOfRoot(root: string, head: string): SourceFormat {
+  if (root === 'pkg:package' || root === 'w:wordDocument') return 'docx';
+  if (root !== 'office:document') return 'html';
+  if (/opendocument\.spreadsheet/.test(head)) return 'ods';
+  return /opendocument\.presentation/.test(head) ? 'odp' : 'odt';
+}
+
 function afterProlog(head: string): string {
   let rest = head;
   for (;;) {
-    const end = rest.startsWith('<!--') ? '-->' : rest.startsWith('<?') ? '>' : undefined;
+    const isType = /^<!doctype\s+(?!html)/i.test(rest) && !/^[^>]*\[/.test(rest);
+    const end = rest.startsWith('<!--') ? '-->' : rest.startsWith('<?') || isType ? '>' : undefined;
     if (end === undefined || !rest.includes(end)) return rest;
     rest = rest.slice(rest.indexOf(end) + end.length).trimStart();
   }

@@ -43,6 +43,7 @@ const readers: Record<string, (sections: Sections) => Parsed | Promise<Parsed>> 
           'word/_rels/document.xml.rels': relationshipsPart({
             styles: ['styles', 'styles.xml'],
             site: ['hyperlink', 'https://example.org/fees'],
+            html: ['aFChunk', 'import.html'],
             ...Object.fromEntries(parts.map(([name]) => [name, [name.replace(/\d*\.xml$/, ''), name]])),
           }),
         }),
@@ -58,7 +59,8 @@ const readers: Record<string, (sections: Sections) => Parsed | Promise<Parsed>> 
   eml: ([[, text] = ['', '']]) => parseEml(file(`${text}\n`)),
   epub: (sections) => parseEpub(file(zipFile(Object.fromEntries(bookOf(sections))))),
   data: ([[fileName, text] = ['', '']]) => {
-    const parse = { csv: parseCsv, xml: parseHtml }[fileName.slice(2)] ?? parseJson;
+    const flat = { fodt: parseOdt, fods: parseOds, doc: parseDocx };
+    const parse = { csv: parseCsv, xml: parseHtml, ...flat }[fileName.slice(2)] ?? parseJson;
     return parse({ bytes: Buffer.from(text), fileName });
   },
 };

@@ -1,4 +1,8 @@
+import { DOMParser } from 'linkedom';
+import { parse, serialize } from 'parse5';
 import { appError } from '#src/errors.ts';
+import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
+import { checkHtmlNestingDepth, htmlToMarkdown } from '../html-to-markdown.ts';
 import {
   appendTextBlocks,
   flattenTableCell,
@@ -17,7 +21,7 @@ import {
   childXmlElementsNamed,
   descendantXmlElementsNamed,
   findOfficeMainPart,
-  openZipParts,
+  openOfficeParts,
   readOfficeTitle,
   readRelationships,
   readXmlPart,
@@ -41,7 +45,7 @@ const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'en
 
 /** Reads Word files: headers, text with notes and comments, footers. Replaces pictures by their alternative texts. */
 export const parseDocx: DocumentParser = async ({ bytes }) => {
-  const parts = await openZipParts(bytes);
+  const parts = await openOfficeParts(bytes);
   const name = await findOfficeMainPart(parts, 'word/document.xml');
   const related = await readRelationships(parts, name);
   const partOf = (kind: string) => related.find(({ type }) => type === kind)?.target ?? '';
@@ -62,7 +66,7 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
     }
     return removeRepeatedTextBlocks(found);
   };
-  const references = await referencesOf(parts, name, shared);
+  const references = { ...(await referencesOf(parts, name, shared)), htmlParts: await readHtmlParts(parts, related) };
   const body: TextBlock[] = [];
   // Paragraphs are read one at a time, because the XML tree of a long text would need too much memory.
   const take = (element: XmlElement) => appendTextBlocks(body, readBlock(element, references));
@@ -80,6 +84,24 @@ async function referencesOf(
   const related = await readRelationships(parts, partName);
   const links = new Map(related.filter(({ isExternal }) => isExternal).map(({ id, target }) => [id, target]));
   return { ...shared, links, drawings: await readChartsAndDiagrams(parts, partName) };
+}
+
+/** Some programs write the whole text as HTML into a part of its own, which Word imports when it opens the file. */
+async function readHtmlParts(
+  parts: ZipParts,
+  related: { id: string; type: string; target: string }[],
+): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  for (const { id, type, target } of related) {
+    const bytes = type === 'aFChunk' && /\.x?html?$/i.test(target) ? await parts.read(target) : null;
+    if (bytes === null) continue;
+    const html = decodeText(bytes, findDeclaredEncoding(bytes));
+    checkHtmlNestingDepth(html);
+    const { body } = new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
+    for (const element of body.querySelectorAll('script, style')) element.remove();
+    found.set(id, htmlToMarkdown(body.innerHTML).trim());
+  }
+  return found;
 }
 
 async function readNotes(
@@ -102,6 +124,8 @@ type DocxReferences = {
   nextListLabelOf: DocxListNumbering;
   drawings: ChartsAndDiagrams;
   links: ReadonlyMap<string, string>;
+  /** Markdown of the HTML parts that the text imports, by relationship. */
+  htmlParts?: ReadonlyMap<string, string>;
   /** Footnote, endnote and comment elements by kind and id, such as `footnote 2`. */
   notes: ReadonlyMap<string, XmlElement>;
   nextMark: () => string;
@@ -114,6 +138,8 @@ function readBlocks(container: XmlElement | undefined, references: DocxReference
 function readBlock(element: XmlElement, references: DocxReferences): TextBlock[] {
   if (element.name === 'w:p') return readParagraph(element, references);
   if (element.name === 'w:tbl') return readTable(element, references);
+  if (element.name === 'w:altChunk')
+    return paragraphBlocks(references.htmlParts?.get(element.attributes['r:id'] ?? '') ?? '');
   return skippedElements.has(element.name) ? [] : readBlocks(element, references);
 }
 

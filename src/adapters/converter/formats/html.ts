@@ -1,19 +1,23 @@
 import { Readability } from '@mozilla/readability';
 import { DOMParser } from 'linkedom';
 import { parse, serialize } from 'parse5';
-import { looksLikeFeed } from '#src/domain/documents/formats.ts';
+import { looksLikeFeed, xmlDocumentRoot } from '#src/domain/documents/formats.ts';
 import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
 import { checkHtmlNestingDepth, htmlToMarkdown } from '../html-to-markdown.ts';
 import { childXmlElements, parseXml, textContentOfXml, type XmlElement } from '../office/xml-parts.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 import { fencedCodeBlock } from './plain-text.ts';
+import { parseFictionBook, parseJats } from './xml-document.ts';
 
 /** Readability's result is used only if it holds at least this share of the page's text. */
 const minMainShare = 0.3;
 
 export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const html = decodeText(bytes, encoding ?? findDeclaredEncoding(bytes));
-  if (looksLikeFeed(html)) return parseFeedOrText(bytes, html);
+  if (looksLikeFeed(html)) return parseXmlOrText(parseFeed, bytes, html);
+  const root = xmlDocumentRoot(html);
+  if (root === 'FictionBook') return parseXmlOrText(parseFictionBook, bytes, html);
+  if (root === 'article') return parseXmlOrText(parseJats, bytes, html);
   checkHtmlNestingDepth(html);
   // parse5 adds missing `html`, `head` and `body` elements, which linkedom needs.
   const document = new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
@@ -32,10 +36,10 @@ export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   return { body: title && isUntitled ? `# ${title}\n\n${body}` : body, title };
 };
 
-/** A malformed feed is kept as a code block, so that its words can be found. */
-function parseFeedOrText(bytes: Buffer, text: string): ParsedDocument {
+/** Malformed XML is kept as a code block, so that its words can be found. */
+function parseXmlOrText(read: (bytes: Buffer) => ParsedDocument, bytes: Buffer, text: string): ParsedDocument {
   try {
-    return parseFeed(bytes);
+    return read(bytes);
   } catch {
     return { body: fencedCodeBlock(text, 'xml'), title: null };
   }

@@ -16,7 +16,7 @@ import {
   childXmlElements,
   childXmlElementsNamed,
   descendantXmlElementsNamed,
-  openZipParts,
+  openOfficeParts,
   readXmlPart,
   textContentOfXml,
   type XmlElement,
@@ -103,7 +103,7 @@ type OdfPackage = {
 };
 
 async function readOdfPackage(bytes: Buffer): Promise<OdfPackage> {
-  const parts = await openZipParts(bytes);
+  const parts = await openOfficeParts(bytes);
   await checkEncryption(parts);
   const content = await readXmlPart(parts, 'content.xml');
   if (!content) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });

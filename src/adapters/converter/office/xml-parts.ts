@@ -26,6 +26,44 @@ export async function openZipParts(bytes: Buffer): Promise<ZipParts> {
   };
 }
 
+/**
+ * Opens an Office document: an archive, or a single XML file. Word's XML of 2006 (flat OPC) holds all parts; that of 2003
+ * is read as the part with the text, and a flat OpenDocument as each of its parts.
+ */
+export async function openOfficeParts(bytes: Buffer): Promise<ZipParts> {
+  if (bytes.subarray(0, 2).toString('latin1') === 'PK') return openZipParts(bytes);
+  const text = decodeText(bytes, findDeclaredEncoding(bytes));
+  const parts = new Map<string, string>();
+  const flatParts = /<pkg:part\s[^>]*pkg:name="\/([^"]+)"[^>]*>\s*<pkg:xmlData[^>]*>(.*?)<\/pkg:xmlData>/gs;
+  for (const [, name = '', xml = ''] of text.matchAll(flatParts)) parts.set(name.toLowerCase(), xml);
+  if (parts.size === 0) {
+    for (const [name, xml] of partsOfSingleDocument(text)) parts.set(name, xml);
+  }
+  return {
+    names: [...parts.keys()],
+    read: async (name) => {
+      const part = parts.get(name.toLowerCase());
+      return part === undefined ? null : Buffer.from(withoutEncoding(part));
+    },
+  };
+}
+
+function partsOfSingleDocument(text: string): [name: string, xml: string][] {
+  if (/<office:document[\s>]/.test(text)) return ['content.xml', 'styles.xml', 'meta.xml'].map((name) => [name, text]);
+  const [, namespaces = ''] = /<w:wordDocument(\s[^>]*)>/.exec(text) ?? [];
+  const [styles = '<w:styles/>'] = /<w:styles[\s>].*?<\/w:styles>/s.exec(text) ?? [];
+  const relation = '<Relationship Id="styles" Type="styles" Target="styles.xml"/>';
+  return [
+    ['word/document.xml', text],
+    ['word/styles.xml', styles.replace('<w:styles', `<w:styles${namespaces}`)],
+    ['word/_rels/document.xml.rels', `<Relationships>${relation}</Relationships>`],
+  ];
+}
+
+function withoutEncoding(xml: string): string {
+  return xml.replace(/^(\ufeff?<\?xml[^>]*?)\sencoding=(["'])[^"']*\2/, '$1');
+}
+
 export type PartRelationship = { id: string; type: string; target: string; isExternal: boolean };
 
 export async function readXmlPart(
@@ -76,6 +114,7 @@ export type XmlNode = XmlElement | string;
  */
 const prefixes: [RegExp, string][] = [
   [/wordprocessingml\/(?:2006\/)?main$/, 'w'],
+  [/office\/word\/2003\/wordml$/, 'w'],
   [/presentationml\/(?:2006\/)?main$/, 'p'],
   [/drawingml\/(?:2006\/)?main$/, 'a'],
   [/drawingml\/(?:2006\/)?chart$/, 'c'],
