@@ -42,9 +42,7 @@ const POLL_INTERVAL_MS = 100;
 
 export async function startProduct(chosenSettings: Record<string, string> = {}): Promise<MeasuredProduct> {
   const dataDir = await mkdtemp(join(tmpdir(), 'bench-'));
-  const ports = await findFreePorts(5);
-  const names = ['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'];
-  const chosen = Object.fromEntries(names.map((name, place) => [name, String(ports[place])]));
+  const chosen = await chooseFreePorts();
   Object.assign(process.env, chosen, { DATA_DIR: dataDir, LOG_LEVEL: 'warn' }, chosenSettings);
   const settings = readStartSettings(process.env);
   const supervisor = await openSupervisor({ dataDir, log: (line) => console.error(line) });
@@ -108,6 +106,13 @@ export async function startProduct(chosenSettings: Record<string, string> = {}):
       await stopEmbedded();
     },
   };
+}
+
+/** A free port for every service that `npm start` can start, so that a running product is no obstacle. */
+export async function chooseFreePorts(): Promise<Record<string, string>> {
+  const names = ['', 'WORKER_', 'POSTGRES_', 'TEMPORAL_', 'TEMPORAL_UI_', 'MODEL_SERVER_', 'QDRANT_'];
+  const ports = await findFreePorts(names.length);
+  return Object.fromEntries(names.map((name, place) => [`${name}PORT`, String(ports[place])]));
 }
 
 type History = NonNullable<Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>['events']>;
