@@ -9,6 +9,7 @@ import { measureRefusals } from './alignment/refusals.ts';
 import { simulateChats } from './alignment/simulated-chats.ts';
 import { measureTopics } from './alignment/topics.ts';
 import { startMeasuredServer } from './embed/measured-server.ts';
+import { report as reportFigure } from './report.ts';
 
 const model = process.env.ALIGNMENT_EMBEDDING_MODEL ?? 'all-minilm-l6-v2-int8-r2';
 const wanted = process.argv.slice(2);
@@ -31,7 +32,14 @@ try {
   await server?.stop();
 }
 
-const failed = reports.flatMap(({ figures }) => figures.filter((figure) => !isWithin(figure)));
+const gates = reports.flatMap(({ figures }) =>
+  figures.filter((figure) => (figure.atLeast ?? figure.atMost) !== undefined),
+);
+const failed = gates.filter((figure) => !isWithin(figure));
+reportFigure({
+  ...{ goal: 'alignment', what: 'gates of alignment quality that hold', unit: `of ${gates.length}` },
+  ...{ rounds: gates.length - failed.length, atLeast: gates.length },
+});
 console.log(
   `\n${failed.length === 0 ? 'All gates hold.' : `Gates that fail: ${failed.map(({ name }) => name).join('; ')}.`}`,
 );

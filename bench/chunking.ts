@@ -12,8 +12,9 @@ import { chunkByTokens } from '../src/domain/documents/chunking.ts';
 import type { TokenCounter } from '../src/domain/text/tokens.ts';
 import { readCorpus } from './ingest/corpus.ts';
 import { median } from './median.ts';
+import { report, roundsOf } from './report.ts';
 
-const rounds = 7;
+const rounds = roundsOf(7);
 const size = { targetTokens: 400, overlapTokens: 60 };
 const goals = { langchain: 30, encoding: 0.9 };
 const longDocumentWords = 200_000;
@@ -55,7 +56,19 @@ for (let round = -1; round < rounds; round += 1) {
   }
 }
 
-const ratio = (peer: Contestant) => median(times[peer].map((ms, round) => ms / (times.ours[round] ?? Number.NaN)));
+const ratios = (peer: Contestant) => times[peer].map((ms, round) => ms / (times.ours[round] ?? Number.NaN));
+const ratio = (peer: Contestant) => median(ratios(peer));
+const shared = { goal: 'P1', unit: 'ms', rounds: times.ours };
+report({
+  ...shared,
+  ...{ what: `chunking of ${corpus.length} texts, 400/60`, peer: 'LangChain.js with js-tiktoken' },
+  ...{ ratios: ratios('langchain'), atLeast: goals.langchain },
+});
+report({
+  ...shared,
+  ...{ what: `chunking of ${corpus.length} texts, 400/60`, peer: 'gpt-tokenizer, encoding alone' },
+  ...{ ratios: ratios('encoding'), atLeast: goals.encoding },
+});
 const row = (name: string, of: Contestant, pieces: string, ratioToOurs: string) =>
   `| ${name} | ${median(times[of]).toFixed(1)} | ${pieces} | ${ratioToOurs} |`;
 console.log(

@@ -7,6 +7,7 @@ import { importWorkflowId } from '../src/contracts/workflow-ids.ts';
 import { createTemporalConnection } from '../src/temporal/connection.ts';
 import { buildWorkflowBundle } from '../workers/bundle.ts';
 import { startProduct } from './measured-product.ts';
+import { report } from './report.ts';
 
 const files = 500;
 const goals = { cpuMs: 45, payloadBytes: 64 * 1024, events: 10_000 };
@@ -63,6 +64,20 @@ try {
   const measured = temporal.client.workflow.getHandle(importWorkflowId('measured'), historyId);
   const { events = [] } = await measured.fetchHistory();
   const payloads = [...JSON.stringify(events).matchAll(/"data":"([^"]*)"/g)].map(([, data = '']) => data.length * 0.75);
+  const what = `import of ${files} files`;
+  const cpuMs = (engineMs + workerMs) / files;
+  report({
+    goal: 'P10',
+    what: `${what}: CPU of Temporal and worker, a file`,
+    unit: 'ms',
+    rounds: cpuMs,
+    atMost: goals.cpuMs,
+  });
+  report({ goal: 'P10', what: `${what}: history`, unit: 'events', rounds: events?.length ?? 0, atMost: goals.events });
+  report({
+    ...{ goal: 'P10', what: `${what}: largest payload`, unit: 'bytes' },
+    ...{ rounds: Math.max(0, ...payloads), atMost: goals.payloadBytes },
+  });
   console.log(
     [
       `P10: an import of ${files} files whose steps do nothing, each in a run of its own`,

@@ -13,6 +13,7 @@ import { type Figures, figuresOf, type JudgedPair } from './judge/figures.ts';
 import { type LabelledPair, samplePairs } from './judge/items.ts';
 import { startPackagedModels } from './judge/packaged-models.ts';
 import { openVerdicts, type Verdict } from './judge/verdicts.ts';
+import { report as reportFigure } from './report.ts';
 
 const persona = 'You are a helpful assistant. You do exactly what the instruction of the user says.';
 
@@ -69,6 +70,11 @@ function report(judged: readonly Judged[]): void {
   const rows = sets.map((set) => [set, judged.filter((pair) => pair.set === set)] as const);
   const verdicts = judged.flatMap((pair) => pair.verdicts ?? []);
   const sum = (of: (verdict: Verdict) => number) => verdicts.reduce((total, verdict) => total + of(verdict), 0);
+  const { pairs, bothOrders, longest } = figuresOf(labelled(judged));
+  reportFigure({
+    ...{ goal: 'judge', what: `agreement with people on ${pairs} pairs of LLMBar, ${model}`, rounds: bothOrders },
+    ...{ peer: 'the longer answer wins', ratios: bothOrders / longest },
+  });
   const price = modelListPrices[model];
   const cost =
     price === undefined ? 'no list price' : `${sum((each) => modelCostUsd(price, each)).toFixed(3)} US dollars`;

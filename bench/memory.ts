@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { readManyTexts } from './ingest/corpus.ts';
 import { processNames, startProduct } from './measured-product.ts';
+import { report } from './report.ts';
 
 const { values } = parseArgs({ options: { documents: { type: 'string', default: '1000' } } });
 const documents = Number(values.documents);
@@ -27,6 +28,18 @@ try {
   const row = (name: string, at: (each: Record<string, number>) => number) =>
     `| ${name} | ${at(rest)} | ${at(busy)} | ${at(after)} |`;
   const sum = (each: Record<string, number>) => Object.values(each).reduce((total, one) => total + one, 0);
+  const memory = { goal: 'P17', unit: 'MB' };
+  report({ ...memory, what: 'PSS of all processes at rest', rounds: sum(rest), atMost: goals.all });
+  report({
+    ...memory,
+    what: 'PSS of the worker at rest',
+    rounds: rest.worker ?? Number.NaN,
+    atMost: goals.worker.rest,
+  });
+  report({
+    ...{ ...memory, what: `PSS of the worker after ${documents} documents` },
+    ...{ rounds: after.worker ?? Number.NaN, atMost: goals.worker.after },
+  });
   console.log(
     [
       `Memory (PSS) in MB; goals: worker ${goals.worker.rest} at rest and ${goals.worker.after} after 1,000 documents, all ${goals.all} at rest`,

@@ -11,8 +11,9 @@ import { createPdf } from './ingest/big-pdf.ts';
 import { median } from './median.ts';
 import { writeLargePdf } from './pdf/large-pdf.ts';
 import { realDocuments } from './pdf/real-documents.ts';
+import { report, roundsOf } from './report.ts';
 
-const ROUNDS = 5;
+const ROUNDS = roundsOf(5);
 const PAGES = 600;
 const LARGE_PAGES = 300;
 const WATCH_EVERY_MS = 5;
@@ -28,7 +29,12 @@ try {
   const rounds = [];
   for (let round = 0; round < ROUNDS; round += 1) rounds.push({ ours: await convert(path), its: await askPeer(path) });
   const rate = ({ pages, cpuSeconds }: Figures) => pages / cpuSeconds;
-  const ratio = median(rounds.map(({ ours, its }) => rate(ours) / rate(its)));
+  const ratios = rounds.map(({ ours, its }) => rate(ours) / rate(its));
+  const ratio = median(ratios);
+  report({
+    ...{ goal: 'P2', what: `text of PDFs: ${what}`, unit: 'pages per CPU-second', peer: 'unpdf' },
+    ...{ rounds: rounds.map(({ ours }) => rate(ours)), ratios, atLeast: 2.5 },
+  });
   const row = (name: string, all: Figures[]) =>
     `| ${name} | ${median(all.map(rate)).toFixed(0)} | ${all[0]?.pages} | ${all[0]?.letters} |`;
   console.log(
@@ -56,6 +62,13 @@ try {
   const [one, all] = [await watched(() => convert(small)), await watched(() => convert(large))];
   const peer = await askPeer(large);
   const megabytes = Math.round((await stat(large)).size / 1e6);
+  for (const [name, grown] of [
+    ['parser child', all.child - one.child],
+    ['parent process', all.own - one.own],
+  ] as const) {
+    const what = `a PDF of ${megabytes} MB: growth of the ${name}, beside a PDF of one page`;
+    report({ goal: 'P2', what, unit: 'MB', rounds: Math.max(0, grown), atMost: 64 });
+  }
   console.log(`\n${megabytes} MB, compared with a PDF of one of its pages\n\n| | peak memory grows by |\n|---|---|`);
   console.log(`| parser child | ${Math.max(0, all.child - one.child).toFixed(0)} MB |`);
   console.log(`| parent process | ${Math.max(0, all.own - one.own).toFixed(0)} MB |`);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { startProduct } from './measured-product.ts';
+import { reportSkipped } from './report.ts';
 import { measureChunking, reportChunking } from './retrieval/chunking-quality.ts';
 import { type Library, openLibrary } from './retrieval/library.ts';
 import { addAbstracts, measureRanking, reportRanking } from './retrieval/ranking-quality.ts';
@@ -41,11 +42,11 @@ async function withLibrary(measure: (library: Library) => Promise<void>): Promis
 async function compareRankings(library: Library): Promise<void> {
   await addAbstracts(library);
   const store = values.store ?? 'qdrant';
-  print(`Cranfield, ${store}`, reportRanking(await measureRanking(library, { withLlm })));
+  print(`Cranfield, ${store}`, reportRanking(await measureRanking(library, { withLlm }), store));
   if (values.store !== undefined) return;
   const inPostgres = await library.inPostgres();
   try {
-    print('Cranfield, pgvector', reportRanking(await measureRanking(inPostgres, { withLlm: false })));
+    print('Cranfield, pgvector', reportRanking(await measureRanking(inPostgres, { withLlm: false }), 'pgvector'));
   } finally {
     await inPostgres.close();
   }
@@ -60,5 +61,5 @@ function print(title: string, lines: readonly string[]): void {
 }
 
 if (isWanted('llm') && !withLlm)
-  console.log('\nLLM reranking skipped: download the chat model with `npm run models -- fetch`.');
+  reportSkipped('reranking by the language model: download it with `npm run models -- fetch`');
 console.log(`\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`);

@@ -16,6 +16,7 @@ import { selectChunksForPrompt } from '../src/domain/chat/context-window.ts';
 import { chunkByTokens } from '../src/domain/documents/chunking.ts';
 import { bm25TermScore } from '../src/domain/retrieval/bm25.ts';
 import { median } from './median.ts';
+import { report } from './report.ts';
 import { readChromaChunking } from './retrieval/chroma-chunking.ts';
 import { readDataset } from './retrieval/datasets.ts';
 
@@ -48,7 +49,12 @@ for (const dataSet of [chroma(), xquad('es'), xquad('ru')]) {
     asked.map((question) => encode(systemMessage(question.passages, spotlight), plainText).length),
   ]);
   const { off = [], flagged: some = [], all = [] } = Object.fromEntries(costs) as Record<Spotlight, number[]>;
-  const ratio = (costly: number[]) => median(costly.map((count, index) => count / (off[index] ?? Number.NaN)));
+  const ratios = (costly: number[]) => costly.map((count, index) => count / (off[index] ?? Number.NaN));
+  const ratio = (costly: number[]) => median(ratios(costly));
+  report({
+    ...{ goal: 'P16', what: `prompt with passages by default, ${dataSet.name}`, unit: 'tokens', rounds: some },
+    ...{ peer: 'the same without datamarking', ratios: ratio(some), atMost: 1.05 },
+  });
   console.log(
     `| ${dataSet.name}, ${asked.length} questions | ${passages.length} | ${flagged} | ${median(off)} | ` +
       `${ratio(some).toFixed(2)} | ${ratio(all).toFixed(2)} |`,

@@ -1,8 +1,9 @@
 import { median } from '../median.ts';
+import { report, roundsOf } from '../report.ts';
 import { chatModel, firstTokenMs } from './delayed-model.ts';
 import type { MeasuredChat } from './measured-chat.ts';
 
-const rounds = 40;
+const rounds = roundsOf(40);
 const warmUps = 5;
 
 /** P14: time from the question to its first token, compared with the model alone and with the retrieval alone. */
@@ -47,6 +48,11 @@ export async function measureFirstToken(chat: MeasuredChat): Promise<string[]> {
   }
   const of = (fact: keyof (typeof measured)[number]) => median(measured.map((times) => times[fact]));
   const bare = of('model') + of('retrieval');
+  const parts = measured.map((times) => times.model + times.retrieval);
+  report({
+    ...{ goal: 'P14', what: 'time to the first token above model call and retrieval', unit: 'ms', atMost: 15 },
+    rounds: measured.map((times, round) => times.product - (parts[round] ?? Number.NaN)),
+  });
   const ms = (value: number) => `${value.toFixed(1)} ms`;
   return [
     `P14: time to the first token; a model that takes ${firstTokenMs} ms; ${rounds} rounds in turns, medians`,

@@ -1,3 +1,4 @@
+import { report } from '../report.ts';
 import type { MeasuredChat } from './measured-chat.ts';
 
 const streams = 1_000;
@@ -24,6 +25,10 @@ export async function measureOpenStreams({ api, model, agentId, apiMemory }: Mea
   release();
   const ends = await Promise.all(open.map(lastOf));
   const done = ends.filter((event) => event === 'done').length;
+  report({
+    ...{ goal: 'P14', what: `RSS of one process with ${open.length} open streams`, unit: 'MB' },
+    ...{ rounds: during / 1024 ** 2, atMost: 500 },
+  });
   const mb = (bytes: number) => `${(bytes / 1024 ** 2).toFixed(0)} MB`;
   return [
     `P14: ${open.length} open streams of answers on one process; ${done} of them ended with the whole answer`,

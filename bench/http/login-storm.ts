@@ -1,8 +1,9 @@
 import { median } from '../median.ts';
+import { report, roundsOf } from '../report.ts';
 import { fixedRequest, runOpenLoopLoad } from './keep-alive.ts';
 import type { MeasuredApi } from './measured-api.ts';
 
-const rounds = 5;
+const rounds = roundsOf(5);
 const everyMs = 10;
 const requests = 600;
 const loginsAtOnce = 20;
@@ -40,6 +41,11 @@ export async function measureLoginStorm(api: MeasuredApi): Promise<string[]> {
     });
   }
   const of = (fact: keyof (typeof measured)[number]) => median(measured.map((round) => round[fact]));
+  report({
+    ...{ goal: 'P8', what: `p99 of a request while ${loginsAtOnce} users sign in again and again`, unit: 'ms' },
+    ...{ rounds: measured.map(({ stormP99 }) => stormP99), peer: 'the same when idle' },
+    ...{ ratios: measured.map(({ ratio }) => ratio), atMost: 5 },
+  });
   return [
     `P8: a request every ${everyMs} ms, alone and while ${loginsAtOnce} sign in again and again (${of('logins').toFixed(0)} a second); ${rounds} rounds in turns, medians`,
     '',

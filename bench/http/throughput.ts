@@ -1,8 +1,9 @@
 import { median } from '../median.ts';
+import { report, roundsOf } from '../report.ts';
 import { fixedRequest, runClosedLoopLoad } from './keep-alive.ts';
 import type { MeasuredApi, Process } from './measured-api.ts';
 
-const rounds = 7;
+const rounds = roundsOf(7);
 const durationMs = 2_000;
 const concurrency = 32;
 
@@ -41,6 +42,15 @@ export async function measureThroughput(api: MeasuredApi): Promise<string[]> {
     const above = of((figures) => figures[process].cpuMicros - figures.barePool.cpuMicros);
     return `| ${name} | ${rate.toFixed(0)} | ${ratio.toFixed(2)} | ${above.toFixed(0)} µs |`;
   };
+  report({
+    ...{ goal: 'P7', what: 'GET /entity/me/profile', unit: 'per second', peer: 'its SELECT by a bare pool of pg' },
+    ...{ rounds: measured.map((round) => round.api.perSecond), atLeast: 0.5 },
+    ratios: measured.map((round) => round.api.perSecond / round.barePool.perSecond),
+  });
+  report({
+    ...{ goal: 'P7', what: "CPU time of GET /entity/me/profile above its query's", unit: 'µs', atMost: 35 },
+    rounds: measured.map((round) => round.api.cpuMicros - round.barePool.cpuMicros),
+  });
   const cpuOfQuery = median(measured.map(({ barePool }) => barePool.cpuMicros));
   return [
     `P7: GET /entity/me/profile, ${concurrency} at a time; ${rounds} rounds in turns, medians`,

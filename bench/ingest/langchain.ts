@@ -7,6 +7,7 @@ import { type MeasuredProduct, startProduct } from '../measured-product.ts';
 import { median } from '../median.ts';
 import manifest from '../package.json' with { type: 'json' };
 import { realDocuments } from '../pdf/real-documents.ts';
+import { report as reportFigure, roundsOf } from '../report.ts';
 import { createPdf } from './big-pdf.ts';
 import { readManyTexts } from './corpus.ts';
 import { type FixedEmbedder, startFixedEmbedder } from './fixed-embedder.ts';
@@ -31,7 +32,7 @@ const run = promisify(execFile);
  * P3: ingests PDFs through the product and through a LangChain.js script, in alternating rounds; both use the same fake
  * embedding provider.
  */
-export async function measureBesideLangChain(sets = documentSets, roundCount = 5): Promise<string[]> {
+export async function measureBesideLangChain(sets = documentSets, roundCount = roundsOf(5)): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'bench-langchain-'));
   const embedder = await startFixedEmbedder();
   try {
@@ -130,7 +131,12 @@ function report({ documents }: DocumentSet, rounds: Round[]): string[] {
   const own = ({ ours: { cpu } }: Round) => cpu.api + cpu.worker;
   const seconds = (of: (round: Round) => number) => (median(rounds.map(of)) / 1_000).toFixed(1);
   const row = (name: string, ours: (round: Round) => number, its: (round: Round) => number, goal: number) => {
-    const ratio = median(rounds.map((round) => ours(round) / its(round)));
+    const ratios = rounds.map((round) => ours(round) / its(round));
+    const ratio = median(ratios);
+    reportFigure({
+      ...{ goal: 'P3', what: `${documents} PDFs of ${rounds[0]?.its.pages} pages: ${name}`, unit: 's' },
+      ...{ rounds: rounds.map((round) => ours(round) / 1_000), peer: 'a LangChain.js script', ratios, atMost: goal },
+    });
     return `| ${name} | ${seconds(ours)} | ${seconds(its)} | ${ratio.toFixed(2)} | ${goal.toFixed(2)} |`;
   };
   const [first] = rounds;

@@ -8,6 +8,7 @@ import { createTokenCounter } from '../../src/adapters/text/token-counter.ts';
 import { indexedTextOfChunk } from '../../src/domain/documents/chunk-document.ts';
 import { type MeasuredProduct, processNames } from '../measured-product.ts';
 import { median } from '../median.ts';
+import { report, roundsOf } from '../report.ts';
 import { readManyTexts } from './corpus.ts';
 
 const connections = 24;
@@ -28,7 +29,11 @@ type Round = {
  * Measures the time from a user's first upload until the last file is searchable, compared with the bare work on the
  * texts.
  */
-export async function measureManyFiles(product: MeasuredProduct, fileCount = 500, roundCount = 3): Promise<string[]> {
+export async function measureManyFiles(
+  product: MeasuredProduct,
+  fileCount = 500,
+  roundCount = roundsOf(3),
+): Promise<string[]> {
   const files = readManyTexts(fileCount);
   const tokens = createTokenCounter();
   const embedder = createEmbedder({
@@ -60,6 +65,11 @@ export async function measureManyFiles(product: MeasuredProduct, fileCount = 500
 
   const seconds = (of: (round: Round) => number) => (median(rounds.map(of)) / 1_000).toFixed(1);
   const ratios = rounds.map((round) => (round.tokenizingMs + round.embeddingMs) / round.pipelineMs);
+  report({
+    ...{ goal: 'files', what: `ingestion of ${fileCount} files, ${chunks.length} chunks`, unit: 's' },
+    ...{ rounds: rounds.map((round) => round.pipelineMs / 1_000), peer: 'tokenizer and embedder alone', ratios },
+    atLeast: goal,
+  });
   const perFile = (place: number) => median(rounds.map(({ cpuMs }) => (cpuMs[place] ?? Number.NaN) / fileCount));
   const total = processNames.reduce((sum, _, place) => sum + perFile(place), 0);
   const bytes = files.reduce((sum, text) => sum + Buffer.byteLength(text), 0);

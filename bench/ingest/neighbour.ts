@@ -1,5 +1,6 @@
 import type { MeasuredProduct } from '../measured-product.ts';
 import { median } from '../median.ts';
+import { report } from '../report.ts';
 import { createPdf } from './big-pdf.ts';
 import { readCorpus } from './corpus.ts';
 
@@ -32,6 +33,10 @@ export async function measureNeighbour(product: MeasuredProduct): Promise<string
     await parsing.stop();
   }
   const ratio = median(busy) / median(idle);
+  report({
+    ...{ goal: 'P11', what: `ingestion of a small document while ${parsers} PDFs are parsed, p50`, unit: 'ms' },
+    ...{ rounds: busy, peer: 'the same alone', ratios: ratio, atMost: goal },
+  });
   return [
     `P11: a small document, ${samples} times, alone and while ${parsers} PDFs of ${pages} pages are parsed`,
     '',

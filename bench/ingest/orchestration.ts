@@ -1,5 +1,6 @@
 import type { MeasuredProduct } from '../measured-product.ts';
 import { median } from '../median.ts';
+import { report } from '../report.ts';
 
 const runs = 40;
 const goals = { wallMs: 30, cpuMs: 45 };
@@ -22,7 +23,16 @@ export async function measureOrchestration(product: MeasuredProduct): Promise<st
 
   const measured = await Promise.all(runIds.map(product.readRun));
   const wall = median(measured.map(({ wallMs }) => wallMs));
-  const above = median(measured.map(({ wallMs, activitiesMs }) => wallMs - activitiesMs));
+  const outside = measured.map(({ wallMs, activitiesMs }) => wallMs - activitiesMs);
+  const above = median(outside);
+  report({
+    ...{ goal: 'P9', what: 'ingestion of a document of one chunk: wall time outside of activities', unit: 'ms' },
+    ...{ rounds: outside, atMost: goals.wallMs },
+  });
+  report({
+    ...{ goal: 'P9', what: 'the same: CPU of Temporal and worker, activities included', unit: 'ms' },
+    ...{ rounds: cpuMs / runs, atMost: goals.cpuMs },
+  });
   return [
     `P9: ${runs} documents of one chunk, one after the other, medians`,
     '',

@@ -1,5 +1,6 @@
 import type { RerankerType } from '../../src/domain/documents/rag-config.ts';
 import { median } from '../median.ts';
+import { report } from '../report.ts';
 import { average, pairedBootstrap } from './bootstrap.ts';
 import { type CranfieldQuery, readCranfield } from './cranfield.ts';
 import type { Library, RagSettings } from './library.ts';
@@ -67,7 +68,11 @@ function sampleOf<Item>(items: readonly Item[]): Item[] {
 /** Values that a prototype reached on this data before the product existed. */
 const goals: Record<string, number> = { BM25: 0.384, vector: 0.4, hybrid: 0.43 };
 
-export function reportRanking(measured: readonly Measured[]): string[] {
+export function reportRanking(measured: readonly Measured[], store: string): string[] {
+  for (const { name, ndcg } of measured) {
+    const [what, atLeast] = [`nDCG@10 on Cranfield, ${store}: ${name}`, goals[name]];
+    report({ goal: 'retrieval', what, rounds: average(ndcg), ...(atLeast !== undefined && { atLeast }) });
+  }
   const of = (wanted: string) => measured.find(({ name }) => name === wanted)?.ndcg ?? [];
   const rows = measured.map(({ name, ndcg, recall, latencyMs, degraded }) => {
     const shown = degraded > 0 ? `${name} (not in time for ${degraded} of ${ndcg.length})` : name;

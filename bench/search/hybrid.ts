@@ -4,12 +4,13 @@ import { createGroupSearch } from '../../src/modules/retrieval/group-search.ts';
 import { createRetrievalRepository } from '../../src/modules/retrieval/retrieval.repository.ts';
 import { createWordSearchRepository } from '../../src/modules/retrieval/word-search.repository.ts';
 import { median } from '../median.ts';
+import { report, roundsOf } from '../report.ts';
 import { type CorpusQuery, keyOf } from './corpus.ts';
 import { model } from './load.ts';
 import type { SearchSubject } from './subject.ts';
 
 const limit = 50;
-const rounds = 5;
+const rounds = roundsOf(5);
 const goals = { timesVectors: 2.5, timesFaster: 8 };
 
 type Way = 'vectors' | 'words' | 'hybrid' | 'rankCd';
@@ -44,6 +45,15 @@ export async function measureHybrid(subject: SearchSubject): Promise<string[]> {
     }
   }
   const ms = (way: Way) => median(times[way]);
+  const what = `hybrid search on ${subject.storeName}, ${subject.chunkCount} chunks`;
+  report({
+    ...{ goal: 'P6', what, unit: 'ms', rounds: ms('hybrid'), peer: 'the bare vector query' },
+    ...{ ratios: ms('hybrid') / ms('vectors'), atMost: goals.timesVectors },
+  });
+  report({
+    ...{ goal: 'P6', what, unit: 'ms', rounds: ms('hybrid'), peer: 'any of the words by ts_rank_cd' },
+    ...{ ratios: ms('rankCd') / ms('hybrid'), atLeast: goals.timesFaster },
+  });
   const row = (name: string, way: Way) =>
     `| ${name} | ${ms(way).toFixed(1)} | ${(ms(way) / ms('vectors')).toFixed(2)} |`;
   return [

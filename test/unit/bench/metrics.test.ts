@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { figuresOf, type JudgedPair } from '../../../bench/judge/figures.ts';
+import { rowOf } from '../../../bench/report.ts';
 import { pairedBootstrap } from '../../../bench/retrieval/bootstrap.ts';
 import { ndcg, recall, spanOverlap } from '../../../bench/retrieval/metrics.ts';
 import { seededRandom } from '../../../bench/search/random.ts';
@@ -60,5 +61,13 @@ describe('the metrics of benchmarks', () => {
     expect(alwaysFirst.precision).NaN;
     expect(rate([0, 'B', 'A'])).include({ oneOrder: 0, bothOrders: 0, precision: 0, coverage: 1, flips: 0 });
     expect(rate([0, 'tie', 'tie', [5, 5]])).include({ bothOrders: 0.5, coverage: 0, longest: 0.5 });
+  });
+
+  it('compare the ratio with the limit if there is a peer, otherwise the measured value', () => {
+    const shared = { goal: 'P1', what: 'chunking', rounds: [20, 40, 30] };
+    expect(rowOf({ ...shared, atMost: 30 })).include({ measured: 30, low: 20, high: 40, rounds: 3, isMet: true });
+    const beside = rowOf({ ...shared, peer: 'another', ratios: [1, 3, 2], atLeast: 2.5 });
+    expect(beside).include({ measured: 30, ratio: 2, low: 1, high: 3, isMet: false });
+    expect(rowOf(shared)).not.property('isMet');
   });
 });
