@@ -10,8 +10,11 @@ import { createEmbedder } from '../src/adapters/models/embedder.ts';
 import { createTokenCounter } from '../src/adapters/text/token-counter.ts';
 import { type Lag, type MeasuredServer, startMeasuredServer } from './embed/measured-server.ts';
 import { installPeer, type PeerMode, type PythonPeer, peerModes, startPeer } from './embed/python-peer.ts';
+import { median } from './median.ts';
+import { report as reportFigure, reportSkipped, roundsOf } from './report.ts';
 
-const rounds = 7;
+const rounds = roundsOf(7);
+const textsOfLength = 280;
 const cores = cpus().length;
 const goals = { ratio: 0.95, lagP99Ms: 20 };
 
@@ -31,14 +34,14 @@ try {
   await Promise.all([server.stop(), ...rivals.map(({ peer }) => peer.stop())]);
 }
 
-/** Pieces of the documentation in several lengths, all within the model's window. */
+/** Pieces of the documentation in several lengths, evenly spread, all within the model's window. */
 function passages(): string[] {
   const folder = join(import.meta.dirname, '..', 'docs');
   const pages = readdirSync(folder).filter((name) => name.endsWith('.md'));
   const text = pages.map((name) => readFileSync(join(folder, name), 'utf8')).join('\n');
   return [80, 200, 400, 650].flatMap((length) => {
-    const count = Math.floor(text.length / length);
-    return Array.from({ length: count }, (_, index) => text.slice(index * length, (index + 1) * length));
+    const step = text.length / textsOfLength;
+    return Array.from({ length: textsOfLength }, (_, index) => text.slice(index * step, index * step + length));
   });
 }
 
@@ -48,7 +51,7 @@ function passages(): string[] {
  */
 async function startRivals(toolsDir: string): Promise<void> {
   const folder = installPeer();
-  if (folder === null) return;
+  if (folder === null) return reportSkipped('the embedder beside Python: onnxruntime for Python is not installed');
   const models = { modelDir: null, toolsDir };
   const shipped = await verifiedModelFile(miniLm.graph, models);
   const tokenizerPath = await verifiedModelFile(miniLm.tokenizer, models);
@@ -122,7 +125,12 @@ function cosines(own: readonly Float32Array[], theirs: Float32Array): number[] {
 
 function report(tokens: number, ours: readonly number[], lags: readonly Lag[]): void {
   const lines = rivals.map(({ name, way, rates, cosines }) => {
-    const ratio = median(ours.map((rate, round) => rate / (rates[round] ?? Number.NaN)));
+    const ratios = ours.map((rate, round) => rate / (rates[round] ?? Number.NaN));
+    const ratio = median(ratios);
+    reportFigure({
+      ...{ goal: 'embed', what: 'the model server, through HTTP', unit: 'tokens/s', rounds: ours },
+      ...{ peer: name, ratios, atLeast: goals.ratio },
+    });
     const cosine = `${Math.min(...cosines).toFixed(4)} / ${median(cosines).toFixed(4)}`;
     return `| ${name} (${way}) | ${Math.round(median(rates))} | ${ratio.toFixed(2)} | ${cosine} |`;
   });
@@ -148,11 +156,4 @@ function report(tokens: number, ours: readonly number[], lags: readonly Lag[]): 
       `${cpus()[0]?.model ?? 'unknown CPU'}, ${cores} cores, ${process.platform} ${process.arch}`,
     ].join('\n'),
   );
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const upper = sorted[middle] ?? Number.NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
