@@ -1,23 +1,27 @@
-// `npm run bench:lists [-- <documents>]` or `-- logs [<rounds>]` compares the latency of lists and searches at two
-// sizes, 1:100.
+// `npm run bench:lists [-- <documents>]` or `-- logs [<rounds>]` compares the latency of lists and searches at three
+// sizes, 1:10:100.
 import { cpus, loadavg } from 'node:os';
 import { generateConversations } from './lists/conversations.ts';
 import { generateDataroom, type Person, type Reader, type TableRow } from './lists/dataroom.ts';
 import { growingLogMeasures, logMeasures } from './lists/log-measures.ts';
 import { type Measured, startMeasuredLists } from './lists/measured-lists.ts';
 import { growingMeasures, type Measure, measures } from './lists/measures.ts';
+import { report, reportCurve, roundsOf } from './report.ts';
 
 const ofLogs = process.argv[2] === 'logs';
-const rounds = 5;
+const rounds = roundsOf(5);
 const requestsPerRound = 20;
 const largeRequestsPerRound = 4;
 /** P15: p95 at the full size divided by p95 at a hundredth of it. */
 const goal = 3;
 
+/** The latencies of a request at each size, in milliseconds. */
+type Taken = { name: string; times: number[][] };
+
 if (ofLogs) {
   await compare({
     size: Number(process.argv[3] ?? 1_000_000),
-    of: 'rounds, ten in a chat',
+    of: 'chat rounds',
     generate: (size, passwordHash) => generateConversations({ rounds: size, passwordHash }),
     measures: logMeasures,
     growingMeasures: growingLogMeasures,
@@ -25,7 +29,7 @@ if (ofLogs) {
 } else {
   await compare({
     size: Number(process.argv[2] ?? 100_000),
-    of: 'documents, two chunks each',
+    of: 'documents',
     generate: (size, passwordHash) => generateDataroom({ documents: size, passwordHash }),
     measures,
     growingMeasures,
@@ -40,17 +44,27 @@ async function compare<Room extends { people: Record<Reader, Person> }>(compared
   growingMeasures: readonly Measure<Measured<Room>>[];
 }): Promise<void> {
   const { size, of, generate } = compared;
-  const { rooms, stop } = await startMeasuredLists([Math.round(size / 100), size], generate);
+  const sizes = [Math.round(size / 100), Math.round(size / 10), size];
+  const { rooms, stop } = await startMeasuredLists(sizes, generate);
   try {
-    const [small, large] = rooms;
-    if (!small || !large) throw new Error('The benchmark needs organizations of two sizes.');
-    console.log(`P15: ${large.size} ${of} to ${small.size}; milliseconds`);
+    console.log(`P15: ${sizes.join(', ')} ${of}; p50, p95 in milliseconds`);
     console.log(
       `${rounds} rounds of ${requestsPerRound} requests in turns, one at a time; goal: p95 at most ${goal}x\n`,
     );
-    await print(compared.measures, requestsPerRound, small, large);
+    const steady = await measure(compared.measures, requestsPerRound, rooms);
+    const searches = steady.filter(({ name }) => name.startsWith('search'));
+    const lists = steady.filter((each) => !searches.includes(each));
+    print(steady, sizes);
     console.log('\nRequests that read or count all rows:\n');
-    await print(compared.growingMeasures, largeRequestsPerRound, small, large);
+    const growing = await measure(compared.growingMeasures, largeRequestsPerRound, rooms);
+    print(growing, sizes);
+    for (const [kind, taken] of Object.entries({ lists, searches, growing })) {
+      if (kind !== 'growing') reportSteepest(`${taken.length} ${kind} of ${size} ${of}`, taken, sizes);
+      for (const { name, times } of taken) {
+        const p95 = sizes.map((size, place) => [size, Number(at(times[place], 0.95).toFixed(1))]);
+        reportCurve({ of, kind, name, p95: Object.fromEntries(p95) });
+      }
+    }
     const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`;
     console.log(`\nnode ${process.versions.node}, ${machine}, load ${loadavg()[0]?.toFixed(1)}`);
   } finally {
@@ -58,35 +72,53 @@ async function compare<Room extends { people: Record<Reader, Person> }>(compared
   }
 }
 
-async function print<Room extends { size: number }>(
+async function measure<Room>(
   chosen: readonly Measure<Room>[],
   requests: number,
-  small: Room,
-  large: Room,
-): Promise<void> {
-  const taken = chosen.map((measure) => ({ measure, small: [] as number[], large: [] as number[] }));
+  rooms: readonly Room[],
+): Promise<Taken[]> {
+  const taken = chosen.map(({ name, take }) => ({ name, take, times: rooms.map((): number[] => []) }));
   for (let round = 0; round <= rounds; round += 1) {
-    for (const { measure, ...times } of taken) {
+    for (const { take, times } of taken) {
       for (let request = 0; request < (round === 0 ? 2 : requests); request += 1) {
-        const [one, other] = [await measure.take(small), await measure.take(large)];
-        if (round === 0) continue;
-        times.small.push(one);
-        times.large.push(other);
+        for (const [place, room] of rooms.entries()) {
+          const ms = await take(room);
+          if (round > 0) times[place]?.push(ms);
+        }
       }
     }
   }
-  console.log(`| | p50, p95 of ${small.size} | p50, p95 of ${large.size} | ratio of p50, of p95 |`);
-  console.log('|---|---|---|---|');
-  for (const { measure, small, large } of taken) {
-    const [s50, s95, l50, l95] = [at(small, 0.5), at(small, 0.95), at(large, 0.5), at(large, 0.95)];
-    const ratios = `${(l50 / s50).toFixed(2)}, ${(l95 / s95).toFixed(2)}`;
+  return taken;
+}
+
+function print(taken: readonly Taken[], sizes: readonly number[]): void {
+  console.log(`| | ${sizes.join(' | ')} | ratio of p50, of p95 |`);
+  console.log(`|---|${'---|'.repeat(sizes.length)}---|`);
+  for (const { name, times } of taken) {
+    const cells = times.map((each) => `${at(each, 0.5).toFixed(1)}, ${at(each, 0.95).toFixed(1)}`);
     console.log(
-      `| ${measure.name} | ${s50.toFixed(1)}, ${s95.toFixed(1)} | ${l50.toFixed(1)}, ${l95.toFixed(1)} | ${ratios} |`,
+      `| ${[name, ...cells].join(' | ')} | ${growth(times, 0.5).toFixed(2)}, ${growth(times, 0.95).toFixed(2)} |`,
     );
   }
 }
 
-function at(values: readonly number[], share: number): number {
+/** Reports the request whose p95 grows most: a row for each request would hide the rows of other goals. */
+function reportSteepest(what: string, taken: readonly Taken[], sizes: readonly number[]): void {
+  const [steepest] = taken.toSorted((a, b) => growth(b.times, 0.95) - growth(a.times, 0.95));
+  if (steepest === undefined) return;
+  report({
+    ...{ goal: 'P15', what: `p95 of ${what}: the one that grows most (${steepest.name})`, unit: 'ms' },
+    ...{ rounds: at(steepest.times.at(-1), 0.95), peer: `the same for ${sizes[0]}` },
+    ...{ ratios: growth(steepest.times, 0.95), atMost: goal },
+  });
+}
+
+/** The quantile at the largest size divided by that at the smallest. */
+function growth(times: Taken['times'], share: number): number {
+  return at(times.at(-1), share) / at(times[0], share);
+}
+
+function at(values: readonly number[] = [], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

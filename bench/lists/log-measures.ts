@@ -84,7 +84,7 @@ export const growingLogMeasures: Measure<Room>[] = [
   ),
   get('export of a hundredth', 'hundredth', 'export'),
   {
-    name: 'stats the naive way: sums over rounds, without HTTP',
+    name: 'naive stats (sums over rounds), without HTTP',
     take: ({ orgId, people, query }) =>
       query(
         `select count(distinct c.id), count(*), avg(r.ewma), sum(r.input_tokens), sum(r.cost_usd), avg(r.latency_ms),

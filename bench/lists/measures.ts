@@ -66,7 +66,7 @@ export const growingMeasures: Measure[] = [
   get('summary of all jobs', 'all', '/jobs/summary'),
   get('folder tree', 'all', '/folders'),
   {
-    name: 'first page the naive way: count(*) and order by, without HTTP',
+    name: 'naive first page (count and order by), without HTTP',
     take: async ({ orgId, people, query }) => {
       const readable = `from documents
         where org_id = $1 and acl && (
