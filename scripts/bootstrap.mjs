@@ -50,6 +50,7 @@ const COMMANDS = {
   'bench:judge': { run: ['bench/judge.ts'], needsTools: true },
   'bench:lists': { run: ['bench/lists.ts'], needsTools: true },
   'bench:import': { run: ['bench/import.ts'], needsTools: true },
+  'bench:start': { run: ['bench/start.ts'], needsTools: true },
   'bench:memory': { run: ['bench/memory.ts'], needsTools: true },
   'bench:pdf': { run: ['bench/pdf.ts'], needsTools: true },
   'bench:alignment': { run: ['bench/alignment.ts'], needsTools: true },
