@@ -1,4 +1,4 @@
-// `npm run bench:lists [-- <documents>]` or `-- logs [<rounds>]` compares the latency of lists and searches at three
+// `npm run bench:lists [-- documents|logs [<rows>]]` compares the latency of lists and searches at three
 // sizes, 1:10:100.
 import { cpus, loadavg } from 'node:os';
 import { generateConversations } from './lists/conversations.ts';
@@ -8,7 +8,7 @@ import { type Measured, startMeasuredLists } from './lists/measured-lists.ts';
 import { growingMeasures, type Measure, measures } from './lists/measures.ts';
 import { report, reportCurve, roundsOf } from './report.ts';
 
-const ofLogs = process.argv[2] === 'logs';
+const [kind = 'documents', rows] = process.argv.slice(2);
 const rounds = roundsOf(5);
 const requestsPerRound = 20;
 const largeRequestsPerRound = 4;
@@ -18,17 +18,19 @@ const goal = 3;
 /** The latencies of a request at each size, in milliseconds. */
 type Taken = { name: string; times: number[][] };
 
-if (ofLogs) {
+if (kind === 'logs') {
   await compare({
-    size: Number(process.argv[3] ?? 1_000_000),
+    size: Number(rows ?? 1_000_000),
     of: 'chat rounds',
     generate: (size, passwordHash) => generateConversations({ rounds: size, passwordHash }),
     measures: logMeasures,
     growingMeasures: growingLogMeasures,
   });
+} else if (kind !== 'documents') {
+  throw new Error(`bench:lists measures documents or logs, not ${kind}.`);
 } else {
   await compare({
-    size: Number(process.argv[2] ?? 100_000),
+    size: Number(rows ?? 100_000),
     of: 'documents',
     generate: (size, passwordHash) => generateDataroom({ documents: size, passwordHash }),
     measures,
@@ -52,19 +54,17 @@ async function compare<Room extends { people: Record<Reader, Person> }>(compared
       `${rounds} rounds of ${requestsPerRound} requests in turns, one at a time; goal: p95 at most ${goal}x\n`,
     );
     const steady = await measure(compared.measures, requestsPerRound, rooms);
+    print(steady, sizes);
     const searches = steady.filter(({ name }) => name.startsWith('search'));
     const lists = steady.filter((each) => !searches.includes(each));
-    print(steady, sizes);
+    for (const [kind, taken] of Object.entries({ lists, searches })) {
+      reportSteepest(`${taken.length} ${kind} of ${size} ${of}`, taken, sizes);
+      reportCurves({ of, kind }, taken, sizes);
+    }
     console.log('\nRequests that read or count all rows:\n');
     const growing = await measure(compared.growingMeasures, largeRequestsPerRound, rooms);
     print(growing, sizes);
-    for (const [kind, taken] of Object.entries({ lists, searches, growing })) {
-      if (kind !== 'growing') reportSteepest(`${taken.length} ${kind} of ${size} ${of}`, taken, sizes);
-      for (const { name, times } of taken) {
-        const p95 = sizes.map((size, place) => [size, Number(at(times[place], 0.95).toFixed(1))]);
-        reportCurve({ of, kind, name, p95: Object.fromEntries(p95) });
-      }
-    }
+    reportCurves({ of, kind: 'growing' }, growing, sizes);
     const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`;
     console.log(`\nnode ${process.versions.node}, ${machine}, load ${loadavg()[0]?.toFixed(1)}`);
   } finally {
@@ -111,6 +111,13 @@ function reportSteepest(what: string, taken: readonly Taken[], sizes: readonly n
     ...{ rounds: at(steepest.times.at(-1), 0.95), peer: `the same for ${sizes[0]}` },
     ...{ ratios: growth(steepest.times, 0.95), atMost: goal },
   });
+}
+
+function reportCurves(group: { of: string; kind: string }, taken: readonly Taken[], sizes: readonly number[]): void {
+  for (const { name, times } of taken) {
+    const p95 = sizes.map((size, place) => [size, Number(at(times[place], 0.95).toFixed(1))]);
+    reportCurve({ ...group, name, p95: Object.fromEntries(p95) });
+  }
 }
 
 /** The quantile at the largest size divided by that at the smallest. */
