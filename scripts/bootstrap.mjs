@@ -37,6 +37,7 @@ const COMMANDS = {
   'test:mutation': { run: ['scripts/test-mutation.ts'], needsTools: true },
   'test:canaries': { run: ['scripts/test-canaries.ts'], needsTools: true },
   coverage: { run: ['node_modules/c8/bin/c8.js', '--include', PRODUCT, 'node', 'scripts/test.ts'], needsTools: true },
+  bench: { run: ['bench/all.ts'], needsTools: true },
   'bench:embed': { run: ['bench/embed.ts'], needsTools: true },
   'bench:ingest': { run: ['bench/ingest.ts'], needsTools: true },
   'bench:docx': { run: ['bench/docx.ts'] },
