@@ -82,7 +82,6 @@ export async function createBackupCase(storage: Settings = {}) {
     folder,
     close,
     tryToBackUp,
-    /** Runs `backup` and expects success. @returns its output */
     async backUp(...args: string[]): Promise<string> {
       const { code, stdout, stderr } = await tryToBackUp(...args);
       expect(code, stdout + stderr).equal(0);

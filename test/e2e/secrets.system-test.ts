@@ -45,7 +45,6 @@ describe('secrets', function () {
     secrets.push({ name, value });
     return value;
   };
-  /** A new secret, which is a sound password as well. */
   const plant = (name: string) => keep(name, `cA1!${randomBytes(24).toString('base64')}`);
   const plantKey = (name: string) => keep(name, `cA1-${randomBytes(24).toString('base64url')}`);
 
@@ -54,7 +53,6 @@ describe('secrets', function () {
     answers.push(JSON.stringify([...headers]), JSON.stringify(body));
     return Object(body);
   }
-  /** The same for an answer of any kind and status. */
   async function heardText(response: Promise<Response>): Promise<void> {
     const answer = await response;
     answers.push(JSON.stringify([...answer.headers]), await answer.text());

@@ -117,7 +117,6 @@ describe('concurrent requests to two API processes:', () => {
     const renewed = async (token: string) =>
       (await refresh(token)).tokens ?? expect.fail('The refresh token was refused.');
 
-    /** A session whose refresh token was used twice. */
     async function usedTwice() {
       const { refreshToken: first } = await own.signUp();
       const second = await renewed(first);

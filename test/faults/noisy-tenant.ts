@@ -7,7 +7,6 @@ export type NoisyTask = {
   token: string;
   /** A job that is not over. */
   jobId: string;
-  /** The user whose password the tenant's admin sets. */
   colleagueId: string;
   evaluationPath: string;
   /** An object store whose answers have no end. */
@@ -31,7 +30,6 @@ const get = (path: string) => send(path, { method: 'GET' });
 const post = (path: string, body: object, headers: Record<string, string> = {}) =>
   send(path, { method: 'POST', body: JSON.stringify(body) }, { 'content-type': 'application/json', ...headers });
 
-/** Sends a form whose file does not come to its end. */
 function uploadSlowly(path: string): Promise<Response> {
   const beginning = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.png"\r\n\r\nsome';
   const body = new ReadableStream({ start: (sender) => sender.enqueue(new TextEncoder().encode(beginning)) });

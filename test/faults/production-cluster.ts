@@ -160,7 +160,6 @@ async function forward({ url, agent }: Instance, req: IncomingMessage, res: Serv
   }
 }
 
-/** Leaves out the headers of one connection. */
 function withoutHops({ headers }: IncomingMessage): IncomingMessage['headers'] {
   const { connection, 'keep-alive': keepAlive, 'transfer-encoding': encoding, upgrade, ...passed } = headers;
   return passed;

@@ -42,7 +42,6 @@ export function createSteadyLoad({ callers, random, requestsPerSecond }: Load) {
   }, 1_000 / requestsPerSecond);
 
   return {
-    /** How many requests have been answered so far. */
     answered: () => timesMs.length,
     stop: () => clearInterval(timer),
     async settled() {

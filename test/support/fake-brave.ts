@@ -31,7 +31,6 @@ export async function startFakeBrave() {
       return key;
     },
     withdraw: (key: string) => keys.delete(key),
-    /** Sets the results of every search, best first. */
     find(found: { title: string; url: string; description: string; age?: string }[]): void {
       results = found;
     },

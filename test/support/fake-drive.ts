@@ -59,7 +59,6 @@ export async function startFakeDrive(): Promise<FakeFiles> {
     return masked(query, { files: entries.map(fileOf), ...(next !== null && { nextPageToken: String(next) }) });
   }
 
-  /** Lists each changed entry with its present state. */
   function changes(query: URLSearchParams): ProviderReply {
     const since = files.changesSince(query.get('pageToken') ?? '');
     if (since === null) return invalid;

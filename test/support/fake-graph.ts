@@ -27,7 +27,6 @@ export async function startFakeGraph(): Promise<FakeFiles> {
   const newId = () => `01${randomBytes(16).toString('hex').toUpperCase()}!1`;
   const files = createRemoteFiles(1_000, { newId, ignoresCase: true });
   const { tree } = files;
-  /** Entries by the keys of their download URLs. */
   const keys = new Map<string, RemoteEntry>();
 
   const storage = await startProviderServer(({ url, headers }) => {

@@ -93,7 +93,6 @@ export async function startFakeProvider(
 
   const bearerOf = ({ headers }: ProviderCall) => /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
 
-  /** Revokes all grants of the account, as Google does. */
   function revoke(call: ProviderCall): ProviderReply {
     const ended = tokens.get(new URLSearchParams(call.body).get('token') ?? bearerOf(call))?.grant;
     if (ended === undefined || ended.isRevoked) return refuse('invalid_token');

@@ -62,7 +62,6 @@ export async function startIdentityProvider({ redirectOrigins }: { redirectOrigi
     client,
     /** The settings of the service, without redirect URIs. */
     settings: { SSO_ISSUER: issuer, SSO_CLIENT_ID: client.id, SSO_CLIENT_SECRET: client.secret },
-    /** The routes that were called, oldest first. */
     calls,
     /** `email: null` makes an account without that claim. */
     addAccount(fields: AccountFields = {}): IdentityProviderAccount {

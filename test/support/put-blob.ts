@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import type { BlobStore, StagedBlob } from '#src/ports/blob-store.ts';
 
-/** Stores a text or bytes as an object that no row refers to. */
 export async function putBlob(
   blobs: Pick<BlobStore, 'stage' | 'promote'>,
   key: string,

@@ -148,17 +148,14 @@ export function createRemoteFiles(
     },
     controls: {
       tree,
-      /** Ids of downloaded files, oldest first. */
       downloads,
       /** Calls the listener before each download, with the number of earlier downloads. */
       onDownload(called: typeof listener): void {
         listener = called;
       },
-      /** Sets the maximum number of entries per page. */
       pageSize(most: number): void {
         maxPage = most;
       },
-      /** Invalidates all change cursors issued so far. */
       forgetChanges(): void {
         generation += 1;
       },

@@ -18,7 +18,6 @@ export async function startScriptedServer() {
     baseUrl: `${baseUrl}/v1`,
     /** Oldest first, since the last `answer`. */
     calls,
-    /** From now on, every request is answered so. */
     answer: (next: ScriptedAnswer) => {
       script = next;
       calls.length = 0;

@@ -54,7 +54,6 @@ export async function stoppedIngestion(
   return { documentId: id, jobId };
 }
 
-/** Waits for a status; others may come before it. */
 export async function untilStatus(client: ApiClient, jobId: string, status: string): Promise<JobDto> {
   const ask = async () => {
     const job = (await client.get(`/jobs/${jobId}`, 200)).body as JobDto;

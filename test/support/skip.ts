@@ -33,7 +33,6 @@ export function isHook(test: Runnable | undefined): boolean {
   return test !== undefined && 'type' in test && test.type === 'hook';
 }
 
-/** The reason given for this test or for a suite around it. */
 export function skipReasonOf(test: Runnable): SkipReason | null {
   for (let at: Runnable | Suite | undefined = test; at; at = at.parent) {
     const reason = reasons.get(at);

@@ -36,7 +36,6 @@ describe('the orchestrator over Temporal', () => {
   const ingest: WorkflowToStart = { workflow: 'ingestDocument', input: { ...document, generation: 1 }, summary };
   const score: WorkflowToStart = { workflow: 'scoreAlignment', input: { orgId: 'org', chatId: 'chat' }, summary };
   const remove: WorkflowToStart = { workflow: 'deleteDocument', input: document, summary };
-  /** Start of an attempt of a queued job. */
   const startIds = [uuidv7(), uuidv7()];
   const start = (workflowId: string, work: WorkflowToStart, attempt = 1, startId = startIds[attempt - 1] ?? '') =>
     orchestrator.start({ workflowId, start: work, startId, attempt, attributes: document, requestId: 'request-1' });

@@ -94,7 +94,6 @@ describe('alignment scoring', () => {
     const environment = activityEnvironment({ attempt });
     return environment.run<[ScoreAlignmentInput], ScoreRoundResult, typeof scoreNextRound>(scoreNextRound, chat);
   };
-  /** @returns the rounds that it scored */
   async function scoreAll(chat: ScoreAlignmentInput): Promise<number[]> {
     const rounds: number[] = [];
     for (let result = await scoreNext(chat); result.scored; result = await scoreNext(chat)) rounds.push(result.round);

@@ -28,7 +28,6 @@ describe('document totals', () => {
     await db('folders').insert({ ...root, id: folderId, orgId, rootId: folderId, acl: keys, createdBy: userId });
   });
 
-  /** @returns the ids of the new documents */
   async function add(trx: Knex, { count, acl, sizeBytes }: Omit<Change, 'kind' | 'places'>): Promise<string[]> {
     const ids = Array.from({ length: count }, () => uuidv7());
     const ragConfig = JSON.stringify(defaultRagConfig({ embeddingModel: 'any', hasReranker: false }));

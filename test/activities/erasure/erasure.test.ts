@@ -35,7 +35,6 @@ describe('erasure activities', () => {
   const jobOf = (id: string) => own.db('jobs').where({ id }).first();
   const userNow = () => own.db('users').where({ id: grace.userId }).first();
 
-  /** Replaces the deletion workers. */
   async function takeAway(documentId: string): Promise<void> {
     const { deletion } = own.container;
     const of = { orgId: ada.orgId, documentId };

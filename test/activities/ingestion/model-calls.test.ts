@@ -107,7 +107,6 @@ describe('contextual texts of chunks', () => {
 
   const own = useIdleStack({ CONTEXTUAL_MODEL: 'scripted' }, () => undefined);
   const { run, runAll, openNext } = ingestionOn(own);
-  /** Names the passage of the prompt. */
   const answer = (text: string) => `Of the handbook, on ${/passage>>\n# (\w+)/.exec(text)?.[1]}.`;
   const promptOf = ({ messages }: { messages: { content: string }[] }) => messages.at(-1)?.content ?? '';
   beforeEach(() => {

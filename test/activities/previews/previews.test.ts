@@ -17,7 +17,6 @@ const step = { signal: new AbortController().signal, report: () => undefined };
 
 describe('preview activities', () => {
   const own = useIdleStack();
-  /** What the renderer makes of any file. */
   let printed: string | Buffer;
   beforeEach(() => {
     printed = pdfOf(...pages);

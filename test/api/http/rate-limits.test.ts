@@ -147,7 +147,6 @@ describe('sign-ins with an email after failures from many networks', () => {
   async function fail(email: string) {
     for (let failure = 1; failure <= 3; failure += 1) expect((await signIn(email)).status).equal(401);
   }
-  /** Moves the end of all delays into the past. */
   const pass = (seconds: number) =>
     api.container
       .db('rate_limits')

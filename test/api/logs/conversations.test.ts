@@ -269,7 +269,6 @@ describe('logs of all conversations:', () => {
   type Session = { round_summaries: { round: number }[]; next_cursor: string | null };
 
   const readSession = async (query = '', id = own) => (await read(`conversations/${id}${query}`)) as Session;
-  /** The numbers of the rounds of each page. */
   async function pages(limit: number, id = own): Promise<number[][]> {
     const numbers: number[][] = [];
     for (let cursor: string | null = ''; cursor !== null; ) {

@@ -81,7 +81,6 @@ async function run(
 /** Turns of a model that makes these calls one after the other and then answers. */
 const inTurn = (...calls: ModelToolCall[]): Turn[] => [...calls.map((each) => ({ calls: [each] })), {}];
 const calculations = (count: number) => Array.from({ length: count }, (_, index) => calculate(`${index + 1}`));
-/** Turns of a model that calls a tool each time. */
 const everCalling = inTurn(...calculations(20)).slice(0, -1);
 
 describe('the tool call loop of a chat round', () => {

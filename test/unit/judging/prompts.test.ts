@@ -14,7 +14,6 @@ const promptOf = (task: JudgeCallInput) =>
     .map(({ content }) => content)
     .join('\n');
 
-/** The prompt without the texts between delimiters. */
 function withoutMaterial(prompt: string): string {
   const [, question = ''] = prompt.split('Answer with one JSON value and nothing around it.');
   return question.replace(new RegExp(`<<${nonce}>>\\n[\\s\\S]*?\\n<<${nonce}>>`, 'g'), '');

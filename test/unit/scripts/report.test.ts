@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { useTemporaryFolder } from '#test/support/temporary-folder.ts';
-import { filesOf, shardFiles } from '../../../scripts/test/levels.ts';
 import { Report, type ReportOptions, repeatByFile } from '../../../scripts/test/report.ts';
 import type { FailedTest, TestMessage } from '../../../scripts/test/reporter.ts';
 
@@ -79,27 +78,5 @@ describe('the report of a test run', () => {
     expect(codeOf([passed, failed])).equal(1);
     expect(printed).include(`      npm test -- ${file} --grep 'x \\(all\\) works'`);
     expect(printed.slice(-3)).deep.equal([`The services' logs are in /logs.`, '', '2 passed, 1 failed, 0 skipped']);
-  });
-
-  it('repeats a failed test with its seed, the suite of a failed hook, or all tests for a root hook, by a command', () => {
-    expect(repeatByFile(failed, '7')).equal(`npm test -- ${file} --grep 'x \\(all\\) works' --seed 7`);
-    expect(repeatByFile({ ...failed, title: 'x "before all" hook', grep: "it's" }, undefined)).equal(
-      `npm test -- ${file} --grep 'it'\\''s'`,
-    );
-    expect(repeatByFile({ ...failed, file: '', grep: '' }, undefined)).equal('npm test');
-  });
-});
-
-describe('test shards', () => {
-  it('contain each file once, unit tests first, and always in the same distribution', () => {
-    const files = filesOf('everyday');
-    const shards = shardFiles(files, 3);
-    expect(shards.flat().toSorted()).deep.equal([...files].sort());
-    for (const shard of shards) {
-      const isUnit = shard.map((file) => file.startsWith('test/unit/'));
-      expect(isUnit.lastIndexOf(true)).below(isUnit.indexOf(false));
-    }
-    expect(shardFiles(files.toReversed(), 3)).deep.equal(shards);
-    expect(shardFiles(['b.test.ts', 'a.test.ts'], 3)).deep.equal([['a.test.ts'], ['b.test.ts']]);
   });
 });
