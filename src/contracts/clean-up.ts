@@ -8,15 +8,15 @@ export const hourlySweeps = [
   'delete stray uploads',
 ] as const;
 
-/** Sweeps that the schedule `clean-up-daily` runs: they read whole tables. */
+/** Sweeps that the schedule `clean-up-daily` runs: they read whole tables. The longest are last. */
 export const dailySweeps = [
+  'erase what came late',
   'forget expired sessions',
-  'forget unused embeddings',
-  'forget unused situations',
-  'forget unused conversions',
   'forget old imports',
   'forget evaluations without a draft',
-  'erase what came late',
+  'forget unused conversions',
+  'forget unused situations',
+  'forget unused embeddings',
   'maintain the vector store',
 ] as const;
 
