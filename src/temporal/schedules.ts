@@ -22,6 +22,8 @@ export const auditScheduleId = auditWorkflowId;
 type MaintenanceSchedule = {
   scheduleId: string;
   summary: string;
+  /** How late a run may start if Temporal was down at its time. */
+  catchupWindow: '10 minutes' | '1 day';
   calendar: CalendarSpec;
   workflowType: WorkflowType;
   input: object;
@@ -31,27 +33,33 @@ type MaintenanceSchedule = {
 /** Creates the schedule of the daily store audit. Keeps an existing one's time and pause. */
 export async function scheduleStoreAudits(temporal: TemporalConnection, { isUpToDate = false } = {}): Promise<void> {
   const input: AuditStoresInput = { repair: true, graceSeconds: minOrphanAgeSeconds };
-  const calendar = { hour: 2, minute: 30 };
-  const schedule = { scheduleId: auditScheduleId, summary, calendar, workflowType, input, jobKind: 'audit' } as const;
+  const times = { calendar: { hour: 2, minute: 30 }, catchupWindow: '10 minutes' } as const;
+  const schedule = { scheduleId: auditScheduleId, summary, ...times, workflowType, input, jobKind: 'audit' } as const;
   await setMaintenanceSchedule(temporal, schedule, isUpToDate);
 }
 
 /** Creates the schedules of the sweeps that delete what has expired. Keeps existing ones' times and pauses. */
 export async function scheduleCleanUps(temporal: TemporalConnection, { isUpToDate = false } = {}): Promise<void> {
-  const workflow = { workflowType: 'cleanUp', jobKind: 'clean-up' } as const;
+  // A missed run starts after the outage: a computer that is off every night would never clean up otherwise.
+  const workflow = { workflowType: 'cleanUp', jobKind: 'clean-up', catchupWindow: '1 day' } as const;
   const hourly: CleanUpInput = { sweeps: hourlySweeps };
   const daily: CleanUpInput = { sweeps: dailySweeps };
   for (const schedule of [
-    { scheduleId: 'clean-up-hourly', summary: 'Delete what has expired', calendar: { minute: 10 }, input: hourly },
+    {
+      scheduleId: 'clean-up-hourly',
+      summary: 'Delete what has expired',
+      calendar: { hour: '*', minute: 10 },
+      input: hourly,
+    },
     { scheduleId: 'clean-up-daily', summary: 'Delete what is unused', calendar: { hour: 3, minute: 40 }, input: daily },
-  ]) {
+  ] as const) {
     await setMaintenanceSchedule(temporal, { ...workflow, ...schedule }, isUpToDate);
   }
 }
 
 async function setMaintenanceSchedule(
   { client, call }: TemporalConnection,
-  { scheduleId, summary, calendar, workflowType, input, jobKind }: MaintenanceSchedule,
+  { scheduleId, summary, calendar, catchupWindow, workflowType, input, jobKind }: MaintenanceSchedule,
   isUpToDate: boolean,
 ): Promise<void> {
   const action = {
@@ -63,8 +71,7 @@ async function setMaintenanceSchedule(
     typedSearchAttributes: searchAttributes({ JobKind: jobKind }),
     ...describedBy(summary),
   } as const;
-  // If an outage prevented a run, the next one comes at its usual time instead of right after the outage.
-  const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '10 minutes' } as const;
+  const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow };
   try {
     await call(() =>
       client.schedule.create({ scheduleId, spec: { calendars: [calendar] }, action, policies, memo: { summary } }),

@@ -159,22 +159,30 @@ describe('npm run admin', function () {
     const all = ['audit-stores', 'clean-up-daily', 'clean-up-hourly'];
     await until('the schedules are listed', async () => (await ids()).sort().join() === all.join());
 
+    const expired = { name: 'sign_in', subject: Buffer.alloc(32), used: 1, endsAt: new Date(0) };
+    await own.container.db('rateLimits').insert(expired);
     const results: unknown[] = [];
-    for (const [id, workflowType] of Object.entries({ 'audit-stores': 'auditStores', 'clean-up-daily': 'cleanUp' })) {
-      const daily = schedule.getHandle(id);
-      const { action, policies } = await daily.describe();
+    for (const [id, workflowType, catchupMinutes, everyMinutes] of [
+      ['audit-stores', 'auditStores', 10, 24 * 60],
+      ['clean-up-daily', 'cleanUp', 24 * 60, 24 * 60],
+      ['clean-up-hourly', 'cleanUp', 24 * 60, 60],
+    ] as const) {
+      const handle = schedule.getHandle(id);
+      await handle.pause('while we move the disks');
+      const { action, policies, info } = await handle.describe();
       expect(action).deep.include({ workflowType, taskQueue: taskQueues.workflows });
-      expect(policies).deep.include({ overlap: 'SKIP', catchupWindow: 10 * 60_000 });
-      await daily.trigger();
-      const started = await until('it has started a run', async () => (await daily.describe()).info.recentActions[0]);
+      expect(policies).deep.include({ overlap: 'SKIP', catchupWindow: catchupMinutes * 60_000 });
+      expect(Number(info.nextActionTimes[1]) - Number(info.nextActionTimes[0])).equal(everyMinutes * 60_000);
+      await handle.trigger();
+      const started = await until('it has started a run', async () => (await handle.describe()).info.recentActions[0]);
       if (started.action.type !== 'startWorkflow') throw new Error('the schedule started something else');
       results.push(await workflow.getHandle(started.action.workflow.workflowId).result());
-      await daily.pause('while we move the disks');
     }
     expect(results[0]).deep.include({ findings: {} });
     expect(results[1]).include({ 'forget expired sessions': 0, 'maintain the vector store': 0 });
+    expect(results[2]).property('forget windows of rate limits').greaterThan(0);
     await startWorkersAgain();
-    for (const id of ['audit-stores', 'clean-up-daily']) {
+    for (const id of all) {
       const { state } = await schedule.getHandle(id).describe();
       expect(state).include({ paused: true, note: 'while we move the disks' });
     }
