@@ -1,4 +1,5 @@
 import type { RunSweepInput, SweepName } from '#src/contracts/clean-up.ts';
+import type { Telemetry } from '#src/ports/telemetry.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
 /**
@@ -9,8 +10,19 @@ export type Sweep = (step: { signal: AbortSignal; note: (details: unknown) => vo
 
 export type CleanUpActivities = ReturnType<typeof createCleanUpActivities>;
 
-export function createCleanUpActivities({ sweeps }: { sweeps: Record<SweepName, Sweep> }) {
+export function createCleanUpActivities(deps: {
+  sweeps: Record<SweepName, Sweep>;
+  telemetry: Pick<Telemetry, 'metrics'>;
+}) {
+  const { sweeps, telemetry } = deps;
   return {
-    runSweep: ({ sweep }: RunSweepInput): Promise<number> => withHeartbeats(sweeps[sweep]),
+    async runSweep({ sweep }: RunSweepInput): Promise<number> {
+      try {
+        return await withHeartbeats(sweeps[sweep]);
+      } catch (error) {
+        telemetry.metrics.count('acs_sweep_failures_total', { sweep });
+        throw error;
+      }
+    },
   };
 }

@@ -60,7 +60,7 @@ export function createQueueWorkerOptions(container: Container): QueueWorkerOptio
       taskQueue: taskQueues.erasure,
       activities: {
         ...createErasureActivities(container),
-        ...createCleanUpActivities({ sweeps: createSweeps(container) }),
+        ...createCleanUpActivities({ ...container, sweeps: createSweeps(container) }),
       },
       // Neither erasure nor cleaning up is urgent: few concurrent activities leave the capacity of Postgres to users.
       maxConcurrentActivities: 4,
