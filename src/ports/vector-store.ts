@@ -68,6 +68,9 @@ export type VectorStore = {
    * (exclusive; null: up to the newest).
    */
   deleteGenerations(input: { orgId: string; documentId: string; from?: number; before: number | null }): Promise<void>;
-  /** Adjusts the indexes to the amount of data. A process that uses the store calls it once a day. */
+  /**
+   * Adjusts the indexes to the amount of data, once a day.
+   * @returns the number of indexes that were created or dropped
+   */
   maintain(): Promise<number>;
 };

@@ -17,7 +17,9 @@ export const exportSchema = z
     created_by: uuidField.describe('The admin who requested the export. It holds what they may read.'),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().nullable(),
-    expires_at: z.iso.datetime().describe('When the export is deleted with its files.'),
+    expires_at: z.iso
+      .datetime()
+      .describe('When the export expires. It is deleted with its files within the next hour.'),
     progress: z.strictObject({ done: z.int(), total: z.int().nullable(), unit: z.literal('records') }),
     last_error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
     volumes: z

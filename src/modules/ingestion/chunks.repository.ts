@@ -171,7 +171,7 @@ export function createChunkContextsRepository(db: Knex) {
     /**
      * Checks the next `limit` chunk contexts after the key `after`. Deletes those older than a day whose text no chunk
      * of the conversion has, unless a generation of the conversion is still to be chunked.
-     * @returns the last key checked; null at the end of the table
+     * @returns `next` is the last key checked, or null at the end of the table
      */
     async deleteUnusedAfter(
       after: ChunkContextKey | null,
