@@ -83,7 +83,8 @@ export function sweptPageOf<C extends ColumnDefinitions>({ columns }: RowShape<C
   return defineRowShape({ ...columns, checked: integerColumn(), deleted: integerColumn() });
 }
 
-export type StatementRunner = Pick<Knex, 'raw'>;
+/** A runner without `client` has a connection of its own, which only its `raw` uses. */
+export type StatementRunner = Pick<Knex, 'raw'> & { client?: Knex.Client };
 type SqlBindings = Readonly<Record<string, unknown>> | readonly unknown[];
 // biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
 export type SqlQueryBuilder = Knex.QueryBuilder | QueryBuilder<any, any>;
@@ -102,17 +103,41 @@ export async function queryRows<S extends RowShape>(
   bindings: SqlBindings = [],
   timeoutMs?: number,
 ): Promise<SqlRow<S>[]> {
-  const query = (
-    typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement)
-  )
+  const result =
+    db.client !== undefined && timeoutMs === undefined && typeof statement === 'string' && isPlain(statement, bindings)
+      ? await runPlain(db.client, statement, bindings)
+      : await runBuilder(
+          typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement),
+          timeoutMs,
+        );
+  const fields = compare(result.fields, source.columns);
+  return result.rows.map((values) => rowOf(fields, values)) as SqlRow<S>[];
+}
+
+/** Whether knex would send a statement as it is: without `:name`, `??` and bindings that are SQL or undefined. */
+function isPlain(sql: string, bindings: SqlBindings): bindings is readonly unknown[] {
+  if (!Array.isArray(bindings) || sql.includes('??')) return false;
+  return bindings.every((value) => value !== undefined && typeof value?.toSQL !== 'function');
+}
+
+/** Runs a statement on a pooled connection, or on the transaction's, without knex's builder and its runner. */
+async function runPlain(client: Knex.Client, sql: string, bindings: readonly unknown[]): Promise<Result> {
+  const connection = await client.acquireConnection();
+  try {
+    const { response } = await client.query(connection, { sql, bindings, options: rowsAsArrays });
+    return response;
+  } finally {
+    client.releaseConnection(connection);
+  }
+}
+
+function runBuilder(builder: Knex.QueryBuilder | Knex.Raw, timeoutMs: number | undefined): Promise<Result> {
+  const query = builder
     // Makes `ObservedPostgresClient.processResponse` keep the result's field types, which `queryRows` compares with the
     // shape.
     .queryContext({ keepsResult: true })
-    // Reads rows as arrays: with objects, each row would have to be copied to rename its keys.
-    .options({ rowMode: 'array' });
-  const result: Result = await (timeoutMs === undefined ? query : query.timeout(timeoutMs, { cancel: true }));
-  const fields = compare(result.fields, source.columns);
-  return result.rows.map((values) => rowOf(fields, values)) as SqlRow<S>[];
+    .options(rowsAsArrays);
+  return timeoutMs === undefined ? query : query.timeout(timeoutMs, { cancel: true });
 }
 
 export async function queryFirstRow<S extends RowShape>(
@@ -138,6 +163,9 @@ export async function queryOneRow<S extends RowShape>(
   return row;
 }
 
+/** With objects instead of arrays, each row would have to be copied to rename its keys. */
+const rowsAsArrays = { rowMode: 'array' };
+
 type Result = { fields: { name: string; dataTypeID: number }[]; rows: unknown[][] };
 type Field = { key: string; isNullable: boolean };
 
@@ -146,22 +174,36 @@ function knexQuery(builder: SqlQueryBuilder): Knex.QueryBuilder {
 }
 
 const { format } = snakeCaseMappers();
-const expectedByColumns = new WeakMap<ColumnDefinitions, Map<string, ColumnDefinition & { key: string }>>();
+const comparedByColumns = new WeakMap<ColumnDefinitions, Compared>();
+type Compared = { expected: Map<string, ColumnDefinition & { key: string }>; fields: Result['fields']; found: Field[] };
 
 function expectedOf(columns: ColumnDefinitions) {
-  let expected = expectedByColumns.get(columns);
-  if (expected === undefined) {
-    const names = Object.keys(format(columns));
-    expected = new Map(
-      Object.entries(columns).map(([key, column], index) => [names[index] ?? key, { ...column, key }]),
-    );
-    expectedByColumns.set(columns, expected);
-  }
-  return expected;
+  const names = Object.keys(format(columns));
+  return new Map(Object.entries(columns).map(([key, column], index) => [names[index] ?? key, { ...column, key }]));
 }
 
+/** Most statements of a shape return its columns in the same order, so the last matching result is kept. */
 function compare(fields: Result['fields'], columns: ColumnDefinitions): Field[] {
-  const expected = expectedOf(columns);
+  let last = comparedByColumns.get(columns);
+  if (last === undefined) {
+    last = { expected: expectedOf(columns), fields: [], found: [] };
+    comparedByColumns.set(columns, last);
+  }
+  if (last.found.length === 0 || !haveSameTypes(fields, last.fields)) {
+    last.found = compareFields(fields, last.expected);
+    last.fields = fields;
+  }
+  return last.found;
+}
+
+function haveSameTypes(fields: Result['fields'], others: Result['fields']): boolean {
+  return (
+    fields.length === others.length &&
+    fields.every(({ name, dataTypeID }, at) => name === others[at]?.name && dataTypeID === others[at].dataTypeID)
+  );
+}
+
+function compareFields(fields: Result['fields'], expected: Compared['expected']): Field[] {
   const differences: string[] = [];
   const compared = fields.map(({ name, dataTypeID }) => {
     const column = expected.get(name);
