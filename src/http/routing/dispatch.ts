@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import express, { type Request, type Router } from 'express';
+import type { Request } from 'express';
 import type { Logger } from 'pino';
 import { NIL, v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
@@ -25,41 +25,7 @@ import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
 import type { AppResponse } from '../server/middleware.ts';
 import type { ConcurrencyLimiter, RateLimitCheck, RateLimitRule } from './request-limits.ts';
 import { type HttpRoute, isEventStreamRoute, rateLimitsOfRoute } from './route.ts';
-
-export function createRouteTable(routes: readonly HttpRoute[], dispatch: (route: HttpRoute) => Dispatch): Router {
-  const router = express.Router({ caseSensitive: true });
-  const byPath = [...Map.groupBy(routes, (route) => route.path)].sort(([a], [b]) => comparePaths(a, b));
-  for (const [path, ofPath] of byPath) {
-    const at = router.route(path);
-    for (const route of ofPath) {
-      // Express answers HEAD with the handler of GET unless HEAD has its own.
-      if (route.isSafe === false) at.head((_req, _res, next) => next());
-      at[route.method](dispatch(route));
-    }
-    at.all((req, res) => {
-      const methods = ofPath.flatMap(({ method, isSafe = true }) =>
-        method === 'get' && isSafe ? ['GET', 'HEAD'] : [method.toUpperCase()],
-      );
-      res.set('Allow', methods.join(', '));
-      if (req.method !== 'OPTIONS')
-        throw appError('method_not_allowed', { detail: `This path only accepts ${methods.join(' or ')}.` });
-      res.status(204).end();
-    });
-  }
-  return router;
-}
-
-/** Fixed path segments come before parameters, so that `/documents/recent` is not read as a document id. */
-function comparePaths(a: string, b: string): number {
-  const [left, right] = [a.split('/'), b.split('/')];
-  for (const [index, segment] of left.entries()) {
-    const other = right[index];
-    if (other === undefined) return 1;
-    const order = Number(segment.startsWith(':')) - Number(other.startsWith(':'));
-    if (order !== 0) return order;
-  }
-  return left.length - right.length;
-}
+import type { Dispatch } from './route-table.ts';
 
 type DispatchDeps = {
   authenticate: BearerAuthenticator;
@@ -79,7 +45,6 @@ const noQuery = z.strictObject({});
 type Admitted =
   | { actor: RequestActor; sessionId: string; actorNow: () => Promise<Actor> }
   | { actor: undefined; sessionId: undefined; actorNow: undefined };
-type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 export function createDispatcher(deps: DispatchDeps) {
   const { authenticate, idempotency, rateLimit, concurrency, readInTurn, logger, isOutage } = deps;

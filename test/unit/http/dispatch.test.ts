@@ -17,6 +17,7 @@ const routes: HttpRoute[] = [
     handle: () => okAnswer({}),
   }),
   defineRoute({ ...routeAt('get', '/things/newest'), ...empty }),
+  defineRoute({ ...routeAt('get', '/things/:thing_id/parts'), ...empty }),
   defineRoute({
     ...routeAt('patch', '/things/:thing_id'),
     ...empty,
@@ -75,6 +76,8 @@ describe('the dispatcher', () => {
 
   it('prefers a fixed path to a parameter; rejects other methods with 405, also HEAD if GET has effects', async () => {
     expect((await ask('/things/newest')).status).equal(204);
+    for (const path of ['/things/newest/', '/things/newest/parts']) expect((await ask(path)).status).equal(204);
+    expect((await ask('/things//parts')).status).equal(404);
     const response = await ask('/things/newest', { method: 'DELETE' });
     await expectProblem(response, 'method_not_allowed');
     expect(response.headers.get('allow')).equal('GET, HEAD');
