@@ -1,5 +1,4 @@
 import express, { type Express } from 'express';
-import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
 import { isDatabaseOutage } from './adapters/postgres/errors.ts';
 import { chooseMetricsExposure, noopTelemetry } from './container/telemetry.ts';
@@ -14,7 +13,12 @@ import { createConcurrencyLimiter, createRateLimitCheck } from './http/routing/r
 import type { HttpRoute } from './http/routing/route.ts';
 import { createRouteTable } from './http/routing/route-table.ts';
 import { createMetricsHandler } from './http/server/http-server.ts';
-import { createCors, createRequestLog, createRequestTelemetry } from './http/server/middleware.ts';
+import {
+  createCors,
+  createRequestLog,
+  createRequestTelemetry,
+  createSecurityHeaders,
+} from './http/server/middleware.ts';
 import { createOpenApiDocument, createSwaggerUi, openApiRoutes } from './http/server/openapi.ts';
 import { healthRoutes, serviceInfoRoutes } from './http/server/service.routes.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
@@ -126,7 +130,9 @@ export function createApp(container: Container): App {
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('trust proxy', trustProxy);
   app.use(createRequestLog(logger));
   if (telemetry !== noopTelemetry) app.use(createRequestTelemetry(telemetry));
-  app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }));
+  app.use(
+    createSecurityHeaders({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }),
+  );
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
   app.use(`${basePath}/docs`, createSwaggerUi({ basePath, title }));
   if (telemetry !== noopTelemetry && chooseMetricsExposure(config) === 'main_port') {

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import cors from 'cors';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import helmet, { type HelmetOptions } from 'helmet';
 import type { Logger } from 'pino';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 
@@ -78,6 +81,17 @@ export function createRequestTelemetry({ metrics, tracing }: Telemetry) {
     });
     if (span === undefined) next();
     else span.run(next);
+  };
+}
+
+/** Helmet's headers do not depend on the request, so its middlewares run once, when the server starts. */
+export function createSecurityHeaders(options: HelmetOptions): RequestHandler {
+  const sample = new ServerResponse(new IncomingMessage(new Socket()));
+  helmet(options)(sample.req, sample, () => undefined);
+  const headers = Object.entries(sample.getHeaders()).map(([name, value]) => [name, String(value)] as const);
+  return (_req, res, next) => {
+    for (const [name, value] of headers) res.setHeader(name, value);
+    next();
   };
 }
 
