@@ -23,10 +23,18 @@ export function createFairWorkQueue(
   const owners = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
 
+  function nextOwner(maxRunning: number) {
+    for (const entry of owners) {
+      const [, { waiting, running }] = entry;
+      if (waiting.length > 0 && running < maxRunning) return entry;
+    }
+    return undefined;
+  }
+
   function proceed(): void {
     const maxRunning = owners.size > 1 ? maxRunningInCrowd : maxRunningPerOwner;
     while (running < size) {
-      const next = [...owners].find(([, { waiting, running }]) => waiting.length > 0 && running < maxRunning);
+      const next = nextOwner(maxRunning);
       if (next === undefined) return;
       const [name, owner] = next;
       owners.delete(name);
