@@ -175,11 +175,13 @@ export function createAnswerSender(deps: {
 
 function sendJson(req: Request, res: Response, { status, data, headers, version }: Omit<JsonAnswer, 'kind'>): void {
   const body = JSON.stringify(data);
-  res.status(status).set('Content-Type', 'application/json; charset=utf-8');
+  // `setHeader`, because Express's `set` parses media types.
+  res.status(status).setHeader('Content-Type', 'application/json; charset=utf-8');
   if (status === 200 && (req.method === 'GET' || req.method === 'HEAD')) {
     const tag = createETag(body, version);
     // Clients must revalidate, because a caller's permissions can change at any time.
-    res.set({ ETag: tag, 'Cache-Control': 'private, no-cache' }).set(headers);
+    res.setHeader('ETag', tag).setHeader('Cache-Control', 'private, no-cache');
+    res.set(headers);
     const known = req.get('if-none-match');
     if (known !== undefined && matchesETag(known, tag)) {
       res.removeHeader('Content-Type');
@@ -187,7 +189,8 @@ function sendJson(req: Request, res: Response, { status, data, headers, version 
       return;
     }
   } else {
-    res.set('Cache-Control', 'no-store').set(headers);
+    res.setHeader('Cache-Control', 'no-store');
+    res.set(headers);
   }
   res.end(body);
 }
