@@ -134,11 +134,11 @@ export function createApp(container: Container): App {
     createSecurityHeaders({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }),
   );
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
+  app.use(basePath || '/', createRouteTable(routes, dispatch));
   app.use(`${basePath}/docs`, createSwaggerUi({ basePath, title }));
   if (telemetry !== noopTelemetry && chooseMetricsExposure(config) === 'main_port') {
     app.get(`${basePath}/metrics`, createMetricsHandler(telemetry.metrics));
   }
-  app.use(basePath || '/', createRouteTable(routes, dispatch));
   app.use(() => {
     throw appError('not_found');
   });
