@@ -20,7 +20,6 @@ const attributesOf = (sent: { key: string; value: object }[] = []): Attributes =
 
 /** A collector of traces, which are sent by OTLP over HTTP, as JSON. */
 async function startCollector() {
-  /** In the order in which they arrived. */
   const spans: ReceivedSpan[] = [];
   const texts: string[] = [];
   const server = await serveLocally(async (req, res) => {

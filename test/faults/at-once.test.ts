@@ -24,7 +24,6 @@ describe('concurrent requests to two API processes:', () => {
   });
   afterEach(() => expectInvariants(own));
 
-  /** The processes are asked in turn. */
   const stackOf = (turn: number) => stacks[turn % 2] ?? own;
   const atOnce = <Answer>(times: number, ask: (api: ApiClient, turn: number) => Promise<Answer>) =>
     Array.from({ length: times }, (_, turn) => ask(ada.at(stackOf(turn).baseUrl), turn));

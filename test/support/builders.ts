@@ -198,7 +198,6 @@ export async function anEvaluableVersion(client: ApiClient, fields: object = {})
   return { draft_id: draft.id, version_id: draft.head_version_id };
 }
 
-/** A draft with two versions: the second, and the first. */
 export async function twoEvaluableVersions(client: ApiClient, fields: object = {}): Promise<[Evaluable, Evaluable]> {
   const parent = await anEvaluableVersion(client);
   const { draft_id, version_id: parent_version_id } = parent;

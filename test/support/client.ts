@@ -29,7 +29,6 @@ export type ApiClient = {
   /** The response, unchecked: for streams and for invalid requests. */
   raw(path: string, init?: RequestInit): Promise<Response>;
   withToken(token: string): ApiClient;
-  /** The same caller at another process of the service. */
   at(baseUrl: string): ApiClient;
 };
 

@@ -24,7 +24,6 @@ export async function startFakeBrave() {
   });
   return {
     ...server,
-    /** Makes a new key that works. */
     newKey(): string {
       const key = `BSA-${crypto.randomUUID()}`;
       keys.add(key);

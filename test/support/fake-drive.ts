@@ -114,7 +114,6 @@ function masked(query: URLSearchParams, value: Record<string, unknown>): Provide
   return { status: 200, json: choose(value, query.get('fields') ?? usual) };
 }
 
-/** Applies a field mask such as `a,b(c,d)` or `*`. */
 function choose(value: unknown, mask: string): unknown {
   if (Array.isArray(value)) return value.map((each) => choose(each, mask));
   if (mask === '*' || typeof value !== 'object' || value === null) return value;

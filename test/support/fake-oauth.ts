@@ -4,7 +4,6 @@ import { type ProviderCall, type ProviderReply, startProviderServer } from './pr
 /** How the user answers the consent page. Each consent without `account` is of a new account. */
 export type Choice = { account?: string; scopes?: string[]; isDenied?: boolean };
 
-/** The account and scopes of an access token. */
 export type Caller = { account: string; scopes: readonly string[] };
 
 type Grant = Caller & { isOffline: boolean; isRevoked: boolean };

@@ -74,7 +74,6 @@ export async function startIdentityProvider({ redirectOrigins }: { redirectOrigi
       accounts.push(account);
       return account;
     },
-    /** Replaces all earlier tampering. */
     tamper: (next: Tampering) => {
       tampering = next;
     },

@@ -10,9 +10,7 @@ export type RemoteEntry = {
   /** Null for the root. */
   parentId: string | null;
   content: Buffer;
-  /** Logical time of the last change of any kind. */
   changedAt: number;
-  /** Logical time of the last change of the content. */
   contentAt: number;
   isDeleted: boolean;
 };
@@ -81,7 +79,6 @@ export function createRemoteFiles(
     return parent === undefined ? '' : [pathOf(parent), name].filter(Boolean).join('/');
   }
 
-  /** Creates missing parent folders, too. */
   const addFolder = (path: string): RemoteEntry =>
     namesIn(path).reduce((folder, name) => childOf(folder, name) ?? touch(make(folder.id, name, true)), root);
 
@@ -130,7 +127,6 @@ export function createRemoteFiles(
       const end = from + Math.min(size, maxPage);
       return { entries: all.slice(from, end), next: end < all.length ? end : null };
     },
-    /** A cursor for the changes from now on. */
     now: () => cursorAt(clock),
     /** A page of changes, and the entries that changed, by their last change. Null for an invalid cursor. */
     changesSince(cursor: string) {

@@ -3,7 +3,6 @@ import { freshEmail } from './builders.ts';
 import { type ApiClient, formOf } from './client.ts';
 import { gifOfFrames } from './images.ts';
 
-/** Values of the parameters of paths. */
 export type Ids = Record<string, string>;
 
 const credentials = () => ({ email: freshEmail(), password: 'Correct-horse-1' });
@@ -97,7 +96,6 @@ export function askRoute(
   });
 }
 
-/** Names that show nothing. */
 export const blankNames = ['', '  ', '\u00a0', '\u200b', '\u3164'];
 
 export const badNames = [7, null, [], {}, 'x'.repeat(201), 'two\nlines', 'tab\t', 'Ad\u202ea', 'A\0', '\ud800'];

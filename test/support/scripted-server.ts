@@ -16,7 +16,6 @@ export async function startScriptedServer() {
   });
   return {
     baseUrl: `${baseUrl}/v1`,
-    /** Oldest first, since the last `answer`. */
     calls,
     answer: (next: ScriptedAnswer) => {
       script = next;
@@ -31,7 +30,6 @@ export const answerJson =
   (response) =>
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 
-/** An error in OpenAI's shape. */
 export const answerError = (status: number, message: string, headers: Record<string, string> = {}): ScriptedAnswer =>
   answerJson(status, { error: { message, type: 'scripted', param: null, code: null } }, headers);
 

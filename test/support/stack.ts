@@ -143,7 +143,6 @@ async function startParts(container: Container, workers: boolean | 'all') {
   return all;
 }
 
-/** All tests come from one address. */
 const noRateLimits = Object.fromEntries(
   Object.keys(defaultRateLimits).map((name) => [`RATE_LIMIT_${name.toUpperCase()}`, 'off']),
 );

@@ -3,7 +3,6 @@ import { AppError } from '#src/errors.ts';
 import type { ToolCallContext, ToolExecutor } from '#src/ports/tools.ts';
 import { anActor } from './served-routes.ts';
 
-/** Of a call in the chat of a member. */
 export const toolContext: ToolCallContext = {
   actor: { ...anActor(), requestId: 'request' },
   callKey: 'a'.repeat(40),
@@ -11,7 +10,6 @@ export const toolContext: ToolCallContext = {
   signal: new AbortController().signal,
 };
 
-/** Why a tool does not take its arguments. */
 export async function refusal(execute: ToolExecutor, args: Record<string, unknown>): Promise<string> {
   const outcome = await execute(args, toolContext).catch((error: unknown) => error);
   if (!(outcome instanceof AppError)) throw new Error(`not refused: ${outcome}`);

@@ -166,7 +166,6 @@ describe('teams:', () => {
     await ada.post('/agent-drafts', { visibility: 'team_level', team_ids: [team] }, 404);
   });
 
-  /** Every request about a team and one of its members. */
   const requests = (id: string, user: Pick<Member, 'userId'>): [method: string, path: string, body?: object][] => [
     ['GET', membersOf(id)],
     ['POST', membersOf(id), newAccount()],

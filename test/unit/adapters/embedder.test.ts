@@ -32,7 +32,6 @@ describe('the client of an embedding model', () => {
       (error: unknown) => error,
     );
   const texts = (count: number) => Array.from({ length: count }, (_, index) => 'x'.repeat(1 + ((index * 37) % count)));
-  /** Each vector tells the length of its text. */
   const byLength = embeddings((text) => [text.length, 1]);
   const lengthsIn = (vectors: readonly Float32Array[]) =>
     vectors.map((vector) => Math.round((vector[0] ?? 0) / (vector[1] ?? 1)));

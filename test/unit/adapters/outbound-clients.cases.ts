@@ -45,7 +45,6 @@ const ENDLESS = [
   'a body that is announced as huge',
   'a body in chunks of a byte',
 ] as const;
-/** The same code for several kinds. */
 const each = (code: Code, ...kinds: HostileKind[]) =>
   Object.fromEntries(kinds.map((kind) => [kind, code])) as { [kind in HostileKind]?: Code };
 

@@ -15,7 +15,6 @@ import { anActor } from '#test/support/served-routes.ts';
 import { until } from '#test/support/until.ts';
 
 const outage = new Error('The database is away.');
-/** Gives one answer or error after the other. */
 const answerInTurn = (answers: unknown[]) => async () => {
   const answer = answers.shift();
   if (answer instanceof Error) throw answer;
