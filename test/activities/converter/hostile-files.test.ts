@@ -70,8 +70,8 @@ describe('the converter', () => {
     });
   }
 
-  it('names the unsupported format in the error, whatever the file name, and lists the supported formats', async () => {
-    const readable = /can be read: text, Markdown, .*\.docx.* and images\.$/;
+  it('names the unsupported format in the error, whatever the file name, and says what can be uploaded instead', async () => {
+    const readable = /(?:can be read: text, Markdown, .*\.docx.* and images|, and upload that)\.$/;
     const files: Record<string, [string, string | Buffer]> = {
       'an old Visio drawing (.vsd)': ['a.doc', compoundFile({ VisioDocument: 'x' })],
       'a Visio drawing (.vsdx)': ['a.docx', zipFile({ 'visio/document.xml': '<visio/>' })],
