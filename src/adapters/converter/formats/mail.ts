@@ -25,8 +25,9 @@ export const parseEml: DocumentParser = async ({ bytes }) => {
   if (lengthLine !== undefined) {
     return readMail(whole.subarray(lengthLine.length, lengthLine.length + Number.parseInt(lengthLine, 10)));
   }
-  const mails = text.split(new RegExp(mailboxSeparator, 'gm')).filter((mail) => mail.trim() !== '');
-  if (mails.length < 2) return readMail(whole);
+  // A mail that was cut off within its headers is left out.
+  const mails = text.split(new RegExp(mailboxSeparator, 'gm')).filter((mail) => /\n\r?\n/.test(mail));
+  if (mails.length < 2) return readMail(mails[0] === undefined ? whole : Buffer.from(mails[0], 'latin1'));
   const pages: string[] = [];
   for (const mail of mails) {
     const { body } = await readMail(Buffer.from(mail.replace(/^>(>*From )/gm, '$1'), 'latin1'));
