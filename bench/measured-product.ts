@@ -20,6 +20,8 @@ export type Upload = { id: string; runId: string };
 /** The product as `npm start` runs it, on a temporary data folder. */
 export type MeasuredProduct = {
   modelBaseUrl: string;
+  dataDir: string;
+  temporal: Client;
   /** Environment variables with which another process connects to this installation. */
   environment: Readonly<Record<string, string>>;
   /** Signs up a new user with a new organization, so that no cached embedding is reused. */
@@ -78,6 +80,8 @@ export async function startProduct(chosenSettings: Record<string, string> = {}):
 
   return {
     modelBaseUrl: `http://127.0.0.1:${chosen.MODEL_SERVER_PORT}/v1`,
+    dataDir,
+    temporal,
     environment: applicationEnvironment({ user: process.env, settings, secrets }),
     signUp: async () => {
       const { access_token } = await anonymous.post<{ access_token: string }>('/auth/register', {
