@@ -56,6 +56,7 @@ const COMMANDS = {
   'bench:pdf': { run: ['bench/pdf.ts'], needsTools: true },
   'bench:alignment': { run: ['bench/alignment.ts'], needsTools: true },
   'bench:costs': { run: ['bench/costs.ts'], needsTools: true },
+  'bench:queues': { run: ['bench/queues.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
   'check:deploy': { run: ['scripts/check-deploy.ts'], needsTools: true },
   docs: { run: ['scripts/generate-docs.ts'] },
