@@ -23,7 +23,9 @@ type Figures = { pages: number; letters: number; cpuSeconds: number; peakMegabyt
 const run = promisify(execFile);
 const toolsDir = process.env.TOOLS_DIR ?? '';
 const folder = await mkdtemp(join(tmpdir(), 'bench-pdf-'));
-const converter = createConverter({ sandbox: createParserSandbox('auto'), toolsDir, tempDir: folder });
+/** A new converter has no parser that has read other files. */
+const newConverter = () => createConverter({ sandbox: createParserSandbox('auto'), toolsDir, tempDir: folder });
+const converter = newConverter();
 try {
   const { path, what } = await writeManyPages();
   const rounds = [];
@@ -58,8 +60,9 @@ try {
   const large = join(folder, 'large.pdf');
   await writeLargePdf(small, 1);
   await writeLargePdf(large, LARGE_PAGES);
-  await convert(small);
-  const [one, all] = [await watched(() => convert(small)), await watched(() => convert(large))];
+  await convert(small, newConverter());
+  const one = await watched(() => convert(small, newConverter()));
+  const all = await watched(() => convert(large, newConverter()));
   const peer = await askPeer(large);
   const megabytes = Math.round((await stat(large)).size / 1e6);
   for (const [name, grown] of [
@@ -97,7 +100,7 @@ async function writeManyPages(): Promise<{ path: string; what: string }> {
   return { path, what: 'plain pages (there are no real documents here)' };
 }
 
-async function convert(path: string): Promise<Figures> {
+async function convert(path: string, reader = converter): Promise<Figures> {
   const before = await cpuSeconds();
   const source = {
     orgId: 'any',
@@ -106,7 +109,7 @@ async function convert(path: string): Promise<Figures> {
     format: 'pdf',
     signal: new AbortController().signal,
   } as const;
-  const { body, pageCount } = await converter.convert(source);
+  const { body, pageCount } = await reader.convert(source);
   const after = await cpuSeconds();
   return { pages: pageCount ?? 0, letters: body.length, cpuSeconds: after - before, peakMegabytes: 0 };
 }
@@ -116,26 +119,35 @@ async function askPeer(path: string): Promise<Figures> {
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
 }
 
+/** CPU time of this process and its children: of those that have ended, and of parsers that wait for another file. */
 async function cpuSeconds(): Promise<number> {
-  const text = await readFile('/proc/self/stat', 'utf8');
-  const times = text
-    .slice(text.lastIndexOf(')') + 2)
-    .split(' ')
-    .slice(11, 15);
+  const texts = await Promise.all(['self', ...(await children())].map((pid) => readFile(`/proc/${pid}/stat`, 'utf8')));
+  const times = texts.flatMap((text) =>
+    text
+      .slice(text.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 15),
+  );
   return times.reduce((sum, ticks) => sum + Number(ticks) / 100, 0);
 }
 
-/** Peak memory of this process and of its children while `work` runs, in MB. */
+async function children(): Promise<string[]> {
+  const tasks = await readdir('/proc/self/task');
+  const lists = await Promise.all(
+    tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'utf8').catch(() => '')),
+  );
+  return lists.join(' ').split(' ').filter(Boolean);
+}
+
+/** By how much this process grows while `work` runs, and the peak memory of its children, in MB. */
 async function watched(work: () => Promise<unknown>): Promise<{ own: number; child: number }> {
   globalThis.gc?.();
+  const ownBefore = process.memoryUsage.rss() / 2 ** 20;
+  const earlier = new Set(await children());
   const peaks = { own: 0, child: 0 };
   const watch = setInterval(async () => {
-    peaks.own = Math.max(peaks.own, process.memoryUsage.rss() / 2 ** 20);
-    const tasks = await readdir('/proc/self/task');
-    const lists = await Promise.all(
-      tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'utf8').catch(() => '')),
-    );
-    for (const pid of lists.join(' ').split(' ').filter(Boolean)) {
+    peaks.own = Math.max(peaks.own, process.memoryUsage.rss() / 2 ** 20 - ownBefore);
+    for (const pid of (await children()).filter((child) => !earlier.has(child))) {
       const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
       peaks.child = Math.max(peaks.child, Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1_024);
     }
