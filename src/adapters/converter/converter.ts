@@ -29,7 +29,7 @@ import { createParserPool } from './parser-pool.ts';
 import { sandboxedNodeCommand } from './parser-process.ts';
 
 /** Part of the cache key of conversions. Increment it when a change of the converter changes documents' texts. */
-const version = '4';
+const version = '5';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
 
