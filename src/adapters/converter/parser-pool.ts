@@ -15,6 +15,9 @@ const maxFilesPerParser = 100;
 /** A parser that holds more than this after a file is not kept. */
 const maxIdleBytes = 150 * MiB;
 
+/** Failures that an earlier file may have caused: what it damaged or filled is still in memory. */
+const maybeOfEarlierFile: ReadonlySet<string> = new Set(['corrupt_document', 'too_large']);
+
 type WarmParser = ParserProcess & { folder: string; path: string; orgId: string; kind: string; files: number };
 
 type ParserJob = {
@@ -36,8 +39,8 @@ export type ParserPool = (job: ParserJob) => Promise<void>;
 
 /**
  * Runs parsers that stay for further files, because a start takes longer than reading a small file. A parser reads one
- * file at a time and only files of one organization. One that failed in any way is ended; if it had read other files
- * before, a new one reads the file again, as what came before may be to blame.
+ * file at a time and only files of one organization. One that failed in any way is ended. If it had read other files
+ * before and one of these may be to blame, a new parser reads the file again.
  * @param deps.maxIdle how many parsers may wait for another file
  */
 export function createParserPool({ tempDir, maxIdle }: { tempDir: string; maxIdle: number }): ParserPool {
@@ -49,7 +52,7 @@ export function createParserPool({ tempDir, maxIdle }: { tempDir: string; maxIdl
       try {
         return await run(warm, job);
       } catch (error) {
-        if (job.signal.aborted || (error instanceof AppError && error.code === 'conversion_timeout')) throw error;
+        if (job.signal.aborted || (error instanceof AppError && !maybeOfEarlierFile.has(error.code))) throw error;
       }
     }
     await run(await start(job), job);
