@@ -1,5 +1,6 @@
 import { DOMParser, HTMLElement } from 'linkedom';
 import { NodeHtmlMarkdown } from 'node-html-markdown';
+import { parse, serialize } from 'parse5';
 import { appError } from '#src/errors.ts';
 
 /** Maximum depth of HTML elements. The HTML parsers would need hours for deeper nesting. */
@@ -17,6 +18,12 @@ export function checkHtmlNestingDepth(html: string): void {
       throw appError('corrupt_document', { detail: `The HTML nests elements more than ${maxNesting} levels deep.` });
     }
   }
+}
+
+/** Parses an untrusted page. parse5 adds missing `html`, `head` and `body` elements, which linkedom needs. */
+export function parseHtmlPage(html: string) {
+  checkHtmlNestingDepth(html);
+  return new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
 }
 
 /** Inline elements reduced to their text: markup would break phrases, and link addresses would dominate embeddings. */

@@ -145,7 +145,7 @@ export function detectTextFormat(input: {
   if ((extension === 'eml' && startsWithHeader(head)) || looksLikeMail(head)) return 'eml';
   if (looksLikeHtmlPage(head) || looksLikeFeed(head)) return 'html';
   const root = xmlDocumentRoot(head);
-  if (root !== null) return officeFormatOfRoot(root, head);
+  if (root !== null) return formatOfXmlDocument(root, head);
   if (excelXml.test(head)) return 'xls';
   if (Object.hasOwn(codeLanguages, extension)) return 'code';
   const mediaType = input.declaredMediaType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -170,7 +170,7 @@ export function looksLikeFeed(text: string): boolean {
 }
 
 /** XML documents whose text is read; all others are kept as source code. */
-const xmlDocumentRoots = /^<((?:pkg:package|w:wordDocument|office:document|FictionBook|article)(?=[\s>]))/;
+const xmlDocumentRoots = /^<(pkg:package|w:wordDocument|office:document|FictionBook|article)(?=[\s>])/;
 
 /**
  * Detects Word's XML of 2003 and 2006, flat OpenDocument, FictionBook and JATS.
@@ -186,7 +186,7 @@ export function xmlDocumentRoot(text: string): string | null {
 /** An article in JATS has its metadata within this many characters. */
 const headOfJournal = 8_192;
 
-function officeFormatOfRoot(root: string, head: string): SourceFormat {
+function formatOfXmlDocument(root: string, head: string): SourceFormat {
   if (root === 'pkg:package' || root === 'w:wordDocument') return 'docx';
   if (root !== 'office:document') return 'html';
   if (/opendocument\.spreadsheet/.test(head)) return 'ods';

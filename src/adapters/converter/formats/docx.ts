@@ -1,8 +1,6 @@
-import { DOMParser } from 'linkedom';
-import { parse, serialize } from 'parse5';
 import { appError } from '#src/errors.ts';
 import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
-import { checkHtmlNestingDepth, htmlToMarkdown } from '../html-to-markdown.ts';
+import { htmlToMarkdown, parseHtmlPage } from '../html-to-markdown.ts';
 import {
   appendTextBlocks,
   flattenTableCell,
@@ -95,9 +93,7 @@ async function readHtmlParts(
   for (const { id, type, target } of related) {
     const bytes = type === 'aFChunk' && /\.x?html?$/i.test(target) ? await parts.read(target) : null;
     if (bytes === null) continue;
-    const html = decodeText(bytes, findDeclaredEncoding(bytes));
-    checkHtmlNestingDepth(html);
-    const { body } = new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
+    const { body } = parseHtmlPage(decodeText(bytes, findDeclaredEncoding(bytes)));
     for (const element of body.querySelectorAll('script, style')) element.remove();
     found.set(id, htmlToMarkdown(body.innerHTML).trim());
   }

@@ -1,9 +1,7 @@
 import { Readability } from '@mozilla/readability';
-import { DOMParser } from 'linkedom';
-import { parse, serialize } from 'parse5';
 import { looksLikeFeed, xmlDocumentRoot } from '#src/domain/documents/formats.ts';
 import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
-import { checkHtmlNestingDepth, htmlToMarkdown } from '../html-to-markdown.ts';
+import { checkHtmlNestingDepth, htmlToMarkdown, parseHtmlPage } from '../html-to-markdown.ts';
 import { childXmlElements, parseXml, textContentOfXml, type XmlElement } from '../office/xml-parts.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 import { fencedCodeBlock } from './plain-text.ts';
@@ -18,9 +16,7 @@ export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const root = xmlDocumentRoot(html);
   if (root === 'FictionBook') return parseXmlOrText(parseFictionBook, bytes, html);
   if (root === 'article') return parseXmlOrText(parseJats, bytes, html);
-  checkHtmlNestingDepth(html);
-  // parse5 adds missing `html`, `head` and `body` elements, which linkedom needs.
-  const document = new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
+  const document = parseHtmlPage(html);
   const title = document.querySelector('title')?.textContent?.trim() || null;
   for (const element of document.querySelectorAll('script, style, noscript, template, svg, iframe')) element.remove();
   const wholeText = textLength(document.body?.textContent);

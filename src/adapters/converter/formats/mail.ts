@@ -1,16 +1,15 @@
 import msgReader, { type FieldsData } from '@kenjiuno/msgreader';
 import iconv from 'iconv-lite';
-import { DOMParser, type HTMLElement } from 'linkedom';
-import { parse, serialize } from 'parse5';
+import type { HTMLElement } from 'linkedom';
 import PostalMime, { type Address } from 'postal-mime';
 import { appError } from '#src/errors.ts';
 import { decodeText, detectUnicodeEncoding, findDeclaredEncoding, guessEncoding } from '../decode-text.ts';
-import { checkHtmlNestingDepth, htmlToMarkdown } from '../html-to-markdown.ts';
+import { htmlToMarkdown, parseHtmlPage } from '../html-to-markdown.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 
 /** How far behind the header of an HTML part its charset is looked for. */
 const charsetWithin = 8_192;
-const mailboxSeparator = /^From \S+.*\d{4}\r?\n(?=[!-9;-~]+:)/m;
+const mailboxSeparator = /^From \S.*\d{4}\r?\n(?=[!-9;-~]+:)/m;
 const appleMailLength = /^\d+\s*\n(?=[!-9;-~]+:)/;
 
 /**
@@ -156,8 +155,7 @@ const hidingStyle = /display\s*:\s*none|visibility\s*:\s*hidden/i;
 
 /** Converts the HTML of a mail without hidden elements (such as preview lines) and without layout tables. */
 function mailHtmlToMarkdown(html: string): string {
-  checkHtmlNestingDepth(html);
-  const { body } = new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
+  const { body } = parseHtmlPage(html);
   for (const element of body.querySelectorAll(invisibleElements)) element.remove();
   for (const element of body.querySelectorAll('[style]'))
     if (hidingStyle.test(element.getAttribute('style') ?? '')) element.remove();
