@@ -1,8 +1,7 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { serveLocally } from '../local-server.ts';
 
 export const firstTokenMs = 100;
 
@@ -52,18 +51,17 @@ export async function startDelayedModel(): Promise<DelayedModel> {
     response.end('data: [DONE]\n\n');
   }
 
-  const server = createServer((request, response) => {
+  const { address, close } = await serveLocally((request, response) => {
     const listed = [chatModel, embeddingModel].map((id) => ({ id, object: 'model' }));
     const handle = async () => {
       if (request.url === '/v1/models') return sendJson(response, { object: 'list', data: listed });
       return request.url === '/v1/embeddings' ? embed(request, response) : chat(request, response);
     };
     handle().catch(() => response.destroy());
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
 
   return {
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    baseUrl: `http://${address}/v1`,
     embedAt: (baseUrl) => {
       embeddingsUrl = baseUrl;
     },
@@ -72,12 +70,7 @@ export async function startDelayedModel(): Promise<DelayedModel> {
       held = promise;
       return resolve;
     },
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }
 

@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { serveLocally } from '../local-server.ts';
 
 export type FakeBucket = { endpoint: string; place: string; close(): Promise<void> };
 
 /** Starts an S3 endpoint whose one bucket lists these files below a prefix and serves them. It checks no signature. */
 export async function startFakeBucket(files: ReadonlyMap<string, string>): Promise<FakeBucket> {
-  const server = createServer((request, response) => {
+  const { address, close } = await serveLocally((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://bucket');
     const [, bucket = '', ...key] = decodeURIComponent(pathname).split('/');
     const content = files.get(key.join('/'));
@@ -23,18 +21,11 @@ export async function startFakeBucket(files: ReadonlyMap<string, string>): Promi
     const more = end < keys.length ? `<NextContinuationToken>${end}</NextContinuationToken>` : '';
     const body = `<ListBucketResult><Name>${bucket}</Name><KeyCount>${entries.length}</KeyCount>${more}${entries.join('')}</ListBucketResult>`;
     response.writeHead(200, { 'content-type': 'application/xml' }).end(body);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  });
   return {
-    endpoint: `http://127.0.0.1:${port}`,
-    place: `127.0.0.1:${port}`,
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    endpoint: `http://${address}`,
+    place: address,
+    close,
   };
 }
 

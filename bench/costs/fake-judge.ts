@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
+import { serveLocally } from '../local-server.ts';
 
 export const judgeModel = 'judge-1';
 
@@ -21,21 +20,15 @@ export async function startFakeJudge(): Promise<FakeJudge> {
     return { object: 'chat.completion', model: judgeModel, choices, usage };
   }
 
-  const server = createServer((request, response) => {
+  const { address, close } = await serveLocally((request, response) => {
     answer(request).then(
       (body) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body)),
       () => response.destroy(),
     );
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
   return {
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    baseUrl: `http://${address}/v1`,
+    close,
   };
 }
 

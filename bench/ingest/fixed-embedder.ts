@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
+import { serveLocally } from '../local-server.ts';
 import { seededRandom } from '../search/random.ts';
 
 const model = 'fixed-1';
@@ -32,24 +31,18 @@ export async function startFixedEmbedder(): Promise<FixedEmbedder> {
     return { object: 'list', model, data, usage: { prompt_tokens: 0, total_tokens: 0 } };
   }
 
-  const server = createServer((request, response) => {
+  const { address, close } = await serveLocally((request, response) => {
     const answer = request.url === '/v1/embeddings' ? embed(request) : { object: 'list', data: [{ id: model }] };
     Promise.resolve(answer).then(
       (body) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body)),
       () => response.destroy(),
     );
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
 
   return {
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    baseUrl: `http://${address}/v1`,
     model,
     textCount: () => textCount,
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }
