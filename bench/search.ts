@@ -22,9 +22,8 @@ try {
   await pgvector.maintain();
   await db.raw('vacuum analyze');
 
-  const exactVectors = createPgVectorStore(db, { exactLimit: 1_000_000_000 });
   const on = (storeName: string, vectors: SearchSubject['vectors']): SearchSubject => {
-    return { db, orgId, chunkCount, queries, storeName, vectors, exactVectors };
+    return { db, orgId, chunkCount, queries, storeName, vectors };
   };
   const subjects = [on('pgvector', pgvector), on("Qdrant's engine", qdrant)];
   for (const subject of subjects) await print(measureFilteredNeighbours(subject));

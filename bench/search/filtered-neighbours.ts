@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { median } from '../median.ts';
 import { report, roundsOf } from '../report.ts';
 import { keyOf, selectivities } from './corpus.ts';
@@ -11,17 +12,17 @@ const rounds = roundsOf(5);
  * P5: recall and latency of vector search under access filters of all selectivities, compared with unfiltered search.
  */
 export async function measureFilteredNeighbours(subject: SearchSubject): Promise<string[]> {
-  const { vectors, exactVectors, queries, orgId, storeName } = subject;
-  const ask = (store: typeof vectors, percent: number, vector: Float32Array) =>
-    store.search({ readable: { orgId, acl: [keyOf(percent)] }, model, vector, limit, minSimilarity: -1 });
+  const { db, vectors, queries, orgId, storeName } = subject;
+  const ask = (percent: number, vector: Float32Array) =>
+    vectors.search({ readable: { orgId, acl: [keyOf(percent)] }, model, vector, limit, minSimilarity: -1 });
 
   const found = new Map<number, number>();
   for (const percent of selectivities) {
     let hits = 0;
     let right = 0;
     for (const { vector } of queries) {
-      const exact = new Set((await ask(exactVectors, percent, vector)).map((hit) => hit.chunkId));
-      hits += (await ask(vectors, percent, vector)).filter((hit) => exact.has(hit.chunkId)).length;
+      const exact = await findExactNeighbours(db, { orgId, accessKey: keyOf(percent), vector });
+      hits += (await ask(percent, vector)).filter((hit) => exact.has(hit.chunkId)).length;
       right += exact.size;
     }
     found.set(percent, hits / right);
@@ -31,7 +32,7 @@ export async function measureFilteredNeighbours(subject: SearchSubject): Promise
     for (const { vector } of queries) {
       for (const percent of selectivities) {
         const start = performance.now();
-        await ask(vectors, percent, vector);
+        await ask(percent, vector);
         times.get(percent)?.push(performance.now() - start);
       }
     }
@@ -62,4 +63,17 @@ export async function measureFilteredNeighbours(subject: SearchSubject): Promise
     '',
     'Goals: recall at least 0.99, time at most 1.5 of that for all.',
   ];
+}
+
+/** Compares all readable vectors without the product's query, so that a fault in it shows. */
+async function findExactNeighbours(
+  db: Knex,
+  { orgId, accessKey, vector }: { orgId: string; accessKey: string; vector: Float32Array },
+): Promise<Set<string>> {
+  const { rows } = await db.raw<{ rows: { chunk_id: string }[] }>(
+    `select v.chunk_id from chunk_vectors v join documents d on d.id = v.document_id
+     where v.org_id = ? and d.acl @> array[?] order by v.embedding <=> ?::vector limit ${limit}`,
+    [orgId, accessKey, `[${vector.join(',')}]`],
+  );
+  return new Set(rows.map((row) => row.chunk_id));
 }

@@ -9,6 +9,4 @@ export type SearchSubject = {
   queries: readonly CorpusQuery[];
   storeName: string;
   vectors: Pick<VectorStore, 'search'>;
-  /** A store with the same vectors that searches exactly, by a full scan. */
-  exactVectors: Pick<VectorStore, 'search'>;
 };

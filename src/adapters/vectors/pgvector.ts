@@ -35,17 +35,22 @@ type VectorQuery = Parameters<VectorStore['search']>[0];
 const EXACT_LIMIT = 50_000;
 
 /**
- * An index search reads about `limit · stored / readable` vectors, because it skips unreadable ones; a scan reads all
- * `readable` ones. Measured: both take equally long at `readable = SCAN_SHARE · √(limit · stored)`.
+ * The index is searched if at least this share of its vectors is readable. It skips unreadable vectors only after it has
+ * chosen its candidates: with 10 % of 80,000 readable it misses 39 % of the ten nearest, and 11 % with the largest
+ * candidate list. A scan of the 10 % takes 8 ms.
  */
-const SCAN_SHARE = 4;
+const MIN_INDEXED_SHARE = 1 / 3;
+
+/** More readable vectors than these are never scanned (0.3 s): the index may then miss some of the nearest. */
+const MAX_SCANNED = 200_000;
 
 /** TTL of the cached index list and counts. Outdated values can only make a search slower, not wrong. */
 const CACHE_TTL_MS = 60_000;
 
 /**
  * Chunk vectors in Postgres. The access rule is part of the query, so unreadable chunks do not push readable ones out
- * of the ranking. Scans the readable vectors, which is exact; only if they are many, it uses the model's HNSW index.
+ * of the ranking. Scans the readable vectors, which is exact; only if they are many and a large share of all, it uses
+ * the model's HNSW index.
  */
 export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
   const indexes = cached(CACHE_TTL_MS, () => listVectorIndexes(db));
@@ -60,19 +65,23 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
          where ${readableDocumentConditionSql} and v.model = :model
          limit :bound
        ) readable`,
-      { ...bindingsOf(query), bound: exactLimit + 1 },
+      { ...bindingsOf(query), bound: MAX_SCANNED + 1 },
     );
     return row?.count ?? 0;
   });
 
-  async function shouldUseIndex(query: VectorQuery): Promise<boolean> {
+  /** Size of the candidate list of an index search, or null if a scan of the readable vectors serves the query better. */
+  async function chooseCandidates(query: VectorQuery): Promise<number | null> {
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
-    if (stored === undefined) return false;
+    if (stored === undefined) return null;
     const { orgId, acl, includeDocumentIds, retrievalSettings = [] } = query.readable;
     // Cache key of the number of readable documents. Excluded documents are not part of the key, because they are few.
     const key = [orgId, query.model, ...retrievalSettings, '', ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
     const readable = await countReadable(key, query);
-    return readable > Math.min(exactLimit, SCAN_SHARE * Math.sqrt(query.limit * stored));
+    const share = readable / Math.max(stored, 1);
+    if (share < MIN_INDEXED_SHARE && readable <= MAX_SCANNED) return null;
+    // Measured on 80,000 vectors: this finds 0.99 of the nearest, whether all vectors are readable or 40 % of them.
+    return Math.round(Math.min((20 * query.limit) / share ** 2, 1_000));
   }
 
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
@@ -92,12 +101,12 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
     );
   }
 
-  async function searchIndex(query: VectorQuery): Promise<VectorHit[]> {
+  async function searchIndex(query: VectorQuery, candidates: number): Promise<VectorHit[]> {
     const dimensions = query.vector.length;
     return db.transaction(async (trx) => {
       await trx.raw(
         `set local hnsw.iterative_scan = strict_order;
-         set local hnsw.ef_search = ${Math.min(Math.max(query.limit, 100), 1_000)};
+         set local hnsw.ef_search = ${candidates};
          set local hnsw.max_scan_tuples = 40000;
          set local enable_sort = off`,
       );
@@ -149,7 +158,8 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
 
     async search(query) {
       query.signal?.throwIfAborted();
-      let hits = (await shouldUseIndex(query)) ? await searchIndex(query) : [];
+      const candidates = await chooseCandidates(query);
+      let hits = candidates === null ? [] : await searchIndex(query, candidates);
       // If the index yields too few hits, few vectors are readable, so a scan of them is cheap.
       if (hits.length < query.limit) hits = await scan(query);
       return hits.filter(({ similarity }) => similarity >= query.minSimilarity);
