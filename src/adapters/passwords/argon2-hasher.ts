@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import { hash, verify } from '@node-rs/argon2';
 import { appError } from '#src/errors.ts';
 import type { PasswordHasher } from '#src/ports/identity.ts';
 import { createFairWorkQueue } from '../limits.ts';
 
-/** Concurrent password hashes: few, because the thread pool also serves file access and token signing. */
-const maxAtOnce = 2;
+/**
+ * Concurrent password hashes: few, because the thread pool also serves file access and token signing. One core stays
+ * free for requests.
+ */
+const maxAtOnce = Math.max(1, Math.min(2, availableParallelism() - 1));
 const maxWaitingPerOwner = 50;
 
 /**

@@ -102,11 +102,13 @@ export function createAccountsRepository(db: Knex) {
       return (await queryRows(db, pickColumns(RefreshTokenFamilyModel, 'id'), open)).map(({ id }) => id);
     },
 
-    async lockPassword(userId: string, hash: string | null): Promise<boolean> {
+    /**
+     * Locks the user's row if it still has this password hash. With 'share', other transactions may hold the lock too:
+     * it only keeps the row from being changed. A transaction that changes the row itself needs 'update'.
+     */
+    async lockPassword(userId: string, hash: string | null, lock: 'share' | 'update'): Promise<boolean> {
       const user = UserModel.table(db).where({ id: userId, passwordHash: hash }).whereNull('deletedAt');
-      // Takes an exclusive lock on the user's row, not a shared one, because the same transaction may change the row
-      // later.
-      const row = await user.forNoKeyUpdate().first('id');
+      const row = await (lock === 'share' ? user.forShare() : user.forNoKeyUpdate()).first('id');
       return row !== undefined;
     },
 

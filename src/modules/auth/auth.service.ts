@@ -52,8 +52,9 @@ export function createAuthService(deps: {
     }
     const signedIn = await db.transaction(async (trx) => {
       // Locks the user's row, so that a concurrent password change waits and then ends the session opened here too. If
-      // the password has already changed, the sign-in starts again.
-      if (!(await createAccountsRepository(trx).lockPassword(userId, passwordHash))) return undefined;
+      // the password has already changed, the sign-in starts again. Sign-ins of one user do not wait for each other:
+      // the waiting ones would occupy all connections of the pool.
+      if (!(await createAccountsRepository(trx).lockPassword(userId, passwordHash, 'share'))) return undefined;
       return openSession(trx, account, origin);
     });
     return signedIn ?? login(input, origin);

@@ -54,7 +54,7 @@ export function createPasswordsService(deps: {
 
     /** Locks the user until the transaction ends. Throws `wrong_password` if the confirmed password has changed. */
     async lock(trx: Knex, actor: RequestActor, confirmed: string | null): Promise<void> {
-      if (await createAccountsRepository(trx).lockPassword(actor.userId, confirmed)) return;
+      if (await createAccountsRepository(trx).lockPassword(actor.userId, confirmed, 'update')) return;
       throw appError('wrong_password', { detail: 'The password was changed by another request. Send the new one.' });
     },
 

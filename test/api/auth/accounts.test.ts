@@ -89,6 +89,13 @@ describe('accounts:', () => {
       expect(await row.clone().first()).include({ passwordHash: renewed });
     });
 
+    it('200: without waiting for another sign-in of the same user to end', async () => {
+      await api.container.db.transaction(async (trx) => {
+        await trx('users').where({ id: member.userId }).forShare();
+        await signIn();
+      });
+    });
+
     it('401: for a wrong password, with the same response as for an unknown email', async () => {
       const [first, second] = [await login(401, { password: wrong }), await login(401, { username: freshEmail() })];
       expect(first).include({ code: 'invalid_credentials', detail: second.detail });

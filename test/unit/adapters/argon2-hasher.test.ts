@@ -29,7 +29,8 @@ describe('the Argon2 password hasher', () => {
     const other = quick.hash('Correct-horse-1', 'other');
     const outcomes = await Promise.allSettled(asked);
     const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason.code] : []));
-    expect(refusals).deep.equal(Array(8).fill('service_unavailable'));
+    // One or two are hashed at once, depending on the cores, and fifty wait.
+    expect(refusals).deep.equal(Array(refusals.length).fill('service_unavailable')).length.within(8, 9);
     expect(await other).match(/^\$argon2id/);
   });
 });
