@@ -54,6 +54,7 @@ const COMMANDS = {
   'bench:start': { run: ['bench/start.ts'], needsTools: true },
   'bench:memory': { run: ['bench/memory.ts'], needsTools: true },
   'bench:pdf': { run: ['bench/pdf.ts'], needsTools: true },
+  'bench:reading': { run: ['bench/reading.ts'], needsTools: true },
   'bench:alignment': { run: ['bench/alignment.ts'], needsTools: true },
   'bench:costs': { run: ['bench/costs.ts'], needsTools: true },
   'bench:queues': { run: ['bench/queues.ts'], needsTools: true },
