@@ -4,6 +4,11 @@ import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { needsPdfium, scanOf, useConverter } from '#test/support/converter-environment.ts';
 import { type Picture, pdfFile, pdfOfLines, textLines } from '#test/support/document-fixtures.ts';
+import { readsUnusualFiles } from '#test/support/unusual-files.ts';
+
+describe('OCR, on unusual scans,', () => {
+  readsUnusualFiles(({ name }) => name.startsWith('scan-'));
+});
 
 describe('OCR', () => {
   const environment = useConverter();
