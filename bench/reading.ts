@@ -75,6 +75,6 @@ console.log(`\n${table.join('\n')}`);
 for (const { file } of readings.filter((reading) => isComplete(reading) && reading.file.reason !== null)) {
   console.log(`reasons.json need not name ${file.name} any more.`);
 }
-if (values.write) {
+if (values.write && positionals.length === 0) {
   await replaceSections('docs/benchmarks.md', { 'npm run bench:reading': table });
 }
