@@ -44,6 +44,7 @@ const benchmarks: Benchmark[] = [
   { name: 'alignment' },
   { name: 'ingest files', isExtra: true, limitMinutes: 30 },
   { name: 'reading', args: ['--write'], isExtra: true },
+  { name: 'answers', isExtra: true },
   { name: 'retrieval', isExtra: true, limitMinutes: 120 },
   { name: 'judge', isExtra: true, limitMinutes: 120 },
 ];

@@ -55,6 +55,7 @@ const COMMANDS = {
   'bench:memory': { run: ['bench/memory.ts'], needsTools: true },
   'bench:pdf': { run: ['bench/pdf.ts'], needsTools: true },
   'bench:reading': { run: ['bench/reading.ts'], needsTools: true },
+  'bench:answers': { run: ['bench/answers.ts'], needsTools: true },
   'bench:alignment': { run: ['bench/alignment.ts'], needsTools: true },
   'bench:costs': { run: ['bench/costs.ts'], needsTools: true },
   'bench:queues': { run: ['bench/queues.ts'], needsTools: true },
