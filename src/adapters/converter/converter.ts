@@ -29,7 +29,7 @@ import { createParserPool } from './parser-pool.ts';
 import { sandboxedNodeCommand } from './parser-process.ts';
 
 /** Part of the cache key of conversions. Increment it when a change of the converter changes documents' texts. */
-const version = '5';
+const version = '6';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
 
@@ -168,8 +168,10 @@ export function createConverter(deps: {
     const pdf = await pdfAt(source, onProgress);
     const { pages, title } = await limitParsers(source.orgId, () => readPdfPages(pdf));
     const reader = { recognize, recognition, signal, limits };
-    const draw: RenderPdfPageImages = (wanted, output, stop) =>
-      renderPdfPageImages({ ...pdf, signal: stop }, wanted, output);
+    const draw: RenderPdfPageImages = (wanted, output, stop) => {
+      const withText = wanted.filter((index) => pages[index]?.lines.length);
+      return renderPdfPageImages({ ...pdf, signal: stop }, wanted, output, withText);
+    };
     const { document, pagesLeft } = await readPdfPagesByOcr(pages, draw, reader);
     return document === null
       ? { document, pagesLeft }

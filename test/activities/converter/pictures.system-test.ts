@@ -46,7 +46,7 @@ describe('OCR', () => {
     const { body, pageMap, pageCount } = await environment.convert('mixed.pdf', pdf);
     expect(pageCount).equal(3);
     expect(body.slice(0, pageMap?.[1])).contain('Qwx jvk zzyq, as no engine would read it.');
-    expect(body.slice(pageMap?.[1], pageMap?.[2])).contain('Nobody else may open the northern gate.');
+    expect(body.slice(pageMap?.[1], pageMap?.[2])).match(/^Scanned by a program\n.*open the northern gate\.$/s);
   });
 
   it('continues after the pages that an earlier call has read, and reads no page twice', async () => {

@@ -91,7 +91,7 @@ function pdfPageOf(described: string) {
       const right = Number(x) + Number(width);
       return [text, Number(x), right, Number(y), Number(size), bold !== 0, Number(gap)];
     });
-  return pdfPageMessageSchema.parse({ lines, isPicture: false });
+  return pdfPageMessageSchema.parse({ lines, isPicture: false, unmapped: 0 });
 }
 
 /** The parts of a presentation by their paths, but slides by their names. */

@@ -2,6 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { z } from 'zod';
 import type { OcrLine } from '#src/ports/documents.ts';
 import { cleanText } from '../parsed-document.ts';
+import { isGlyphCodes } from './glyph-codes.ts';
 
 /** A line on a PDF page. Coordinates and sizes are in points; `gap` is the widest empty space inside the line. */
 type PdfLine = {
@@ -16,19 +17,31 @@ type PdfLine = {
   isHyphenated: boolean;
 };
 
-/** `isPicture`: the page shows something, but has almost no extractable text, as in a scan. */
+/**
+ * `isPicture`: OCR must read the page, because it shows something and has almost no text, as in a scan, or because its
+ * text was no text. `lines` are the sound text of the page itself, such as a stamp.
+ */
 export type PdfPage = { lines: PdfLine[]; isPicture: boolean };
+
+/** PDFium replaces a hyphen at a line end by one of these marks. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: one of the marks is a control character
+const endMark = /[\u0002\u00ad\ufffe]\s*$/;
 
 const rawLine = z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()]);
 
 export const pdfDocumentMessageSchema = z.object({ pageCount: z.int().positive(), title: z.string() });
 
 export const pdfPageMessageSchema = z
-  .object({ lines: z.array(rawLine), isPicture: z.boolean() })
-  .transform(({ lines, isPicture }): PdfPage => ({ lines: readLines(lines), isPicture }));
+  .object({ lines: z.array(rawLine), isPicture: z.boolean(), unmapped: z.number() })
+  .transform(({ lines, isPicture, unmapped }): PdfPage => {
+    const text = lines.map(([raw]) => raw.replace(endMark, '')).join('\n');
+    if (isGlyphCodes(text, unmapped)) return { lines: [], isPicture: true };
+    return { lines: readLines(lines), isPicture };
+  });
 
-export function pdfPageFromOcr(lines: readonly OcrLine[]): PdfPage {
-  return { lines: readLines(lines), isPicture: true };
+/** A page from the lines that OCR has read, after the text that the page itself has. */
+export function pdfPageFromOcr(lines: readonly OcrLine[], own: PdfPage['lines'] = []): PdfPage {
+  return { lines: [...own, ...readLines(lines)], isPicture: true };
 }
 
 function readLines(lines: readonly z.infer<typeof rawLine>[]): PdfLine[] {
@@ -36,9 +49,7 @@ function readLines(lines: readonly z.infer<typeof rawLine>[]): PdfLine[] {
 }
 
 function readLine([raw, left, right, baseline, size, isBold, gap]: z.infer<typeof rawLine>): PdfLine {
-  // PDFium replaces a hyphen at a line end by one of these marks.
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: one of the marks is a control character
-  const isMarked = /[\u0002\u00ad\ufffe]\s*$/.test(raw);
+  const isMarked = endMark.test(raw);
   const text = cleanText(plainLetters(raw)).replace(/\s+/g, ' ').trim();
   const isCut = isMarked || /\p{L}[-\u2010]$/u.test(text);
   const kept = isMarked ? text : text.replace(/(?<=\p{L})[-\u2010]$/u, '');

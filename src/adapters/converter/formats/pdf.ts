@@ -67,11 +67,19 @@ export async function readPdfPages(source: PdfReadOptions): Promise<{ pages: Pdf
   return { pages, title: opened?.title.trim() ?? '' };
 }
 
-/** Writes pages (from 0) as consecutive PGM images to `output`; a page that cannot be drawn gives an empty image. */
-export async function renderPdfPageImages(source: PdfProcessOptions, pages: number[], output: Writable): Promise<void> {
+/**
+ * Writes pages (from 0) as consecutive PGM images to `output`; a page that cannot be drawn gives an empty image.
+ * @param withoutText those of the pages whose text is left out, because it is known
+ */
+export async function renderPdfPageImages(
+  source: PdfProcessOptions,
+  pages: number[],
+  output: Writable,
+  withoutText: number[] = [],
+): Promise<void> {
   await runParserProcess({
     ...source,
-    ...childCommand(source, source.path, 'images', source.path, pages.join(',')),
+    ...childCommand(source, source.path, 'images', source.path, pages.join(','), withoutText.join(',')),
     output,
   });
 }
@@ -79,7 +87,7 @@ export async function renderPdfPageImages(source: PdfProcessOptions, pages: numb
 function childCommand(
   source: PdfProcessOptions,
   readable: string,
-  ...what: ['text'] | ['images', path: string, pages: string]
+  ...what: ['text'] | ['images', path: string, pages: string, withoutText: string]
 ): { command: string; args: string[] } {
   const dataBytes = Math.floor(source.limits.processMemoryBytes * shareOfData);
   const toolsDir = resolve(source.toolsDir);

@@ -1,21 +1,23 @@
 """Reads PDFs with PDFium: their text lines with their positions, or images of pages.
 
 Usage: python3 -I pdf_child.py TOOLS_DIR MAX_DATA_BYTES text
-       python3 -I pdf_child.py TOOLS_DIR MAX_DATA_BYTES images FILE PAGE,PAGE,...
+       python3 -I pdf_child.py TOOLS_DIR MAX_DATA_BYTES images FILE PAGE,PAGE,... PAGE,PAGE,...
 
 PDFium is native code and files are untrusted, so the parent may kill this process at any time.
 The mode `text` reads requests {"path": text, "maxPages": n} as lines of JSON from stdin, one file after
 the other. For each file it prints one JSON object per line, in this order:
   {"ready": true}                           the modules are loaded: later failures are the file's fault
   {"pageCount": n, "title": text}
-  {"lines": [[text, left, right, baseline, size, bold, gap], ...], "isPicture": bool}   for each page
+  {"lines": [[text, left, right, baseline, size, bold, gap], ...], "isPicture": bool, "unmapped": share}
+                                for each page
   {"done": true}
 or {"error": code, "detail": text} and nothing more.
 Positions are in points, upwards; size 0 marks text perpendicular to the page. `gap` is the widest
 empty space inside the line.
 `isPicture`: the page shows something, but almost no text can be extracted.
+`unmapped`: the share of characters whose font has no map to Unicode; a code stands for each of them.
 The mode `images` prints pages (counted from 0) as consecutive binary PGM images; a page that cannot
-be drawn has no pixels.
+be drawn has no pixels. The pages that are also in the second list are drawn without their text.
 """
 
 import ctypes
@@ -30,6 +32,10 @@ MOST_LINES_OF_A_PAGE = 20_000
 LETTERS_OF_A_STAMP = 60
 # Fewer strokes are a frame or a rule; text converted to outlines has many.
 STROKES_OF_A_DRAWING = 50
+
+# So many characters of each page are asked for their map to Unicode, and more if some of them have none.
+SAMPLED_CHARACTERS = 30
+COUNTED_CHARACTERS = 1_000
 
 MOST_GROWTH_BYTES = 24 * 1024**2
 
@@ -193,8 +199,20 @@ def read_page(raw, page):
         if text.strip():
             lines.append(describe_line(raw, textpage.raw, text, start, rotation))
         start += len(text) + 1
+    unmapped = share_without_map(raw, textpage.raw)
     textpage.close()
-    return {"lines": lines, "isPicture": is_picture(raw, page, sum(len(line[0]) for line in lines))}
+    picture = is_picture(raw, page, sum(len(line[0]) for line in lines))
+    return {"lines": lines, "isPicture": picture, "unmapped": unmapped}
+
+
+def share_without_map(raw, textpage):
+    total, share = raw.FPDFText_CountChars(textpage), 0
+    for most in (SAMPLED_CHARACTERS, COUNTED_CHARACTERS):
+        sample = range(0, total, max(1, total // most))
+        share = sum(raw.FPDFText_HasUnicodeMapError(textpage, at) == 1 for at in sample) / max(1, len(sample))
+        if share < 0.1:
+            break
+    return round(share, 2)
 
 
 def is_picture(raw, page, letters):
@@ -214,9 +232,11 @@ def is_picture(raw, page, letters):
     return covered > width * height / 2 or (letters == 0 and strokes >= STROKES_OF_A_DRAWING)
 
 
-def draw_page(pypdfium2, document, index):
+def draw_page(pypdfium2, raw, document, index, with_text):
     try:
         page = document.page(index)
+        for text in [] if with_text else page.get_objects(filter=[raw.FPDF_PAGEOBJ_TEXT]):
+            raw.FPDFTextObj_SetTextRenderMode(text.raw, raw.FPDF_TEXTRENDERMODE_INVISIBLE)
         width, height = page.get_size()
         scale = min(DOTS_PER_POINT, math.sqrt(MOST_PIXELS / (width * height)))
         bitmap = page.render(scale=scale, grayscale=True)
@@ -230,10 +250,10 @@ def draw_page(pypdfium2, document, index):
     return b"P5\n%d %d\n255\n" % (bitmap.width, bitmap.height) + rows
 
 
-def draw_pages(pypdfium2, path, pages):
+def draw_pages(pypdfium2, raw, path, pages, pages_without_text):
     document = Document(pypdfium2, path)
     for index in pages:
-        sys.stdout.buffer.write(draw_page(pypdfium2, document, index))
+        sys.stdout.buffer.write(draw_page(pypdfium2, raw, document, index, index not in pages_without_text))
         sys.stdout.buffer.flush()
 
 
@@ -269,14 +289,18 @@ def read_document(pypdfium2, raw, path, max_pages):
     document.file.close()
 
 
-def main(tools_dir, data_bytes, what, path=None, pages=""):
+def numbers(text):
+    return [int(number) for number in text.split(",") if number]
+
+
+def main(tools_dir, data_bytes, what, path=None, pages="", pages_without_text=""):
     sys.path.insert(0, tools_dir)
     import pypdfium2
     import pypdfium2.raw as raw
 
     limit_process(int(data_bytes))
     if what == "images":
-        return draw_pages(pypdfium2, path, [int(index) for index in pages.split(",")])
+        return draw_pages(pypdfium2, raw, path, numbers(pages), numbers(pages_without_text))
     for line in sys.stdin:
         request = json.loads(line)
         send_message({"ready": True})

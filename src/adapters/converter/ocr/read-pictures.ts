@@ -29,7 +29,7 @@ export async function readImageByOcr(path: string, reader: Reader): Promise<OcrP
 }
 
 /**
- * Replaces scanned pages of a PDF by their text from OCR.
+ * Adds to scanned pages of a PDF their text from OCR.
  * @throws AppError too_large for more pages without text than OCR may read
  */
 export async function readPdfPagesByOcr(
@@ -52,8 +52,8 @@ export async function readPdfPagesByOcr(
   if (read.size < total) return { document: null, pagesLeft: total - read.size };
   const all = pages.map((page, index) => {
     const lines = read.get(index)?.lines ?? [];
-    // If OCR finds no words on a page, the text that the PDF itself has for it (such as a stamp) is kept.
-    return lines.length > 0 ? pdfPageFromOcr(lines) : page;
+    // The text that the PDF itself has for the page is not in the picture that OCR reads.
+    return lines.length > 0 ? pdfPageFromOcr(lines, page.lines) : page;
   });
   if (all.every(({ lines }) => lines.length === 0)) throw noWordsFound('the pages of the PDF');
   return { document: all, pagesLeft: 0 };
