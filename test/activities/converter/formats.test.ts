@@ -102,4 +102,16 @@ describe('converting a file to Markdown', () => {
     const form = 'Name of the applicant: Ada Lovelace\n\nCity of birth: London\n\nSecret word:';
     expect(body).equal(`${form}\n\nNote: Check the year.\n\nNote: Call her back.`);
   });
+
+  it('leaves out the text of a PDF that is beside its page or clipped, and keeps the rest of its line', async function () {
+    needsPdfium(this);
+    const document = new PDFDocument({ font: 'Helvetica', size: [400, 400], margin: 0 });
+    const at = { lineBreak: false };
+    document.text('Shown left of the fold', 40, 60, at).text('hidden right of the fold', 380, 60, at);
+    document.text('Below the page', 40, 500, at).text('Left of the page', -300, 100, at);
+    document.save().rect(40, 120, 200, 40).clip().text('In the window', 50, 130, at);
+    document.text('Behind the frame', 50, 200, at).restore().end();
+    const { body } = await environment.convert('clipped.pdf', Buffer.concat(await document.toArray()));
+    expect(body.split('\n\n')).eql(['Shown left of the fold hidd', 'In the window']);
+  });
 });

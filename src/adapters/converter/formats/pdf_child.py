@@ -30,6 +30,8 @@ import sys
 MOST_LINES_OF_A_PAGE = 20_000
 # A scanned page may have this much text: a stamp, a page number or a file number.
 LETTERS_OF_A_STAMP = 60
+# In points.
+MOST_OVERHANG = 60
 # Fewer strokes are a frame or a rule; text converted to outlines has many.
 STROKES_OF_A_DRAWING = 50
 
@@ -103,6 +105,8 @@ def font_size(raw, textpage, index, rotation):
 
 def as_seen(x, y, rotation):
     """A point on the rotated page. The origin moves, because only distances matter."""
+    if rotation == 0:
+        return x, y
     return {90: (y, -x), 180: (-x, -y), 270: (-y, x)}.get(rotation, (x, y))
 
 
@@ -117,11 +121,57 @@ def runs(raw, textpage, start, count, rotation):
     left, top, right, bottom = (ctypes.c_double() for _ in range(4))
     for index in range(raw.FPDFText_CountRects(textpage, start, count)):
         if raw.FPDFText_GetRect(textpage, index, left, top, right, bottom):
-            corners = as_seen(left.value, bottom.value, rotation), as_seen(right.value, top.value, rotation)
-            yield min(corner[0] for corner in corners), max(corner[0] for corner in corners)
+            x1, x2 = left.value, right.value
+            if rotation:
+                x1, x2 = as_seen(x1, bottom.value, rotation)[0], as_seen(x2, top.value, rotation)[0]
+            yield (x1, x2) if x1 < x2 else (x2, x1)
 
 
-def describe_line(raw, textpage, text, start, rotation):
+def visible_box(page, rotation):
+    left, bottom, right, top = page.get_bbox()
+    (x1, y1), (x2, y2) = as_seen(left, bottom, rotation), as_seen(right, top, rotation)
+    return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
+
+
+def is_clipped(raw, textpage, index):
+    """True if the clipping path of the text that a character belongs to hides all of it."""
+    text = raw.FPDFText_GetTextObject(textpage, index)
+    clip = raw.FPDFPageObj_GetClipPath(text)
+    paths = raw.FPDFClipPath_CountPaths(clip)
+    if paths <= 0:
+        return False
+    box = [ctypes.c_float() for _ in range(4)]
+    if not raw.FPDFPageObj_GetBounds(text, *box):
+        return False
+    left, bottom, right, top = (side.value for side in box)
+    x, y = ctypes.c_float(), ctypes.c_float()
+    for path in range(paths):
+        points = []
+        for at in range(raw.FPDFClipPath_CountPathSegments(clip, path)):
+            raw.FPDFPathSegment_GetPoint(raw.FPDFClipPath_GetPathSegment(clip, path, at), x, y)
+            points.append((x.value, y.value))
+        xs, ys = [point[0] for point in points], [point[1] for point in points]
+        if points and (left > max(xs) or right < min(xs) or bottom > max(ys) or top < min(ys)):
+            return True
+    return False
+
+
+def visible_part(raw, textpage, text, start, rotation, box):
+    """The characters of a line whose middle is on the page, with the line's start; the rest is replaced by spaces."""
+    left, bottom, right, top = (ctypes.c_double() for _ in range(4))
+    shown = []
+    for at, character in enumerate(text):
+        index = raw.FPDFText_GetCharIndexFromTextIndex(textpage, start + at)
+        if raw.FPDFText_GetCharBox(textpage, index, left, right, bottom, top):
+            x, y = as_seen((left.value + right.value) / 2, (bottom.value + top.value) / 2, rotation)
+            if not (box[0] <= x <= box[2] and box[1] <= y <= box[3]):
+                character = " "
+        shown.append(character)
+    return "".join(shown)
+
+
+def describe_line(raw, textpage, text, start, rotation, box):
+    """Returns None for a line that is outside of the page or clipped."""
     stripped = text.strip()
     start += len(text) - len(text.lstrip())
     first = raw.FPDFText_GetCharIndexFromTextIndex(textpage, start)
@@ -136,8 +186,16 @@ def describe_line(raw, textpage, text, start, rotation):
     # The size of a middle character is typical: the first may be a superscript or a drop cap.
     middle = start + next(at for at in range(len(stripped) // 2, len(stripped)) if not stripped[at].isspace())
     size = font_size(raw, textpage, raw.FPDFText_GetCharIndexFromTextIndex(textpage, middle), rotation)
+    left, right = ends[0][0], ends[-1][1]
+    # Lines may end a little beside the page, for readers to guess the rest; others are cut at its edge.
+    if min(left, right) < box[0] - MOST_OVERHANG or max(left, right) > box[2] + MOST_OVERHANG:
+        stripped = visible_part(raw, textpage, stripped, start, rotation, box).strip()
+        left, right = max(left, box[0]), min(right, box[2])
+    is_below = baseline > box[3] or baseline + size < box[1]
+    if not stripped or is_below or is_clipped(raw, textpage, first) and is_clipped(raw, textpage, last):
+        return None
     bold = is_bold(raw, textpage, first) and is_bold(raw, textpage, last)
-    return [stripped, *(round(value, 1) for value in (ends[0][0], ends[-1][1], baseline, size)), bold, round(gap, 1)]
+    return [stripped, round(left, 1), round(right, 1), round(baseline, 1), round(size, 1), bold, round(gap, 1)]
 
 
 def wide_text(read):
@@ -194,10 +252,12 @@ def insert_field(lines, text, rect, size):
 def read_page(raw, page):
     textpage = page.get_textpage()
     rotation = page.get_rotation()
+    box = visible_box(page, rotation)
     lines, start = [], 0
     for text in textpage.get_text_range(errors="replace").split("\n"):
-        if text.strip():
-            lines.append(describe_line(raw, textpage.raw, text, start, rotation))
+        line = describe_line(raw, textpage.raw, text, start, rotation, box) if text.strip() else None
+        if line:
+            lines.append(line)
         start += len(text) + 1
     unmapped = share_without_map(raw, textpage.raw)
     textpage.close()
