@@ -114,4 +114,56 @@ describe('converting a file to Markdown', () => {
     const { body } = await environment.convert('clipped.pdf', Buffer.concat(await document.toArray()));
     expect(body.split('\n\n')).eql(['Shown left of the fold hidd', 'In the window']);
   });
+
+  /** A PDF of one page with these entries in its catalog and page, and these objects from number 7 on. */
+  function pdfWith(entries: { catalog: string; page?: string }, objects: string[]): Buffer {
+    const numbered = objects.map((object, index) => `${index + 7} 0 obj\n${object}\nendobj\n`).join('');
+    const pdf = pdfFile([[{ text: 'Sort', x: 50, y: 700 }]]).toString('latin1');
+    const changed = pdf.replace('/Catalog', `/Catalog ${entries.catalog}`).replace('/Page ', `/Page ${entries.page} `);
+    return Buffer.from(changed.replace('trailer', `${numbered}trailer`), 'latin1');
+  }
+
+  it('writes the options of a form that are displayed, not those that are exported', async function () {
+    needsPdfium(this);
+    const field = `/Type /Annot /Subtype /Widget /FT /Ch /Rect [100 690 300 710] /Opt [[(t1) (Red)] [(t2) (Blue)] (Green)]`;
+    const files = [`/T (a) /Ff 131072 /V (t2)`, `/T (a) /Ff 2097152 /V [(t1) (Green)]`, `/T (a) /Ff 393216 /V (Rose)`];
+    const bodies = [];
+    for (const value of files) {
+      const entries = { catalog: '/AcroForm << /Fields [7 0 R] >>', page: '/Annots [7 0 R]' };
+      const { body } = await environment.convert('choices.pdf', pdfWith(entries, [`<< ${field} ${value} >>`]));
+      bodies.push(body);
+    }
+    expect(bodies).eql(['Sort Blue', 'Sort Red, Green', 'Sort Rose']);
+  });
+
+  it('reads the captions and values of an XFA form', async function () {
+    needsPdfium(this);
+    const text = (value: string) => `<value><text>${value}</text></value>`;
+    const field = (name: string, widget: string, more = '') =>
+      `<field name="${name}"><ui><${widget}/></ui><caption>${text(`${name}:`)}</caption>${more}</field>`;
+    const items =
+      '<items save="1"><text>de</text><text>fr</text></items><items><text>Germany</text><text>France</text></items>';
+    const template = `<template xmlns="http://www.xfa.org/schema/xfa-template/3.0/"><subform name="form1">
+      <draw><value><exData><body xmlns="http://www.w3.org/1999/xhtml"><p>Plan of a <b>trip</b></p><p>for two</p></body></exData></value></draw>
+      <subform name="head">${field('Name', 'textEdit')}${field('Days', 'numericEdit', '<value><integer>3</integer></value>')}
+      ${field('PIN', 'passwordEdit')}${field('Send', 'button')}<draw presence="hidden">${text('Hidden')}</draw>
+      ${field('Country', 'choiceList', items)}${field('Insured', 'checkButton', '<items><integer>1</integer></items>')}
+      <exclGroup name="by">${field('Train', 'checkButton', '<items><text>T</text></items>')}
+      ${field('Ship', 'checkButton', '<items><text>S</text></items>')}</exclGroup></subform>
+      <subform name="stop" presence="hidden">${field('Town', 'textEdit')}</subform>
+      <subform name="never" presence="hidden">${field('Visa', 'textEdit')}</subform></subform></template>`;
+    const data = `<xfa:datasets xmlns:xfa="http://www.xfa.org/schema/xfa-data/1.0/"><xfa:data><form1>
+      <head><Name>Ada &amp; Bob</Name><PIN>123</PIN><Country>fr</Country><Insured>1</Insured><by>S</by></head>
+      <stop><Town>Lyon</Town></stop><stop><Town>Nice</Town></stop></form1></xfa:data></xfa:datasets>`;
+    const packets = [template, data].map((xml) => `<< /Length ${xml.length} >>\nstream\n${xml}\nendstream`);
+    const catalog = '/NeedsRendering true /AcroForm << /Fields [] /XFA [(template) 7 0 R (datasets) 8 0 R] >>';
+    const { body } = await environment.convert('form.pdf', pdfWith({ catalog }, packets));
+    const filled = ['Name: Ada & Bob', 'Days: 3', 'Country: France', 'Insured: [x]', '[ ] Train:', '[x] Ship:'];
+    expect(body.split('\n')).eql(['Plan of a trip for two', ...filled, 'Town: Lyon', 'Town: Nice']);
+    const damaged = pdfWith(
+      { catalog },
+      packets.map((packet) => packet.replaceAll('</', '<!')),
+    );
+    expect((await environment.convert('damaged.pdf', damaged)).body).equal('Sort');
+  });
 });

@@ -10,6 +10,7 @@ import { runParserProcess } from '../parser-process.ts';
 import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema, pdfPagesToMarkdown } from './pdf-layout.ts';
 
 const childScript = join(import.meta.dirname, 'pdf_child.py');
+const childModule = join(import.meta.dirname, 'pdf_xfa.py');
 /** Share of the parser's memory limit that PDFium's data may use (RLIMIT_DATA); the rest is for program code. */
 const shareOfData = 0.95;
 const endMarkWithinBytes = 4_096;
@@ -92,7 +93,7 @@ function childCommand(
   const dataBytes = Math.floor(source.limits.processMemoryBytes * shareOfData);
   const toolsDir = resolve(source.toolsDir);
   const python = [source.python, '-I', childScript, toolsDir, String(dataBytes), ...what] as const;
-  const [command, ...args] = source.sandbox.confine(python, { read: [childScript, toolsDir, readable] });
+  const [command, ...args] = source.sandbox.confine(python, { read: [childScript, childModule, toolsDir, readable] });
   return { command, args };
 }
 

@@ -23,6 +23,7 @@ be drawn has no pixels. The pages that are also in the second list are drawn wit
 import ctypes
 import json
 import math
+import os
 import resource
 import sys
 
@@ -208,6 +209,15 @@ def wide_text(read):
     return text if len(text) <= LONGEST_NOTE else f"{text[:LONGEST_NOTE]} […]"
 
 
+def chosen(raw, form, annotation):
+    """The chosen options as they are displayed; the field's value is what they are exported as."""
+    for option in range(raw.FPDFAnnot_GetOptionCount(form, annotation)):
+        if raw.FPDFAnnot_IsOptionSelected(form, annotation, option):
+            yield wide_text(
+                lambda buffer, size: raw.FPDFAnnot_GetOptionLabel(form, annotation, option, buffer, size)
+            )
+
+
 def filled_in(raw, form, annotation):
     """The text of a form field, except passwords."""
     if raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & raw.FPDF_FORMFLAG_TEXT_PASSWORD:
@@ -215,6 +225,11 @@ def filled_in(raw, form, annotation):
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
         return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
+    if kind in (raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX):
+        labels = ", ".join(chosen(raw, form, annotation))
+        # A text that is none of the options may be typed into a combo box.
+        if labels:
+            return labels
     if kind in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX):
         return wide_text(lambda buffer, size: raw.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, size))
     return ""
@@ -239,6 +254,33 @@ def add_annotations(raw, document, page, lines):
             if text:
                 lines.append([f"Note: {text}" if kind in NOTES else text, 0, 0, -100 * (index + 1), size, False, 0])
         raw.FPDFPage_CloseAnnot(annotation)
+
+
+def xfa_packets(raw, file):
+    name, length = ctypes.create_string_buffer(64), ctypes.c_ulong()
+    for index in range(raw.FPDF_GetXFAPacketCount(file)):
+        raw.FPDF_GetXFAPacketName(file, index, name, len(name))
+        raw.FPDF_GetXFAPacketContent(file, index, None, 0, length)
+        content = ctypes.create_string_buffer(length.value)
+        raw.FPDF_GetXFAPacketContent(file, index, content, length, length)
+        yield name.value, content.raw
+
+
+def xfa_lines(raw, file):
+    """The lines of a form in XFA, whose pages only ask for another program; none for other files."""
+    if raw.FPDF_GetFormType(file) != raw.FORMTYPE_XFA_FULL:
+        return []
+    import runpy
+
+    # An import would have to list the folder of this script, which the sandbox forbids.
+    xfa = runpy.run_path(os.path.join(os.path.dirname(__file__), "pdf_xfa.py"))
+    packets = dict(xfa_packets(raw, file))
+    try:
+        texts = xfa["read_xfa"](packets[b"template"], packets.get(b"datasets"))
+    except (KeyError, xfa["ElementTree"].ParseError):
+        return []
+    # As rows of a table, each of which is a line of its own.
+    return [[text, 0, 0, -20 * at, 10, False, 100] for at, text in enumerate(texts)]
 
 
 def insert_field(lines, text, rect, size):
@@ -335,12 +377,15 @@ def read_document(pypdfium2, raw, path, max_pages):
     if page_count > max_pages:
         refuse("too_large", f"The PDF has {page_count} pages; at most {max_pages} are read.")
     send_message({"pageCount": page_count, "title": document.file.get_metadata_value("Title")})
+    form = xfa_lines(raw, document.file)
     for index in range(page_count):
         try:
             page = document.page(index)
             message = read_page(raw, page)
             add_annotations(raw, document, page, message["lines"])
             page.close()
+            if form and index == 0:
+                message = {"lines": form, "isPicture": False, "unmapped": 0}
         except pypdfium2.PdfiumError:
             refuse("corrupt_document", f"Page {index + 1} of the PDF cannot be read.")
         if len(message["lines"]) > MOST_LINES_OF_A_PAGE:
