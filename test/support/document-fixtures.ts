@@ -62,8 +62,8 @@ export function relationshipsPart(targets: Record<string, [type: string, target:
   return `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">${items.join('')}</Relationships>`;
 }
 
-/** A workbook around the XML of its only sheet, named One. */
-export function xlsxFile(sheet: string): Buffer {
+/** A workbook around the XML of its only sheet, named One, with a drawing of these shapes. */
+export function xlsxFile(sheet: string, shapes = ''): Buffer {
   const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"';
   return zipFile({
     '_rels/.rels': relationshipsPart({ r1: ['officeDocument', 'xl/workbook.xml'] }),
@@ -72,6 +72,8 @@ export function xlsxFile(sheet: string): Buffer {
     'xl/workbook.xml': `<workbook ${main} ${officeNames}><sheets><sheet name="One" sheetId="1" r:id="r1"/></sheets></workbook>`,
     'xl/_rels/workbook.xml.rels': relationshipsPart({ r1: ['worksheet', 'worksheets/sheet1.xml'] }),
     'xl/worksheets/sheet1.xml': `<worksheet ${main}>${sheet}</worksheet>`,
+    'xl/worksheets/_rels/sheet1.xml.rels': relationshipsPart({ r1: ['drawing', '../drawings/drawing1.xml'] }),
+    'xl/drawings/drawing1.xml': `<xdr:wsDr xmlns:xdr="${drawing}/spreadsheetDrawing" ${officeNames}>${shapes}</xdr:wsDr>`,
   });
 }
 

@@ -12,10 +12,11 @@ import { type ConversionProcessLimits, defaultConversionProcessLimits } from './
 import { detectFormat } from './detect-format.ts';
 import { type PdfReadOptions, pdfPagesToDocument, readPdfPages, renderPdfPageImages } from './formats/pdf.ts';
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
+import { openImageForOcr } from './ocr/decoded-image.ts';
 import {
   createOcrPageRecognizer,
+  type DrawPages,
   type OcrProgress,
-  type RenderPdfPageImages,
   readImageByOcr,
   readPdfPagesByOcr,
 } from './ocr/read-pictures.ts';
@@ -168,7 +169,7 @@ export function createConverter(deps: {
     const pdf = await pdfAt(source, onProgress);
     const { pages, title } = await limitParsers(source.orgId, () => readPdfPages(pdf));
     const reader = { recognize, recognition, signal, limits };
-    const draw: RenderPdfPageImages = (wanted, output, stop) => {
+    const draw: DrawPages = (wanted, output, stop) => {
       const withText = wanted.filter((index) => pages[index]?.lines.length);
       return renderPdfPageImages({ ...pdf, signal: stop }, wanted, output, withText);
     };
@@ -181,8 +182,12 @@ export function createConverter(deps: {
   async function parse(source: Source, onProgress: (note: string) => void): Promise<OcrProgress<CleanParsedDocument>> {
     if (source.format === 'pdf') return parsePdf(source, onProgress);
     const { signal, recognition } = source;
-    if (source.format === 'image')
-      return readImageByOcr(await realpath(source.path), { recognize, recognition, signal });
+    if (source.format === 'image') {
+      const process = { sandbox, workingDirectory, limits, signal };
+      const path = await realpath(source.path);
+      const image = recognition && (await limitParsers(source.orgId, () => openImageForOcr(path, process)));
+      return readImageByOcr(image ?? { path }, { recognize, recognition, signal });
+    }
     return completed(await parseText(source, onProgress));
   }
 

@@ -55,6 +55,7 @@ const signatures: Record<string, FileKind> = {
   'application/vnd.oasis.opendocument.text': 'odt',
   'application/vnd.oasis.opendocument.text-template': 'odt',
   'application/zip': { name: 'an archive (.zip)' },
+  'image/avif': 'image',
   'image/bmp': 'image',
   'image/gif': 'image',
   'image/jpeg': 'image',
@@ -75,8 +76,8 @@ const marks: Record<string, FileKind> = {
   [hexOf('HWP Document File')]: { name: 'a Hangul document (.hwp)', advice: asOffice },
 };
 
-/** First bytes of a TIFF, checked without the file-type package, which needs the TIFF's directory at the file's end. */
-const tiffMarks = ['II*\0', 'MM\0*'];
+/** First bytes of a TIFF, whose directory may be at its end, where the file-type package does not see it. */
+export const tiffMarks: readonly string[] = ['II*\0', 'MM\0*'];
 
 export function detectArchiveFormat(entryNames: readonly string[]): FileKind | undefined {
   const hasEntry = (part: RegExp) => entryNames.some((name) => part.test(name));

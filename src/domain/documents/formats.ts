@@ -287,6 +287,7 @@ const binaryFormats = [
 const pageTypes = ['text/html', 'application/rss+xml', 'application/atom+xml'];
 
 const imageTypes: Record<string, string> = {
+  avif: 'image/avif',
   bmp: 'image/bmp',
   gif: 'image/gif',
   jpeg: 'image/jpeg',

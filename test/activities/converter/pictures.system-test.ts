@@ -30,11 +30,15 @@ describe('OCR', () => {
     expect(turned.body).equal(upright.body);
   });
 
-  it('reads each page of a TIFF file', async () => {
-    const { body, pageMap } = await environment.convert('fax.tif', await tiffFile(scan, 2, 'none'));
-    expect(body.match(/northern gate/g)).length(2);
-    expect(pageMap).length(2);
-    expect(body.slice(pageMap?.[1])).match(/^The harbour/);
+  it('reads each page of a TIFF file, also compressed as JPEG, and an AVIF picture', async () => {
+    for (const compression of ['none', 'jpeg', 'ccittfax4'] as const) {
+      const { body, pageMap } = await environment.convert('fax.tif', await tiffFile(scan, 2, compression));
+      expect(body.match(/northern gate/g), compression).length(2);
+      expect(pageMap).length(2);
+      expect(body.slice(pageMap?.[1])).match(/^The harbour/);
+    }
+    const picture = await raw(scan).avif().toBuffer();
+    expect((await environment.convert('scan.avif', picture)).body).contain('northern gate');
   });
 
   it('reads only those pages of a PDF that are pictures', async () => {
@@ -74,7 +78,8 @@ describe('OCR', () => {
       ['c.pdf', pdfFile([[blank], [blank]]), 'too_large', { ocrPages: 1 }],
       ['d.tif', await tiffFile(blank, 2, 'none'), 'too_large', { ocrPages: 1 }],
       ['e.png', await pngFile(blank), 'too_large', { imagePixels: 100_000 }],
-      ['f.tif', await tiffFile(blank, 1, 'jpeg'), 'unsupported_format'],
+      ['f.tif', (await tiffFile(scan, 1, 'jpeg')).subarray(0, 20_000), 'corrupt_document'],
+      ['f.avif', await raw(blank).avif().toBuffer(), 'too_large', { imagePixels: 100_000 }],
       ['g.png', (await pngFile(scan)).subarray(0, 2_000), 'corrupt_document'],
       ['h.png', await pngFile(scan), 'conversion_timeout', { wallMs: 20 }],
     ];
@@ -89,8 +94,15 @@ const raw = ({ width, height, grey }: Picture) => sharp(grey, { raw: { width, he
 const pngFile = (picture: Picture): Promise<Buffer> => raw(picture).png().toBuffer();
 
 /** A TIFF with so many pages of this picture. */
-function tiffFile({ width, height, grey }: Picture, pages: number, compression: 'none' | 'jpeg'): Promise<Buffer> {
+function tiffFile(
+  { width, height, grey }: Picture,
+  pages: number,
+  compression: 'none' | 'jpeg' | 'ccittfax4',
+): Promise<Buffer> {
   const all = Buffer.concat(Array.from({ length: pages }, () => grey));
   const size = { width, height: height * pages, pageHeight: height, channels: 1 } as const;
-  return sharp(all, { raw: size }).toColourspace('b-w').tiff({ compression }).toBuffer();
+  return sharp(all, { raw: size })
+    .toColourspace('b-w')
+    .tiff({ compression, ...(compression === 'ccittfax4' && { bitdepth: 1 }) })
+    .toBuffer();
 }

@@ -65,8 +65,8 @@ const readers: Record<string, (sections: Sections) => Parsed | Promise<Parsed>> 
   },
 };
 
-function sheetOf({ sheet, cells = '', merged = '', formats = '' }: Record<string, string>): Buffer {
-  if (sheet !== undefined) return xlsxFile(sheet);
+function sheetOf({ sheet, shapes, cells = '', merged = '', formats = '' }: Record<string, string>): Buffer {
+  if (sheet !== undefined) return xlsxFile(sheet, shapes);
   const made = utils.aoa_to_sheet(cells.split('\n').map((row) => JSON.parse(row)));
   made['!merges'] = merged.split(' ').filter(Boolean).map(utils.decode_range);
   for (const [, cell = '', format] of formats.matchAll(/(.+) = (.+)/g)) made[cell].z = format;

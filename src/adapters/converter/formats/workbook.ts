@@ -10,6 +10,16 @@ import {
 } from '@e965/xlsx';
 import { appError } from '#src/errors.ts';
 import { renderMarkdownTable } from '../office/blocks.ts';
+import {
+  childXmlElementAtPath,
+  descendantXmlElementsNamed,
+  findOfficeMainPart,
+  openZipParts,
+  readRelationships,
+  readXmlPart,
+  textContentOfXml,
+  type XmlElement,
+} from '../office/xml-parts.ts';
 import { type DocumentParser, discardDefaultTitle, type ParsedDocument } from '../parsed-document.ts';
 
 const maxRowsPerSheet = 50_000;
@@ -33,9 +43,10 @@ export const parseOds: DocumentParser = ({ bytes }) => parseWorkbook(bytes, comm
 /** Hidden sheets are marked but read, because other sheets often look up data there. */
 async function parseWorkbook(bytes: Buffer, options: ParsingOptions): Promise<ParsedDocument> {
   const book = await openWorkbook(bytes, options);
+  const textBoxes = await readTextBoxes(bytes);
   const sheets = book.SheetNames.map((name, index) => {
     const isHidden = Boolean(book.Workbook?.Sheets?.[index]?.Hidden);
-    const text = renderSheet(book.Sheets[name] ?? {});
+    const text = renderSheet(book.Sheets[name] ?? {}, textBoxes.get(name) ?? []);
     return text && `## ${name}${isHidden ? ' (hidden sheet)' : ''}\n\n${text}`;
   });
   return { body: sheets, title: discardDefaultTitle(book.Props?.Title ?? '') };
@@ -60,10 +71,39 @@ async function openWorkbook(bytes: Buffer, options: ParsingOptions): Promise<Wor
 
 type Row = { index: number; texts: string[] };
 
-function renderSheet(sheet: WorkSheet): string {
+/** Reads the texts of shapes by the name of their sheet, which SheetJS leaves out. Reads `.xlsx` files only. */
+async function readTextBoxes(bytes: Buffer): Promise<Map<string, string[]>> {
+  const found = new Map<string, string[]>();
+  if (!bytes.includes('xl/drawings/')) return found;
+  const parts = await openZipParts(bytes);
+  const workbook = await findOfficeMainPart(parts, 'xl/workbook.xml');
+  if (!workbook.endsWith('.xml')) return found;
+  const targets = new Map((await readRelationships(parts, workbook)).map(({ id, target }) => [id, target]));
+  for (const { attributes } of descendantXmlElementsNamed(await readXmlPart(parts, workbook), 'x:sheet')) {
+    const related = await readRelationships(parts, targets.get(attributes['r:id'] ?? '') ?? '');
+    const drawing = related.find(({ type }) => type === 'drawing');
+    const root = drawing && (await readXmlPart(parts, drawing.target));
+    const fallbacks = descendantXmlElementsNamed(root, 'mc:Fallback');
+    const repeated = new Set(fallbacks.flatMap((each) => descendantXmlElementsNamed(each, 'xdr:sp')));
+    const shapes = descendantXmlElementsNamed(root, 'xdr:sp').filter((shape) => !repeated.has(shape));
+    found.set(attributes.name ?? '', shapes.flatMap(textOfShape));
+  }
+  return found;
+}
+
+function textOfShape(shape: XmlElement): string[] {
+  const { hidden = '' } = childXmlElementAtPath(shape, 'xdr:nvSpPr', 'xdr:cNvPr')?.attributes ?? {};
+  if (/^(?:1|true)$/.test(hidden)) return [];
+  return descendantXmlElementsNamed(childXmlElementAtPath(shape, 'xdr:txBody'), 'a:p').flatMap((paragraph) => {
+    const text = descendantXmlElementsNamed(paragraph, 'a:t').map(textContentOfXml).join('').trim();
+    return text === '' ? [] : [text];
+  });
+}
+
+function renderSheet(sheet: WorkSheet, textBoxes: readonly string[]): string {
   const merges = Map.groupBy(sheet['!merges'] ?? [], ({ s }) => s.r);
   const blocks = joinDetachedHeaders(splitAtEmptyRows(readRows(sheet))).map((block) => renderBlock(block, merges));
-  const parts = [...blocks, ...renderComments(sheet)];
+  const parts = [...blocks, ...textBoxes, ...renderComments(sheet)];
   return parts.length === 0 ? '' : [...truncationNote(sheet), ...parts].join('\n\n');
 }
 

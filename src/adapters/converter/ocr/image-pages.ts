@@ -1,5 +1,6 @@
 import { imageSize } from 'image-size';
 import { appError } from '#src/errors.ts';
+import type { ConversionProcessLimits } from '../conversion-limits.ts';
 
 const header = /^P5\n(\d+) (\d+)\n255\n/;
 const headerBytes = 32;
@@ -31,52 +32,34 @@ function lengthOf(pending: Buffer[]): number | undefined {
   return text === undefined ? undefined : text.length + Number(width) * Number(height);
 }
 
-type ImagePage = { image: Uint8Array; orientation: number };
+type ImageLimits = Pick<ConversionProcessLimits, 'imagePixels' | 'sourceBytes'>;
 
-type ImageLimits = { imagePixels: number; ocrPages: number };
+/** @throws AppError too_large */
+export function checkImageSourceBytes({ size }: { size: number }, { sourceBytes }: ImageLimits): void {
+  if (size <= sourceBytes) return;
+  throw appError('too_large', { detail: `The image file has ${size} bytes; at most ${sourceBytes} are allowed.` });
+}
 
-/** TIFF compression types for JPEG, which Tesseract does not decode. */
-const notDecoded = [6, 7];
-
-/**
- * Opens an image file as a list of pages (several for a TIFF) and reads only the headers. All pages share one buffer:
- * finish with a page before you request the next.
- * @throws AppError too_large for too many pixels or pages, corrupt_document for an invalid header
- */
-export function openImagePagesForOcr(
-  bytes: Buffer,
-  limits: ImageLimits,
-): { pageCount: number; page(index: number): ImagePage } {
-  const starts = isTiff(bytes) ? findTiffPages(bytes, limits) : [];
-  return {
-    pageCount: Math.max(1, starts.length),
-    page(index) {
-      const start = starts[index];
-      // The TIFF header is patched to point to the requested page.
-      if (start !== undefined) bytes.set(isLittleEndian(bytes) ? uint32(start).reverse() : uint32(start), 4);
-      return { image: bytes, orientation: checkSize(bytes, limits) };
-    },
-  };
+/** @throws AppError too_large */
+export function checkImagePixels(
+  { width, height }: { width: number; height: number },
+  { imagePixels }: ImageLimits,
+): void {
+  if (width * height <= imagePixels) return;
+  const megapixels = Math.floor(imagePixels / 1e6);
+  throw appError('too_large', {
+    detail: `The image has ${width} × ${height} pixels; at most ${megapixels} megapixels are allowed. Scale it down.`,
+  });
 }
 
 /**
- * Rejects an image with too many pixels and a TIFF that is compressed as JPEG.
- * @returns the EXIF orientation; 1 for a TIFF, which Tesseract rotates itself
+ * Reads the EXIF orientation of an image from its header.
+ * @throws AppError too_large for too many pixels, corrupt_document for an invalid header
  */
-function checkSize(image: Buffer, { imagePixels }: ImageLimits): number {
-  const { width, height, orientation = 1, type, ...more } = sizeOf(image);
-  if (width * height > imagePixels) {
-    const megapixels = Math.floor(imagePixels / 1e6);
-    throw appError('too_large', {
-      detail: `The image has ${width} × ${height} pixels; at most ${megapixels} megapixels are allowed. Scale it down.`,
-    });
-  }
-  if ('compression' in more && notDecoded.includes(Number(more.compression))) {
-    throw appError('unsupported_format', {
-      detail: 'The TIFF is compressed as JPEG, which cannot be read. Save it as PNG, JPEG or PDF.',
-    });
-  }
-  return type === 'tiff' ? 1 : orientation;
+export function orientationOfImage(image: Buffer, limits: ImageLimits): number {
+  const size = sizeOf(image);
+  checkImagePixels(size, limits);
+  return size.orientation ?? 1;
 }
 
 function sizeOf(image: Buffer): ReturnType<typeof imageSize> {
@@ -87,39 +70,5 @@ function sizeOf(image: Buffer): ReturnType<typeof imageSize> {
   }
 }
 
-function isTiff(bytes: Buffer): boolean {
-  return ['II*\0', 'MM\0*'].includes(bytes.toString('latin1', 0, 4));
-}
-
-function isLittleEndian(tiff: Buffer): boolean {
-  return tiff[0] === 0x49;
-}
-
-function findTiffPages(tiff: Buffer, { ocrPages }: ImageLimits): number[] {
-  const read16 = (at: number) => (isLittleEndian(tiff) ? tiff.readUInt16LE(at) : tiff.readUInt16BE(at));
-  const read32 = (at: number) => (isLittleEndian(tiff) ? tiff.readUInt32LE(at) : tiff.readUInt32BE(at));
-  const starts = new Set<number>();
-  try {
-    for (let at = read32(4); at !== 0 && !starts.has(at); at = read32(at + 2 + 12 * read16(at))) {
-      starts.add(at);
-      if (starts.size > ocrPages) {
-        throw appError('too_large', {
-          detail: `The TIFF has more than ${ocrPages} pages, the limit of OCR. Split the file.`,
-        });
-      }
-    }
-  } catch (cause) {
-    if (!(cause instanceof RangeError)) throw cause;
-    throw appError('corrupt_document', { detail: 'The TIFF is damaged or cut off.', cause });
-  }
-  return [...starts];
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
-}
-
-/** Input of the OCR process: an image file whose pages in `known` are skipped, or images of `pages` from stdin. */
-export type OcrProcessInput = { from: 'file'; path: string; known: number[] } | { from: 'input'; pages: number[] };
+/** Input of the OCR process: an image file, or images of `pages` from stdin. */
+export type OcrProcessInput = { from: 'file'; path: string } | { from: 'input'; pages: number[] };

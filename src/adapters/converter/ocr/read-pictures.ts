@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
+import { PassThrough, type Writable } from 'node:stream';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
@@ -16,9 +16,12 @@ export type OcrProgress<Document> = { document: Document; pagesLeft: 0 } | { doc
 
 type Reader = { recognize: PageRecognizer; recognition: OcrOptions | undefined; signal: AbortSignal };
 
-export async function readImageByOcr(path: string, reader: Reader): Promise<OcrProgress<CleanParsedDocument>> {
-  if (reader.recognition === undefined) throw ocrNeeded('An image');
-  const { pages, total } = await reader.recognize({ path }, reader.recognition, reader.signal);
+export async function readImageByOcr(
+  source: PictureSource,
+  { recognize, recognition, signal }: Reader,
+): Promise<OcrProgress<CleanParsedDocument>> {
+  if (recognition === undefined) throw ocrNeeded('An image');
+  const { pages, total } = await recognize(source, recognition, signal);
   if (pages.size < total) return { document: null, pagesLeft: total - pages.size };
   const inOrder = [...pages.values()].sort((a, b) => a.pageIndex - b.pageIndex);
   if (inOrder.every(({ lines }) => lines.length === 0)) throw noWordsFound('the image');
@@ -34,7 +37,7 @@ export async function readImageByOcr(path: string, reader: Reader): Promise<OcrP
  */
 export async function readPdfPagesByOcr(
   pages: PdfPage[],
-  draw: RenderPdfPageImages,
+  draw: DrawPages,
   reader: Reader & { limits: Pick<ConversionProcessLimits, 'ocrPages'> },
 ): Promise<OcrProgress<PdfPage[]>> {
   const pictures = pages.flatMap((page, index) => (page.isPicture ? [index] : []));
@@ -71,19 +74,18 @@ function noWordsFound(where: string) {
 
 const childScript = join(import.meta.dirname, 'ocr-child.ts');
 
-const ocrMessage = z.union([
-  z.object({ pageCount: z.int().positive() }),
-  z.object({
-    pageIndex: z.int().nonnegative(),
-    lines: z.array(z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()])),
-  }),
-]);
+const ocrMessage = z.object({
+  pageIndex: z.int().nonnegative(),
+  lines: z.array(z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()])),
+});
 
 const sliceEnded = new Error('The OCR time slice ended before all pages were recognized.');
 
-export type RenderPdfPageImages = (pages: number[], output: PassThrough, signal: AbortSignal) => Promise<void>;
+/** Writes pages (from 0) as consecutive PGM images to `output`. */
+export type DrawPages = (pages: number[], output: Writable, signal: AbortSignal) => Promise<void>;
 
-type PictureSource = { path: string } | { pages: number[]; draw: RenderPdfPageImages };
+/** An image file that Tesseract reads itself, or pages that another process draws. */
+export type PictureSource = { path: string } | { pages: number[]; draw: DrawPages };
 
 type PageRecognizer = ReturnType<typeof createOcrPageRecognizer>;
 
@@ -103,9 +105,7 @@ export function createOcrPageRecognizer(deps: {
     signal: AbortSignal,
   ): Promise<{ pages: Map<number, OcrPage>; total: number }> {
     const pages = new Map(recognition.known.map((page) => [page.pageIndex, page]));
-    // For an image file, the OCR process is started even if all pages are recognized already, because only that process
-    // knows the page count.
-    let total = 'pages' in source ? source.pages.length : Number.POSITIVE_INFINITY;
+    const total = 'pages' in source ? source.pages.length : 1;
     if (pages.size >= total) return { pages, total };
 
     await limit(async () => {
@@ -117,9 +117,7 @@ export function createOcrPageRecognizer(deps: {
       const images = new PassThrough();
       const wanted = 'pages' in source ? source.pages.filter((page) => !pages.has(page)) : [];
       const pictures: OcrProcessInput =
-        'pages' in source
-          ? { from: 'input', pages: wanted }
-          : { from: 'file', path: source.path, known: [...pages.keys()] };
+        'pages' in source ? { from: 'input', pages: wanted } : { from: 'file', path: source.path };
 
       const reading = runParserProcess({
         ...sandboxedNodeCommand({
@@ -136,10 +134,6 @@ export function createOcrPageRecognizer(deps: {
         isWallPerMessage: true,
         onMessage: (message) => {
           const page = ocrMessage.parse(message);
-          if ('pageCount' in page) {
-            total = page.pageCount;
-            return;
-          }
           pages.set(page.pageIndex, page);
           const save = recognition.keep(page, { done: pages.size, total });
           save.catch(end);
@@ -152,8 +146,6 @@ export function createOcrPageRecognizer(deps: {
       signal.throwIfAborted();
       if (stop.signal.aborted && stop.signal.reason !== sliceEnded) throw stop.signal.reason;
       await Promise.all(saves);
-      if (!Number.isFinite(total))
-        throw appError('corrupt_document', { detail: 'OCR ended without a result for the image.' });
     });
     return { pages, total };
   };

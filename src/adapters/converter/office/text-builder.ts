@@ -25,7 +25,14 @@ export function createOfficeTextBuilder() {
   let rows: Row[] = [];
   let asides: TextBlock[] = [];
 
-  function endParagraph({ headingLevel, listDepth, isInTable }: OfficeParagraphState): void {
+  function endParagraph(state: OfficeParagraphState): void {
+    const { headingLevel, listDepth, isInTable } = state;
+    // Some programs separate cells without a row around them: the paragraph is the row then.
+    if (!isInTable && row.length > 0 && definitions.length === 0) {
+      if (text.trim() !== '') endCell(state);
+      endRow();
+      return;
+    }
     const isFilled = text.trim() !== '' || after.length > 0;
     if (!isInTable && isFilled) endTable();
     const target = isInTable ? cell : blocks;
@@ -48,6 +55,30 @@ export function createOfficeTextBuilder() {
   function number(): string | null {
     const sign = label?.trim() ?? '';
     return /\p{N}/u.test(sign) || /^\(?\p{L}{1,8}[.)]$/u.test(sign) ? sign : null;
+  }
+
+  function endCell(state: OfficeParagraphState): void {
+    endParagraph({ ...state, isInTable: true });
+    const content = flattenTableCell(cell);
+    row.push(content.text.replace(/;$/, ''));
+    appendTextBlocks(asides, content.asides);
+    cell = [];
+  }
+
+  function endRow(): void {
+    // Some programs write more cells than the row's definition has.
+    while (definitions.length > 0 && row.length > definitions.length && row.at(-1) === '') row.pop();
+    rows.push(
+      row.map((text, index) => {
+        const definition = definitions[index];
+        return {
+          text,
+          right: definition?.right ?? (index + 1) * defaultCellWidth,
+          isContinued: definition?.isContinued ?? false,
+        };
+      }),
+    );
+    row = [];
   }
 
   function endTable(): void {
@@ -105,30 +136,12 @@ export function createOfficeTextBuilder() {
     defineCell(definition: Cell) {
       definitions.push(definition);
     },
-    endCell(state: OfficeParagraphState) {
-      endParagraph({ ...state, isInTable: true });
-      const content = flattenTableCell(cell);
-      row.push(content.text.replace(/;$/, ''));
-      appendTextBlocks(asides, content.asides);
-      cell = [];
-    },
-    endRow() {
-      // Some programs write more cells than the row's definition has.
-      while (definitions.length > 0 && row.length > definitions.length && row.at(-1) === '') row.pop();
-      rows.push(
-        row.map((text, index) => {
-          const definition = definitions[index];
-          return {
-            text,
-            right: definition?.right ?? (index + 1) * defaultCellWidth,
-            isContinued: definition?.isContinued ?? false,
-          };
-        }),
-      );
-      row = [];
-    },
+    endCell,
+    endRow,
     end(state: OfficeParagraphState) {
       endParagraph({ ...state, isInTable: false });
+      if (cell.length > 0) endCell(state);
+      if (row.length > 0) endRow();
       endTable();
     },
   };
