@@ -1,8 +1,11 @@
 import type {
+  ActivateGenerationInput,
   ChunkResult,
   ConvertResult,
   EmbedResult,
   EmbedWindowsResult,
+  ImportArchiveInput,
+  ImportArchiveResult,
   IngestAtOnceResult,
   IngestDocumentInput,
   ParseResult,
@@ -10,18 +13,28 @@ import type {
   RecordIngestionFailureInput,
   SituateChunksResult,
 } from '#src/contracts/ingestion.ts';
+import type { ArchivesService } from '#src/modules/archives/archives.service.ts';
 import type { IngestionService } from '#src/modules/ingestion/ingestion.service.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
 export type IngestionActivities = ReturnType<typeof createIngestionActivities>;
 
-export function createIngestionActivities({ ingestion }: { ingestion: IngestionService }) {
+export function createIngestionActivities({
+  ingestion,
+  archives,
+}: {
+  ingestion: IngestionService;
+  archives: ArchivesService;
+}) {
   return {
     ingestAtOnce: (input: IngestDocumentInput): Promise<IngestAtOnceResult> =>
       withHeartbeats((step) => ingestion.atOnce(input, step)),
 
     parseDocument: (input: IngestDocumentInput): Promise<ParseResult> =>
       withHeartbeats((step) => ingestion.parse(input, step)),
+
+    importArchive: (input: ImportArchiveInput): Promise<ImportArchiveResult> =>
+      withHeartbeats((step) => archives.importFiles(input, step)),
 
     convertDocument: (input: IngestDocumentInput): Promise<ConvertResult> =>
       withHeartbeats((step) => ingestion.convert(input, step)),
@@ -38,7 +51,7 @@ export function createIngestionActivities({ ingestion }: { ingestion: IngestionS
     embedChunks: (input: IngestDocumentInput): Promise<EmbedResult> =>
       withHeartbeats((step) => ingestion.embed(input, step)),
 
-    activateGeneration: (input: IngestDocumentInput): Promise<void> =>
+    activateGeneration: (input: ActivateGenerationInput): Promise<void> =>
       withHeartbeats((step) => ingestion.activate(input, step)),
 
     recordParked: (input: RecordIngestionFailureInput): Promise<void> =>

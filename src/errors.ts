@@ -173,6 +173,7 @@ const catalogue = {
   deletion_is_final: { status: 409, class: 'permanent', title: 'A deletion job cannot be cancelled or skipped' },
   document_deleted: { status: 409, class: 'permanent', title: 'The document of this job was deleted' },
   job_finished: { status: 409, class: 'permanent', title: 'The job has already finished' },
+  files_skipped: { status: 409, class: 'permanent', title: 'Some files of the archive were not imported' },
   skipped: { status: 409, class: 'permanent', title: 'The parked job was skipped by an operator' },
   reembedding_incomplete: {
     status: 500,

@@ -12,7 +12,9 @@ import {
 } from '@temporalio/workflow';
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import type {
+  ActivateGenerationInput,
   ConvertResult,
+  ImportArchiveResult,
   IngestDocumentResult,
   IngestDocumentRunInput,
   IngestionProgress,
@@ -22,6 +24,7 @@ import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { readJobAttemptOfRun, recordUnsuccessfulRunEnd, toRunFailure } from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import {
+  fileTransferPolicy,
   jobUpdatePolicy,
   modelBatchPolicy,
   quickActivityPolicy,
@@ -32,6 +35,7 @@ import { showRunStage } from './visibility.ts';
 
 const { ingestAtOnce } = proxyActivities<IngestionActivities>(singleAttemptPolicy);
 const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(slowActivityPolicy);
+const { importArchive } = proxyActivities<IngestionActivities>(fileTransferPolicy);
 const { embedWindows, situateChunks, chunkDocument, embedChunks } =
   proxyActivities<IngestionActivities>(modelBatchPolicy);
 const { activateGeneration } = proxyActivities<IngestionActivities>(quickActivityPolicy);
@@ -46,6 +50,9 @@ const start: IngestionProgress = { stage: 'queued', converted: null, chunksTotal
  * broken.
  */
 const embeddingAttempts = 3;
+const nothingImported: ImportArchiveResult = { next: 0, files: 0, skippedCount: 0, skipped: [] };
+/** Maximum number of skipped files that the job names. */
+const maxSkippedShown = 20;
 /** Continues as new after this many events (about 50 slices), so that a history stays readable. */
 const eventsPerRun = 300;
 
@@ -110,6 +117,7 @@ export async function ingestDocument({
   async function convert(): Promise<ConvertResult> {
     enter('parse', 'Detecting the format of the original.');
     const { sourceFormat, sizeBytes } = await runStep(() => parseDocument(input));
+    if (sourceFormat === 'archive') await importFiles();
     enter('convert', `Converting ${sizeBytes} bytes of ${sourceFormat} to Markdown.`);
     let converted = await runStep(() => convertDocument(input));
     if (!converted.pagesLeft) return converted;
@@ -120,6 +128,25 @@ export async function ingestDocument({
       return converted.pagesLeft ?? 0;
     });
     return converted;
+  }
+
+  /** Imports the files of an archive as documents, whose ingestions are jobs of their own. */
+  async function importFiles(): Promise<void> {
+    for (;;) {
+      const { next, files, skippedCount, skipped } = progress.archive ?? nothingImported;
+      if (next === null) return;
+      enter('convert', `Importing the files of the archive; ${next} are done.`);
+      const slice = await runStep(() => importArchive({ ...input, from: next }));
+      progress = {
+        ...progress,
+        archive: {
+          next: slice.next,
+          files: files + slice.files,
+          skippedCount: skippedCount + slice.skippedCount,
+          skipped: [...skipped, ...slice.skipped].slice(0, maxSkippedShown),
+        },
+      };
+    }
   }
 
   async function chunk({ charCount, pageCount, needsWindows, needsContexts }: ConvertResult): Promise<number> {
@@ -143,7 +170,7 @@ export async function ingestDocument({
 
       enter('activate', `Activating generation ${input.generation} with ${chunksTotal} chunks.`);
       try {
-        return await runStep(() => activateGeneration(input));
+        return await runStep(() => activateGeneration({ ...input, ...noteOf(progress.archive) }));
       } catch (error) {
         const timesVectorsMissed = progress.timesVectorsMissed + 1;
         if (toRunFailure(error)?.code !== 'vectors_missing' || timesVectorsMissed === embeddingAttempts) throw error;
@@ -174,6 +201,14 @@ export async function ingestDocument({
       failed: (failure) => recordFailure({ ...input, ...readJobAttemptOfRun(), error: failure }),
     });
   }
+}
+
+function noteOf(archive: ImportArchiveResult | undefined): Pick<ActivateGenerationInput, 'note'> {
+  if (archive === undefined || archive.skippedCount === 0) return {};
+  const { files, skippedCount, skipped } = archive;
+  const more = skippedCount > skipped.length ? `; and ${skippedCount - skipped.length} more` : '';
+  const message = `${skippedCount} of ${files} files were not imported: ${skipped.join('; ')}${more}.`;
+  return { note: { code: 'files_skipped', message } };
 }
 
 function noProgress(stage: string, before: number, left: number): ApplicationFailure {

@@ -2,6 +2,7 @@ import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
 import { createFairWorkQueue } from '../adapters/limits.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
+import { createArchivesService } from '../modules/archives/archives.service.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
 import {
@@ -40,6 +41,7 @@ export function createConnectorServices(
   const { config, db, logger, secrets, oauth, call, guardedAgent, temporal, orchestrator } = services;
   const { telemetry, jobs, limits, audit, folders, folderChanges, documents, deletion, uploads, exports } = services;
   const { members, passwords, sessions, accessChanges, findActor } = services;
+  const { blobs, converter, ingestion, documentLinks } = services;
 
   const { frontendUrl, publicUrl, corsOrigins } = config.server;
   // The frontend's URL is never taken from the `Host` header: an attacker could have OAuth consent codes sent to
@@ -96,11 +98,13 @@ export function createConnectorServices(
       credentials: connectorCredentials,
       documents,
       uploads,
-      folders,
       folderChanges,
       limits,
       jobs,
       findActor,
+    }),
+    archives: createArchivesService({
+      ...{ blobs, converter, ingestion, documents, documentLinks, folderChanges, uploads, jobs, findActor },
     }),
     erasure,
     accountDeletion: createAccountDeletionService({

@@ -24,6 +24,10 @@ export type ConvertResult = {
   needsWindows?: boolean;
   needsContexts?: boolean;
 };
+/** `from` is the number of files of the archive that earlier slices have passed. */
+export type ImportArchiveInput = IngestDocumentInput & { from: number };
+/** `next` continues the import; null after the last file. `skipped` holds the first few files that were not imported. */
+export type ImportArchiveResult = { next: number | null; files: number; skippedCount: number; skipped: string[] };
 export type EmbedWindowsResult = { windowsEmbedded: number; windowsLeft: number };
 export type SituateChunksResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
@@ -36,6 +40,8 @@ export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
  * Result of the activity that tries all ingestion steps at once. A field is null if the step that sets it was not done.
  */
 export type IngestAtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
+/** `note` says in the job of a successful ingestion what was left out. */
+export type ActivateGenerationInput = IngestDocumentInput & { note?: { code: string; message: string } };
 export type IngestDocumentResult = { chunks: number };
 
 export type RecordIngestionEndInput = IngestDocumentInput & JobAttempt;
@@ -47,6 +53,7 @@ export type IngestionProgress = {
   converted: ConvertResult | null;
   chunksTotal: number | null;
   timesVectorsMissed: number;
+  archive?: ImportArchiveResult;
 };
 
 /** Preview stages in order. `render` makes the PDF; `pages` finds where pages start in the document's text. */

@@ -34,6 +34,14 @@ export type OcrOptions = {
   keep: (page: OcrPage, progress: { done: number; total: number }) => Promise<void>;
 };
 
+/** A file in an archive. `refusal` says why it must not be imported; `open` works until the next entry is requested. */
+export type ArchiveEntry = {
+  path: string;
+  sizeBytes: number;
+  refusal: string | null;
+  open(): Promise<Readable>;
+};
+
 /** Converts files to Markdown, in a sandboxed child process except for small text, Markdown and code files. */
 export type DocumentConverter = {
   /**
@@ -43,6 +51,8 @@ export type DocumentConverter = {
   readonly version: string;
   /** Detects the format of a file by its content; the file name only distinguishes text formats. */
   detect(input: { path: string; fileName: string; declaredMediaType?: string }): Promise<SourceFormat>;
+  /** Lists the files of an archive. Throws `corrupt_document`, `too_large`. */
+  readArchive(path: string): AsyncIterable<ArchiveEntry>;
   /** Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`, `conversion_timeout`. */
   convert(input: {
     orgId: string;

@@ -19,7 +19,7 @@ import {
 import { taskQueues } from '#src/contracts/workflow-runs.ts';
 import { exportSchema } from '#src/modules/exports/exports.schema.ts';
 import { aColleague, anEvaluableVersion, anUpload, aPublishedAgent, startPath } from '#test/support/builders.ts';
-import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
+import { docxFile, docxParagraph, zipFile } from '#test/support/document-fixtures.ts';
 import { downloaded, recordsOf, unpack } from '#test/support/exported.ts';
 import { type FaultCase, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, wantedSteps } from '#test/support/fault-run.ts';
@@ -51,6 +51,8 @@ const content = Array.from(
   (_, index) => `Sentence ${index} speaks of a ${random.pick(words)} and a ${random.pick(words)}.`,
 ).join(' ');
 const chunking = { target_tokens: '14', overlap_tokens: '0' };
+
+const exportedTexts = Array.from({ length: 5 }, (_, n) => `Text number ${n}.`);
 
 const uploadLongText = ({ member }: Pick<FaultCase, 'member'>) => uploadText(member, content, chunking);
 
@@ -95,6 +97,16 @@ const chunkByMeaning = endsOf(async ({ member }) => {
   expect(texts).length.above(200);
   expect(new Set(texts).size).equal(texts.length);
   model.calls.length = 0;
+});
+
+/** An archive of more files than a killed worker may import twice. */
+const unpackArchive = endsOf(async ({ member }) => {
+  const files = Object.fromEntries(exportedTexts.map((text, n) => [`folder/${n}.txt`, text]));
+  return `ingest-${(await anUpload(member, { name: 'files.zip', content: new Uint8Array(zipFile(files)) })).id}-1`;
+}).succeeds(async ({ member, stack }) => {
+  const documents = await stack.container.db('documents').where({ importSourceProvider: 'archive' }).orderBy('name');
+  expect(documents.map(({ name }) => name)).deep.equal(exportedTexts.map((_, n) => `${n}.txt`));
+  for (const { id } of documents) await untilJob(member, `ingest-${id}-1`, 'succeeded');
 });
 
 const reembed = endsOf(
@@ -173,8 +185,6 @@ const hasPages = async ({ stack, member }: FaultCase) => {
   expect(body).include({ has_preview_pdf: true, page_count: 2 });
 };
 
-const exportedTexts = Array.from({ length: 5 }, (_, n) => `Text number ${n}.`);
-
 const exporting = endsOf(async ({ member }) => {
   for (const text of exportedTexts) await uploadText(member, text, { ingest: 'false' });
   return Object((await member.post('/entity/org/exports', undefined, 202)).body).job_id;
@@ -234,6 +244,7 @@ const detours: Record<string, Scenario> = {
   ingestAtOnce: ingestSmall,
   embedWindows: chunkByMeaning,
   situateChunks: situate,
+  importArchive: unpackArchive,
   recordFailure: fail,
   recordCancellation: longIngestion.isCancelled('embedChunks:after_effect:hang', 'embed'),
   ...parked('', park),
@@ -276,7 +287,7 @@ type TestedPipeline = Exclude<Pipeline, 'storeAudit' | 'workflows'>;
  * A new activity is here by itself, and fails until a scenario reaches it.
  */
 const pipelines: Record<TestedPipeline, [activities: object, usual: Scenario, ...others: Pipeline[]]> = {
-  ingestion: [createIngestionActivities({ ingestion: noDeps }), ingest],
+  ingestion: [createIngestionActivities({ ingestion: noDeps, archives: noDeps }), ingest],
   reembedding: [
     { countReembeddings: 1, openReembeddings: 1, awaitReembeddings: 1, recordReembedding: 1 },
     reembed,

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
+import type { ImportArchiveResult } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
 import { appError } from '#src/errors.ts';
 import {
@@ -35,8 +36,17 @@ describe('ingestDocument of a large document', () => {
       return result;
     };
   }
+  const imported: ImportArchiveResult = { next: null, files: 2, skippedCount: 0, skipped: [] };
   const situated = (chunksSituated: number) => ({ chunksSituated, chunksLeft: 3 - chunksSituated });
   const cases: [title: string, stubs: Partial<Activities>, calls: Partial<Record<string, number>>][] = [
+    [
+      'imports the files of an archive slice by slice before it converts the list of them',
+      {
+        parseDocument: async () => ({ sourceFormat: 'archive', sizeBytes: 12 }),
+        importArchive: slices({ ...imported, next: 2 }, null, imported),
+      },
+      { importArchive: 3 },
+    ],
     [
       'reads scanned pages slice by slice before it chunks the document',
       { convertDocument: slices({ ...converted, pagesLeft: 2 }, { ...converted, pagesLeft: 1 }, converted) },
@@ -61,7 +71,14 @@ describe('ingestDocument of a large document', () => {
       const stub = stubActivities(stubs);
       const run = await ingest(stub);
       expect(await run.result()).deep.equal({ chunks: 3 });
-      const times = { convertDocument: 1, situateChunks: 0, chunkDocument: 1, embedChunks: 1, ...calls };
+      const times = {
+        importArchive: 0,
+        convertDocument: 1,
+        situateChunks: 0,
+        chunkDocument: 1,
+        embedChunks: 1,
+        ...calls,
+      };
       const expected = Object.entries(times).flatMap(([name, count]) => Array(count).fill(name));
       expect(stub.names).deep.equal(['parseDocument', ...expected, 'activateGeneration']);
       expect(await run.query(stageQueryName)).include({ stage: 'done', chunksTotal: 3 });

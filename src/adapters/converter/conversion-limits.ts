@@ -18,6 +18,9 @@ export type ConversionProcessLimits = {
   ocrPages: number;
   imagePixels: number;
   zipEntries: number;
+  /** Limits of an archive of documents, whose files count against the organization's quota too. */
+  archiveEntries: number;
+  archiveInflatedBytes: number;
   zipInflatedBytes: number;
   /** Maximum ratio of inflated to compressed size of a zip entry, checked once `zipRatioFromBytes` are inflated. */
   zipRatio: number;
@@ -44,6 +47,8 @@ export const defaultConversionProcessLimits: Readonly<ConversionProcessLimits> =
   ocrPages: 200,
   imagePixels: 40_000_000,
   zipEntries: 1_000,
+  archiveEntries: 10_000,
+  archiveInflatedBytes: 4 * 1024 * MiB,
   zipInflatedBytes: 200 * MiB,
   zipRatio: 100,
   zipRatioFromBytes: 100 * 1024,

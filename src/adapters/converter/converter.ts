@@ -8,6 +8,7 @@ import type { ConvertedDocument, DocumentConverter, PdfRenderer } from '#src/por
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createFairWorkQueue } from '../limits.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
+import { listArchiveAsMarkdown, readArchiveEntries } from './archive-entries.ts';
 import { type ConversionProcessLimits, defaultConversionProcessLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
 import { type PdfReadOptions, pdfPagesToDocument, readPdfPages, renderPdfPageImages } from './formats/pdf.ts';
@@ -193,6 +194,12 @@ export function createConverter(deps: {
 
   async function parseText(source: Source, onProgress: (note: string) => void): Promise<CleanParsedDocument> {
     if (source.format === 'ppt') return parsePpt(source, onProgress);
+    if (source.format === 'archive') {
+      const body = await limitParsers(source.orgId, () =>
+        listArchiveAsMarkdown(source.path, { limits, signal: source.signal }),
+      );
+      return cleanParsedDocument({ body, title: null });
+    }
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
     if (!parser) return limitParsers(source.orgId, () => parseInChild(source));
@@ -204,6 +211,7 @@ export function createConverter(deps: {
     // picture.
     version: `${ocrLanguages}` === 'eng' ? version : `${version} ${ocrLanguages}`,
     detect: (input) => detectFormat(input, limits),
+    readArchive: (path) => readArchiveEntries(path, limits),
     async convert(source) {
       source.signal.throwIfAborted();
       let note = `reading ${source.format}`;

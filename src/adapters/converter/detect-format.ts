@@ -20,7 +20,7 @@ const archiveParts: [RegExp[], FileKind][] = [
   // An EPUB is identified by its .opf file too: MusicXML archives also have a container.xml, and the `mimetype` entry
   // is not reliable.
   [[/^META-INF\/container\.xml$/, /\.opf$/i], 'epub'],
-  [[/^visio\//], { name: 'a Visio drawing (.vsdx)', advice: 'Export it as PDF in Visio' }],
+  [[/^visio\/document\.xml$/], { name: 'a Visio drawing (.vsdx)', advice: 'Export it as PDF in Visio' }],
   [
     [/^Index\/.*\.iwa$/],
     { name: 'a document of Pages, Numbers or Keynote', advice: 'Export it as PDF, Word, Excel or PowerPoint there' },
@@ -54,7 +54,8 @@ const signatures: Record<string, FileKind> = {
   'application/vnd.oasis.opendocument.spreadsheet-template': 'ods',
   'application/vnd.oasis.opendocument.text': 'odt',
   'application/vnd.oasis.opendocument.text-template': 'odt',
-  'application/zip': { name: 'an archive (.zip)' },
+  'application/x-tar': 'archive',
+  'application/zip': 'archive',
   'image/avif': 'image',
   'image/bmp': 'image',
   'image/gif': 'image',
@@ -98,7 +99,7 @@ async function kindOfSignature(head: Buffer): Promise<FileKind | undefined> {
   if (marked !== undefined) return marked[1];
   if (type === undefined) return tiffMarks.includes(head.toString('latin1', 0, 4)) ? 'image' : undefined;
   const [family] = type.mime.split('/');
-  const known = signatures[type.mime];
+  const known = type.ext === 'tar.gz' ? 'archive' : signatures[type.mime];
   if (known !== undefined) return known;
   if (family === 'image') return { name: `an image (.${type.ext})`, advice: asPicture };
   if (family === 'audio') return { name: `a sound recording (.${type.ext})` };
@@ -111,7 +112,7 @@ const headBytes = 64 * 1024;
 const pdfMarkWithinBytes = 1024;
 
 type Source = { path: string; fileName: string; declaredMediaType?: string };
-type ArchiveLimits = Pick<ConversionProcessLimits, 'zipEntries'>;
+type ArchiveLimits = Pick<ConversionProcessLimits, 'archiveEntries'>;
 
 export async function detectFormat(source: Source, limits: ArchiveLimits): Promise<SourceFormat> {
   const file = await open(source.path);
@@ -140,7 +141,8 @@ async function detectKind(
     });
   }
   if (startsWith(head, zipSignature)) {
-    return detectArchiveFormat(await listZipEntries(source.path, limits)) ?? kindOfSignature(head);
+    const names = await listZipEntries(source.path, limits.archiveEntries);
+    return detectArchiveFormat(names) ?? (await kindOfSignature(head)) ?? 'archive';
   }
   const isText = looksLikeText(head);
   const pdfMark = head.subarray(0, pdfMarkWithinBytes).indexOf('%PDF-');

@@ -16,7 +16,7 @@ import {
   textTooLongError,
 } from './parsed-document.ts';
 
-/** Parsers, imported on demand for a fast start. PDFs, images and .ppt files have their own processes. */
+/** Parsers, imported on demand for a fast start. PDFs, images, .ppt files and archives are read elsewhere. */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
   text: async () => (await import('./formats/plain-text.ts')).parsePlainText,
   markdown: async () => (await import('./formats/plain-text.ts')).parsePlainText,
@@ -36,7 +36,7 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   msg: async () => (await import('./formats/mail.ts')).parseMsg,
   rtf: async () => (await import('./formats/rtf.ts')).parseRtf,
   doc: async () => (await import('./formats/doc.ts')).parseDoc,
-} satisfies Record<Exclude<SourceFormat, 'pdf' | 'image' | 'ppt'>, unknown>;
+} satisfies Record<Exclude<SourceFormat, 'pdf' | 'image' | 'ppt' | 'archive'>, unknown>;
 
 const request = z.strictObject({
   path: z.string(),

@@ -11,11 +11,11 @@ type ZipLimits = Pick<ConversionProcessLimits, 'zipEntries' | 'zipInflatedBytes'
 
 /**
  * Lists entry names.
- * @throws AppError corrupt_document for an incomplete archive, too_large for more than `zipEntries` entries
+ * @throws AppError corrupt_document for an incomplete archive, too_large for more than `maxEntries` entries
  */
-export async function listZipEntries(path: string, limits: Pick<ZipLimits, 'zipEntries'>): Promise<string[]> {
+export async function listZipEntries(path: string, maxEntries: number): Promise<string[]> {
   const names: string[] = [];
-  await eachEntry(path, limits, (entry) => void names.push(entry.fileName));
+  for await (const { name } of openZipEntries(path, maxEntries)) names.push(name);
   return names;
 }
 
@@ -25,10 +25,10 @@ export async function listZipEntries(path: string, limits: Pick<ZipLimits, 'zipE
  */
 export async function checkZipArchiveLimits(path: string, limits: ZipLimits): Promise<void> {
   let total = 0;
-  await eachEntry(path, limits, async (entry, zip) => {
+  for await (const { name, entry, zip } of openZipEntries(path, limits.zipEntries)) {
     let inflated = 0;
     let tail = '';
-    const isXml = /\.(?:xml|rels)$/i.test(entry.fileName);
+    const isXml = /\.(?:xml|rels)$/i.test(name);
     const count = new Writable({
       write(chunk: Buffer, _encoding, done) {
         inflated += chunk.length;
@@ -51,31 +51,43 @@ export async function checkZipArchiveLimits(path: string, limits: ZipLimits): Pr
         done();
       },
     });
-    await pipeline(await zip.openReadStreamPromise(entry), count);
-  });
+    try {
+      await pipeline(await zip.openReadStreamPromise(entry), count);
+    } catch (cause) {
+      throw damagedZip(cause);
+    }
+  }
 }
 
-async function eachEntry(
+/** Yields the entries of a zip archive with their decoded names, which may be unsafe paths. */
+export async function* openZipEntries(
   path: string,
-  limits: Pick<ZipLimits, 'zipEntries'>,
-  visit: (entry: yauzl.Entry, zip: yauzl.ZipFile) => Promise<void> | void,
-): Promise<void> {
+  maxEntries: number,
+): AsyncGenerator<{ name: string; entry: yauzl.Entry; zip: yauzl.ZipFile }> {
   let zip: yauzl.ZipFile | undefined;
   try {
-    zip = await yauzl.openPromise(path, { autoClose: false });
-    if (zip.entryCount > limits.zipEntries) {
+    // With decoded names, yauzl would refuse the whole archive for one unsafe path.
+    zip = await yauzl.openPromise(path, { autoClose: false, decodeStrings: false });
+    if (zip.entryCount > maxEntries) {
       throw appError('too_large', {
-        detail: `The file has ${zip.entryCount} zip entries; at most ${limits.zipEntries} are allowed.`,
+        detail: `The file has ${zip.entryCount} zip entries; at most ${maxEntries} are allowed.`,
       });
     }
-    for await (const entry of zip.eachEntry()) await visit(entry, zip);
+    for await (const entry of zip.eachEntry()) {
+      const { generalPurposeBitFlag, fileNameRaw, extraFields } = entry;
+      yield { name: yauzl.getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, false), entry, zip };
+    }
   } catch (cause) {
-    if (cause instanceof AppError) throw cause;
-    throw appError('corrupt_document', {
-      detail: 'The file is damaged or cut off: its zip archive cannot be read.',
-      cause,
-    });
+    throw damagedZip(cause);
   } finally {
     zip?.close();
   }
+}
+
+function damagedZip(cause: unknown): AppError {
+  if (cause instanceof AppError) return cause;
+  return appError('corrupt_document', {
+    detail: 'The file is damaged or cut off: its zip archive cannot be read.',
+    cause,
+  });
 }

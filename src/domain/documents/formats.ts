@@ -21,12 +21,14 @@ export const sourceFormats = [
   'eml',
   'msg',
   'image',
+  'archive',
 ] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
 export const readableFormatsDescription =
   'text, Markdown, source code, web pages, CSV, JSON, PDF, Word (.docx, .doc), PowerPoint (.pptx, .ppt), ' +
-  'Excel (.xlsx, .xls), OpenDocument (.odt, .odp, .ods), .rtf, e-books (.epub), mail (.eml, .msg) and images';
+  'Excel (.xlsx, .xls), OpenDocument (.odt, .odp, .ods), .rtf, e-books (.epub), mail (.eml, .msg), images, and ' +
+  'archives of such files (.zip, .tar, .tar.gz)';
 
 const codeLanguages: Record<string, string> = {
   bash: 'bash',
@@ -244,7 +246,7 @@ export function charsetOfMediaType(mediaType: string): string | undefined {
 const officePackage = 'application/vnd.openxmlformats-officedocument';
 const openDocument = 'application/vnd.oasis.opendocument';
 
-const mediaTypes: Record<Exclude<SourceFormat, 'image'>, string> = {
+const mediaTypes: Record<Exclude<SourceFormat, 'image' | 'archive'>, string> = {
   text: 'text/plain',
   markdown: 'text/markdown',
   code: 'text/plain',
@@ -298,6 +300,13 @@ const imageTypes: Record<string, string> = {
   webp: 'image/webp',
 };
 
+const archiveTypes: Record<string, string> = {
+  gz: 'application/gzip',
+  tar: 'application/x-tar',
+  tgz: 'application/gzip',
+  zip: 'application/zip',
+};
+
 /**
  * Guesses the format by file name and client's media type until the content is inspected. Null if both are unknown.
  */
@@ -309,6 +318,7 @@ export function guessSourceFormat(file: { fileName: string; mediaType: string | 
 
 function binaryFormat(extension: string, mediaType: string): SourceFormat | undefined {
   if (Object.hasOwn(imageTypes, extension) || Object.values(imageTypes).includes(mediaType)) return 'image';
+  if (Object.hasOwn(archiveTypes, extension)) return 'archive';
   return (
     binaryFormats.find((format) => format === extension) ?? binaryFormats.find((each) => mediaTypes[each] === mediaType)
   );
@@ -322,9 +332,12 @@ function guessText(fileName: string, extension: string, mediaType: string): Sour
 }
 
 export function mediaTypeOfFormat(format: string | null, fileName: string): string {
+  const extension = fileExtension(fileName);
   const found =
     format === 'image'
-      ? Object.entries(imageTypes).find(([extension]) => extension === fileExtension(fileName))
-      : Object.entries(mediaTypes).find(([name]) => name === format);
-  return found?.[1] ?? 'application/octet-stream';
+      ? ownValue(imageTypes, extension)
+      : format === 'archive'
+        ? ownValue(archiveTypes, extension)
+        : ownValue<string>(mediaTypes, format ?? '');
+  return found ?? 'application/octet-stream';
 }

@@ -67,9 +67,9 @@ const bytesPerToken = 4;
 /** Maximum size of a small document that is no plain text: most files up to it are converted within a second. */
 const maxBytesOfSmallFile = 4 * 1024 * 1024;
 
-/** True for formats whose files take long to convert: pictures need OCR, and .ppt files LibreOffice. */
+/** True for formats that take long to read: pictures need OCR, .ppt files LibreOffice, and archives are unpacked. */
 export function isSlowFormat(format: string | null): boolean {
-  return format === 'image' || format === 'ppt';
+  return format === 'image' || format === 'ppt' || format === 'archive';
 }
 
 /**

@@ -307,6 +307,11 @@ export function createDocumentsService(deps: DocumentsDeps) {
     get,
     getView,
 
+    /** Whether a document with this id exists, or did until its deletion began. No access check. */
+    async isKnown(id: string): Promise<boolean> {
+      return (await documents.findDeletedAt(id)) !== undefined;
+    },
+
     /** Reads the text that the next ingestion would chunk. Throws `document_not_converted` before a conversion. */
     async getConverted(actor: Actor, documentId: string): Promise<ConvertedDocument> {
       const document = await documents.findRow(actor, documentId);

@@ -143,10 +143,38 @@ export type FolderTreeChangesService = ReturnType<typeof createFolderTreeChanges
  */
 export function createFolderTreeChangesService(deps: {
   db: Knex;
-  folders: Pick<FoldersService, 'get' | 'requireTarget'>;
+  folders: Pick<FoldersService, 'get' | 'requireTarget' | 'findChild'>;
   contents: FolderContents;
 }) {
   const { db, folders, contents } = deps;
+
+  /** Creates a folder with the given id. A repeated call with the same id returns the existing folder. */
+  async function create(
+    actor: RequestActor,
+    id: string,
+    { name, parentId }: { name: string; parentId: string },
+  ): Promise<FolderView> {
+    const insert = async (trx: Knex) => {
+      const repository = createFoldersRepository(trx);
+      await repository.lockTrees(actor.orgId);
+      const parent = await folders.requireTarget(trx, actor, parentId);
+      requireLevels((await repository.level(parent.id)) + 1);
+      if ((await repository.count(actor.orgId)) >= MAX_FOLDERS) {
+        throw appError('folder_limit_reached', {
+          detail: `An organization may have at most ${MAX_FOLDERS} folders.`,
+        });
+      }
+      const { orgId, rootId, visibility, ownerId, teamId, acl } = parent;
+      const ofRoot = { orgId, rootId, visibility, ownerId, teamId, acl };
+      const own = { id, parentId: parent.id, name, kind: 'user', systemRole: null, createdBy: actor.userId } as const;
+      if (!(await repository.insert({ ...ofRoot, ...own }))) throw nameTaken();
+    };
+    const make = async () => {
+      await db.transaction(insert);
+      return folders.get(actor, id);
+    };
+    return createOrFindExisting(make, () => createFoldersRepository(db).findReadable(actor, id));
+  }
 
   async function lockWritable(trx: Knex, actor: RequestActor, folderId: string): Promise<FolderView> {
     const repository = createFoldersRepository(trx);
@@ -187,32 +215,19 @@ export function createFolderTreeChangesService(deps: {
   }
 
   return {
-    /** Creates a folder with the given id. A repeated call with the same id returns the existing folder. */
-    async create(
-      actor: RequestActor,
-      id: string,
-      { name, parentId }: { name: string; parentId: string },
-    ): Promise<FolderView> {
-      const insert = async (trx: Knex) => {
-        const repository = createFoldersRepository(trx);
-        await repository.lockTrees(actor.orgId);
-        const parent = await folders.requireTarget(trx, actor, parentId);
-        requireLevels((await repository.level(parent.id)) + 1);
-        if ((await repository.count(actor.orgId)) >= MAX_FOLDERS) {
-          throw appError('folder_limit_reached', {
-            detail: `An organization may have at most ${MAX_FOLDERS} folders.`,
-          });
-        }
-        const { orgId, rootId, visibility, ownerId, teamId, acl } = parent;
-        const ofRoot = { orgId, rootId, visibility, ownerId, teamId, acl };
-        const own = { id, parentId: parent.id, name, kind: 'user', systemRole: null, createdBy: actor.userId } as const;
-        if (!(await repository.insert({ ...ofRoot, ...own }))) throw nameTaken();
-      };
-      const make = async () => {
-        await db.transaction(insert);
-        return folders.get(actor, id);
-      };
-      return createOrFindExisting(make, () => createFoldersRepository(db).findReadable(actor, id));
+    create,
+
+    /** Returns the folder at a path below the target folder (the caller's root without one), and creates what is missing. */
+    async ensurePath(actor: RequestActor, targetId: string | null, path: readonly string[]): Promise<{ id: string }> {
+      let folder: { id: string } = await folders.requireTarget(db, actor, targetId ?? undefined);
+      for (const name of path) {
+        const parentId = folder.id;
+        const find = () => folders.findChild(actor, parentId, name);
+        // A concurrent import of another file may create the same folder first; then that folder is used.
+        folder =
+          (await find()) ?? (await createOrFindExisting(() => create(actor, uuidv7(), { name, parentId }), find));
+      }
+      return folder;
     },
 
     async change(

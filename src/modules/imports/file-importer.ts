@@ -1,15 +1,13 @@
 import type { Knex } from 'knex';
-import { v7 as uuidv7 } from 'uuid';
 import type { ImportFileResult, ImportRun } from '#src/contracts/connectors.ts';
 import type { StoredUpload } from '#src/contracts/request-data.ts';
-import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { documentNameFromFile } from '#src/domain/documents/names.ts';
 import { toPostgresText } from '#src/domain/text/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { UploadsService } from '#src/modules/documents/uploads.service.ts';
-import type { FoldersService, FolderTreeChangesService } from '#src/modules/folders/folders.service.ts';
+import type { FolderTreeChangesService } from '#src/modules/folders/folders.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { ConnectorCredentials } from '#src/ports/connectors.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
@@ -41,21 +39,20 @@ export type FileImporterDeps = {
   credentials: ConnectorCredentials;
   documents: Pick<DocumentsService, 'requireRoom' | 'add' | 'change'>;
   uploads: UploadsService;
-  folders: Pick<FoldersService, 'requireTarget' | 'findChild'>;
-  folderChanges: Pick<FolderTreeChangesService, 'create'>;
+  folderChanges: Pick<FolderTreeChangesService, 'ensurePath'>;
   limits: Pick<TierLimitsService, 'of'>;
 };
 
 /** Creates and updates documents of remote files. Keeps names, folders and contents that users have changed here. */
 export function createFileImporter(deps: FileImporterDeps) {
-  const { db, credentials, documents, uploads, folders, folderChanges, limits } = deps;
+  const { db, credentials, documents, uploads, folderChanges, limits } = deps;
 
   async function add(work: FileImport, signal: AbortSignal): Promise<Status> {
     const { run, file, connection, owner } = work;
     await documents.requireRoom(owner, run.targetFolderId ?? undefined);
     const { stored, revision } = await download(work, signal);
     try {
-      const folder = await ensureFolder(owner, run.targetFolderId, file.localPath);
+      const folder = await folderChanges.ensurePath(owner, run.targetFolderId, file.localPath);
       await documents.add(owner, {
         file: stored,
         name: documentNameFromFile(file.remote.name),
@@ -133,7 +130,7 @@ export function createFileImporter(deps: FileImporterDeps) {
   /** Chooses the folder of an updated document. A sync follows the remote file; a repeated import keeps the folder. */
   async function folderOf({ run, file, owner, known }: FileUpdate) {
     if (run.kind === 'import') return known;
-    const { id } = await ensureFolder(owner, run.targetFolderId, file.localPath);
+    const { id } = await folderChanges.ensurePath(owner, run.targetFolderId, file.localPath);
     return { targetFolderId: run.targetFolderId, localPath: file.localPath, folderId: id };
   }
 
@@ -158,23 +155,6 @@ export function createFileImporter(deps: FileImporterDeps) {
     const upload = { fileName, mediaType, content, replaces };
     const stored = await uploads.store(owner, upload).finally(() => content.destroy());
     return { stored, revision: toPostgresText(source.revision) };
-  }
-
-  async function ensureFolder(
-    owner: RequestActor,
-    targetId: string | null,
-    path: readonly string[],
-  ): Promise<{ id: string }> {
-    let folder: { id: string } = await folders.requireTarget(db, owner, targetId ?? undefined);
-    for (const name of path) {
-      const parentId = folder.id;
-      const find = () => folders.findChild(owner, parentId, name);
-      // A concurrent import of another file may create the same folder first; then that folder is used.
-      folder =
-        (await find()) ??
-        (await createOrFindExisting(() => folderChanges.create(owner, uuidv7(), { name, parentId }), find));
-    }
-    return folder;
   }
 
   /** Stores the remote file's state and its import's result; call it in the transaction that changes the document. */

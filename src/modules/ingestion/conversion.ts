@@ -42,6 +42,12 @@ export function createDocumentConversion(deps: {
         target.sourceFormat ??
         target.declaredFormat ??
         (await blobs.withLocalFile(blobKey, (path) => converter.detect({ path, fileName, ...declaredMediaType })));
+      // Archives in archives could multiply without end, and a synced folder mirrors what is in it.
+      if (sourceFormat === 'archive' && target.importSourceProvider !== null) {
+        throw appError('unsupported_format', {
+          detail: 'The file is an archive. Archives are unpacked only where they are uploaded themselves.',
+        });
+      }
       await generations.setSourceFormat(of, sourceFormat);
       return sourceFormat;
     },

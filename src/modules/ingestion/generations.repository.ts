@@ -103,9 +103,18 @@ export function createGenerationsRepository(db: Knex) {
         .select([
           ...['g.documentName', 'g.fileName', 'g.mediaType', 'g.declaredFormat', 'g.sourceFormat', 'g.sizeBytes'],
           ...['g.contentSha256', 'g.blobKey', 'g.ragConfig', 'g.conversionId', 'g.chunksTotal'],
-          ...['d.generation as newestGeneration', 'd.activeGeneration'],
+          ...['d.generation as newestGeneration', 'd.activeGeneration', 'd.importSourceProvider'],
         ]);
       return queryFirstRow(db, ingestionTargetRowShape, target);
+    },
+
+    /** Whether the document's active generation was made from the same content as this one. */
+    async isContentActive(of: IngestDocumentInput): Promise<boolean> {
+      const active = GenerationModel.table(db)
+        .where({ orgId: of.orgId, documentId: of.documentId })
+        .whereIn('generation', document(of).select('activeGeneration'))
+        .whereIn('contentSha256', generation(of).select('contentSha256'));
+      return (await active.first('generation')) !== undefined;
     },
 
     async findDocumentState(of: IngestDocumentInput): Promise<DocumentGenerationState | undefined> {

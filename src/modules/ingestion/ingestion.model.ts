@@ -93,6 +93,7 @@ export const ingestionTargetRowShape = defineRowShape({
   ...pickColumns(GenerationModel, 'conversionId', 'chunksTotal').columns,
   newestGeneration: integerColumn(),
   activeGeneration: integerColumn().nullable(),
+  importSourceProvider: textColumn().nullable(),
 });
 export type IngestionTarget = SqlRow<typeof ingestionTargetRowShape>;
 

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { v5 as uuidv5 } from 'uuid';
 import type {
+  ActivateGenerationInput,
   ChunkResult,
   ConvertResult,
   EmbedResult,
@@ -15,7 +16,7 @@ import type {
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { indexedTextOfChunk } from '#src/domain/documents/chunk-document.ts';
-import { isSlowFormat, maxChunksOfSmallDocument } from '#src/domain/documents/rag-config.ts';
+import { isSlowFormat, maxChunksOfSmallDocument, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -41,6 +42,8 @@ type Step = { signal: AbortSignal; report: Report };
 type Cancellable = Pick<Step, 'signal'>;
 
 type ProgressUnit = 'pages' | 'sentences' | 'chunks';
+
+type Archive = { blobKey: string; jobId: string; chunking: RagConfig['chunking'] };
 
 export type IngestionService = ReturnType<typeof createIngestionService>;
 
@@ -83,6 +86,16 @@ export function createIngestionService(deps: {
       await conversion.requireClean(of.orgId, target, signal);
       const sourceFormat = await conversion.detectFormat(of, target);
       return { sourceFormat, sizeBytes: target.sizeBytes };
+    },
+
+    /**
+     * Finds the archive whose files this generation has to import. Null if an earlier generation has imported them:
+     * ingesting again with other settings must not bring back documents that users have deleted.
+     */
+    async findArchive(of: IngestDocumentInput): Promise<Archive | null> {
+      const { blobKey, ragConfig } = await enter(of, 'convert');
+      if (await generations.isContentActive(of)) return null;
+      return { blobKey, jobId: jobIdOf(of), chunking: ragConfig.chunking };
     },
 
     async convert(of: IngestDocumentInput, step: Step): Promise<ConvertResult> {
@@ -159,7 +172,7 @@ export function createIngestionService(deps: {
      * Makes a complete generation visible to readers, then deletes the older generations. Throws `vectors_missing` if
      * the vector store has lost vectors; running the `embed` step again restores them.
      */
-    async activate(of: IngestDocumentInput, { signal }: Cancellable): Promise<void> {
+    async activate({ note, ...of }: ActivateGenerationInput, { signal }: Cancellable): Promise<void> {
       const target = await enter(of, 'activate');
       await embedding.requireComplete(of, target);
       for (let isActive = false; !isActive; ) {
@@ -171,7 +184,7 @@ export function createIngestionService(deps: {
       if (hasOlder(of)) {
         await deleteGenerations({ orgId: of.orgId, documentId: of.documentId, from: 0, before: of.generation }, signal);
       }
-      await jobs.advance(jobIdOf(of), { status: 'succeeded' });
+      await jobs.advance(jobIdOf(of), { status: 'succeeded', ...(note && { error: note }) });
     },
   };
 

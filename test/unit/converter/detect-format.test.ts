@@ -41,7 +41,7 @@ describe('a binary file', () => {
   const pathOf = useTemporaryFolder();
   const detect = async (start: string, fileName = 'file') => {
     await writeFile(pathOf('file'), Buffer.from(`${start}\0\x01`, 'latin1'));
-    return detectFormat({ path: pathOf('file'), fileName }, { zipEntries: 10 });
+    return detectFormat({ path: pathOf('file'), fileName }, { archiveEntries: 10 });
   };
 
   it('that cannot be read is named in the error, which says what its user can do', async () => {
