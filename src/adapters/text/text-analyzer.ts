@@ -1,7 +1,8 @@
-import { stemmer } from 'stemmer';
-import type { StemmedTerm, TextAnalyzer } from '#src/domain/text/words.ts';
+import { createRequire } from 'node:module';
+import { stemmer as porterStemmer } from 'stemmer';
+import { type StemmedTerm, type TextAnalyzer, wordSpans } from '#src/domain/text/words.ts';
 
-const stopWords: ReadonlySet<string> = new Set(
+const englishStopWords: ReadonlySet<string> = new Set(
   `a about above after again against all am an and any are aren as at be because been before being below between both
   but by can cannot could couldn did didn do does doesn doing don down during each few for from further had hadn has
   hasn have haven having he her here hers herself him himself his how i if in into is isn it its itself just let ll m
@@ -11,22 +12,102 @@ const stopWords: ReadonlySet<string> = new Set(
   won would wouldn you your yours yourself yourselves d`.split(/\s+/),
 );
 
-/** Matches words. Longer ones are split after 64 characters, because the search index limits the length of a term. */
-const words = /[\p{L}\p{M}\p{N}]{1,64}/gu;
+/**
+ * Names of the Snowball stemmers and stop word lists in `@orama/stemmers` and `@orama/stopwords` by language. Bulgarian
+ * is missing because its stemmer throws for some words. Indonesian and Malay are one language for the detector.
+ */
+const snowballNames: Readonly<Record<string, string>> = {
+  ...{ ar: 'arabic', da: 'danish', de: 'german', el: 'greek', es: 'spanish', fi: 'finnish', fr: 'french' },
+  ...{ hi: 'indian', hu: 'hungarian', hy: 'armenian', it: 'italian', lt: 'lithuanian', ms: 'indonesian', nl: 'dutch' },
+  ...{ no: 'norwegian', pt: 'portuguese', ro: 'romanian', ru: 'russian', sr: 'serbian', sv: 'swedish', ta: 'tamil' },
+  ...{ tr: 'turkish', uk: 'ukrainian' },
+};
+
+/** Scripts with stemmers, and the language assumed for a word in another script than the document's language. */
+const scripts = [
+  { code: 'Latn', isOf: /\p{Script=Latin}/u, language: 'en' },
+  { code: 'Cyrl', isOf: /\p{Script=Cyrillic}/u, language: 'ru' },
+  { code: 'Grek', isOf: /\p{Script=Greek}/u, language: 'el' },
+  { code: 'Arab', isOf: /\p{Script=Arabic}/u, language: 'ar' },
+  { code: 'Deva', isOf: /\p{Script=Devanagari}/u, language: 'hi' },
+  { code: 'Armn', isOf: /\p{Script=Armenian}/u, language: 'hy' },
+  { code: 'Taml', isOf: /\p{Script=Tamil}/u, language: 'ta' },
+];
+
 const maxMemoizedWords = 100_000;
 
-/** Splits text into search terms: letters, marks and digits (NFKC, lower case). Stop words and stems are English. */
-export function createTextAnalyzer(): TextAnalyzer {
-  const memo = new Map<string, StemmedTerm>();
+type Stemming = { stem: (word: string) => string; stopWords: ReadonlySet<string> };
 
-  function termOf(word: string): StemmedTerm {
-    const known = memo.get(word);
-    if (known) return known;
-    const term = { stem: stemmer(word), isStopWord: stopWords.has(word) };
-    if (memo.size >= maxMemoizedWords) memo.clear();
-    memo.set(word, term);
-    return term;
+const english: Stemming = { stem: porterStemmer, stopWords: englishStopWords };
+const none: Stemming = { stem: (word) => word, stopWords: new Set() };
+
+/**
+ * Splits text into search terms (NFKC, lower case), with the stems and stop words of the document's language. A word in
+ * another script gets those of a language of its script, so that an English name has the same stem in all documents.
+ */
+export function createTextAnalyzer(): TextAnalyzer {
+  const stemmings = new Map<string, Stemming>([['en', english]]);
+  const analyzers = new Map<string, (word: string) => StemmedTerm>();
+  const memos = new Map<string, Map<string, StemmedTerm>>();
+  let memoizedWords = 0;
+
+  function stemmingOf(language: string): Stemming {
+    const stemming = stemmings.get(language) ?? loadSnowball(language);
+    stemmings.set(language, stemming);
+    return stemming;
   }
 
-  return (text) => Array.from(text.normalize('NFKC').toLowerCase().matchAll(words), ([word]) => termOf(word));
+  function analyzerOf(language: string): (word: string) => StemmedTerm {
+    const script = new Intl.Locale(language).maximize().script;
+    const own = stemmingOf(language);
+    return (word) => {
+      const written = scripts.find(({ isOf }) => isOf.test(word));
+      const { stem, stopWords } = written && written.code !== script ? stemmingOf(written.language) : own;
+      const folded = word.replaceAll('i\u0307', 'i').replaceAll('ё', 'е');
+      return { stem: stem(folded) || folded, isStopWord: stopWords.has(folded) };
+    };
+  }
+
+  function memoOf(language: string): Map<string, StemmedTerm> {
+    const memo = memos.get(language) ?? new Map<string, StemmedTerm>();
+    memos.set(language, memo);
+    return memo;
+  }
+
+  return (text, language = 'en') => {
+    const analyzeWord = analyzers.get(language) ?? analyzerOf(language);
+    analyzers.set(language, analyzeWord);
+    let memo = memoOf(language);
+    const normalized = recompose(text.normalize('NFKC').toLowerCase());
+    return wordSpans(normalized).map(({ start, end }) => {
+      const word = normalized.slice(start, end);
+      const known = memo.get(word);
+      if (known) return known;
+      const term = analyzeWord(word);
+      if (memoizedWords >= maxMemoizedWords) {
+        memos.clear();
+        memoizedWords = 0;
+        memo = memoOf(language);
+      }
+      memo.set(word, term);
+      memoizedWords += 1;
+      return term;
+    });
+  };
+}
+
+/** Undoes what NFKC does to the vowel AM of Thai and Lao, because the dictionary of the segmenter has composed words. */
+function recompose(text: string): string {
+  return text.replaceAll('\u0e4d\u0e32', '\u0e33').replaceAll('\u0ecd\u0eb2', '\u0eb3');
+}
+
+const loadModule = createRequire(import.meta.url);
+
+/** Loads a stemmer only when a document has its language, because all of them take a tenth of a second. */
+function loadSnowball(language: string): Stemming {
+  const name = snowballNames[language];
+  if (name === undefined) return none;
+  const { stemmer }: { stemmer: Stemming['stem'] } = loadModule(`@orama/stemmers/${name}`);
+  const { stopwords }: { stopwords: readonly string[] } = loadModule(`@orama/stopwords/${name}`);
+  return { stem: stemmer, stopWords: new Set(stopwords) };
 }

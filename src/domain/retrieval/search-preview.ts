@@ -1,14 +1,12 @@
 import { escapeHtml } from '../text/plain-text.ts';
+import { type TextSpan, wordSpans } from '../text/words.ts';
 
 const previewCharacters = 280;
 const leadCharacters = 60;
 
-const wordPattern = /[\p{L}\p{M}\p{N}]+/gu;
 const ellipsis = '…';
 
-type Span = { start: number; end: number };
-
-type Match = Span & { stem: string };
+type Match = TextSpan & { stem: string };
 
 /**
  * Selects the passage of a text with the most different query words in the shortest space, as escaped HTML with the
@@ -19,16 +17,16 @@ type Match = Span & { stem: string };
 export function highlightBestPassage(text: string, matchedStem: (word: string) => string | undefined): string | null {
   const flat = flatten(text);
   const wanted: Match[] = [];
-  for (const { 0: word, index } of flat.matchAll(wordPattern)) {
-    const stem = matchedStem(word);
-    if (stem !== undefined) wanted.push({ stem, start: index, end: index + word.length });
+  for (const { start, end } of wordSpans(flat)) {
+    const stem = matchedStem(flat.slice(start, end));
+    if (stem !== undefined) wanted.push({ stem, start, end });
   }
   const first = densest(wanted);
   if (first === undefined) return null;
   const passage = passageFrom(flat, first.start - leadCharacters);
   let html = '';
   let at = passage.start;
-  for (const { start, end } of wanted) {
+  for (const { start, end } of joinOverlapping(wanted)) {
     if (start < passage.start || end > passage.end) continue;
     html += `${escapeHtml(flat.slice(at, start))}<mark>${escapeHtml(flat.slice(start, end))}</mark>`;
     at = end;
@@ -40,6 +38,17 @@ export function previewOfBeginning(text: string): string {
   const flat = flatten(text);
   const passage = passageFrom(flat, 0);
   return withEllipses(flat, passage, escapeHtml(flat.slice(passage.start, passage.end)));
+}
+
+/** Joins the overlapping character pairs that Chinese, Japanese and Korean text is matched by. */
+function joinOverlapping(spans: readonly TextSpan[]): TextSpan[] {
+  const joined: { start: number; end: number }[] = [];
+  for (const { start, end } of spans) {
+    const last = joined.at(-1);
+    if (last !== undefined && start < last.end) last.end = end;
+    else joined.push({ start, end });
+  }
+  return joined;
 }
 
 function densest(words: readonly Match[]): Match | undefined {
@@ -66,7 +75,7 @@ function densest(words: readonly Match[]): Match | undefined {
 }
 
 /** Selects the preview passage that begins about at `from`, or earlier if the text ends before the preview is full. */
-function passageFrom(text: string, from: number): Span {
+function passageFrom(text: string, from: number): TextSpan {
   const wanted = Math.max(0, Math.min(from, text.length - previewCharacters));
   const start = wanted === 0 ? 0 : wordStart(text, wanted);
   const furthest = Math.min(text.length, start + previewCharacters);
@@ -90,6 +99,6 @@ function isBetweenCharacters(text: string, at: number): boolean {
   return (text.codePointAt(at - 1) ?? 0) <= 0xffff;
 }
 
-function withEllipses(text: string, { start, end }: Span, html: string): string {
+function withEllipses(text: string, { start, end }: TextSpan, html: string): string {
   return `${start > 0 ? ellipsis : ''}${html}${end < text.length ? ellipsis : ''}`;
 }

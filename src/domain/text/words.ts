@@ -1,7 +1,11 @@
 /** A stemmed word in lower case. Stop words are function words, which only phrase search needs. */
 export type StemmedTerm = { stem: string; isStopWord: boolean };
 
-export type TextAnalyzer = (text: string) => StemmedTerm[];
+/**
+ * Splits text into search terms.
+ * @param language ISO 639-1 code of the document, which decides on stems and stop words; English by default
+ */
+export type TextAnalyzer = (text: string, language?: string) => StemmedTerm[];
 
 export function contentStems(terms: readonly StemmedTerm[]): string[] {
   return terms.filter((term) => !term.isStopWord).map((term) => term.stem);
@@ -19,6 +23,53 @@ export function containsTermPhrase(text: readonly StemmedTerm[], phrase: readonl
 }
 
 export type TextSpan = { start: number; end: number };
+
+/** Longer words are split, because the search index limits the length of a term. */
+const maxWordLength = 64;
+/** Scripts that put no spaces between words, and Hangul, whose words end in particles. */
+const unspaced = /[\p{scx=Hani}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}]/u;
+const words = /[\p{L}\p{M}\p{N}]{1,64}/gu;
+const wordsOfAllScripts =
+  /(?<syllables>[[\p{scx=Hani}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}]&&[\p{L}\p{M}\p{N}]]+)|(?<unsplit>[[\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}]&&[\p{L}\p{M}\p{N}]]+)|[[\p{L}\p{M}\p{N}]--[\p{scx=Hani}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}]]{1,64}/gv;
+const segmenter = new Intl.Segmenter('th', { granularity: 'word' });
+
+/**
+ * Finds the words of a text: runs of letters, marks and digits. Chinese, Japanese and Korean text gives overlapping
+ * pairs of characters, as Lucene's CJKAnalyzer does; Thai, Lao, Khmer and Burmese text is segmented by a dictionary.
+ */
+export function wordSpans(text: string): TextSpan[] {
+  if (!unspaced.test(text)) {
+    return Array.from(text.matchAll(words), ({ 0: word, index }) => ({ start: index, end: index + word.length }));
+  }
+  const found: TextSpan[] = [];
+  for (const { 0: run, index, groups } of text.matchAll(wordsOfAllScripts)) {
+    if (groups?.syllables !== undefined) found.push(...characterPairs(run, index));
+    else if (groups?.unsplit !== undefined) found.push(...dictionaryWords(run, index));
+    else found.push({ start: index, end: index + run.length });
+  }
+  return found;
+}
+
+function* characterPairs(run: string, offset: number): Generator<TextSpan> {
+  let start = offset;
+  let previous = '';
+  for (const character of run) {
+    if (previous !== '') {
+      yield { start, end: start + previous.length + character.length };
+      start += previous.length;
+    }
+    previous = character;
+  }
+  if (start === offset) yield { start, end: offset + run.length };
+}
+
+function* dictionaryWords(run: string, offset: number): Generator<TextSpan> {
+  for (const { segment, index } of segmenter.segment(run)) {
+    for (let at = 0; at < segment.length; at += maxWordLength) {
+      yield { start: offset + index + at, end: offset + index + Math.min(at + maxWordLength, segment.length) };
+    }
+  }
+}
 
 // Begins a match only at the first full stop of a run, so that "....." does not take quadratic time.
 const sentenceEnd = /(?<![.!?…])[.!?…]+["'”’»)\]*_]*\s+|[。！？｡]+["”’」』）]*\s*/g;

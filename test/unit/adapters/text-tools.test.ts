@@ -22,6 +22,25 @@ describe('the text analyzer', () => {
     expect(contentStems(analyze('Über 世界 Ｆｕｌｌ'))).deep.equal(['über', '世界', 'full']);
   });
 
+  it('stems by language, and words in another script by a language of their script', () => {
+    for (const [language, text, stems] of [
+      ['de', 'Die Kündigungen der Häuser', ['kundig', 'haus']],
+      ['es', '¿Cuántos contratos firmaron?', ['contrat', 'firm']],
+      ['ru', 'Договоры о перевозках и flights', ['договор', 'перевозк', 'flight']],
+      ['en', 'Договоры, contracts', ['договор', 'contract']],
+      ['tr', 'İZMİR', ['izmir']],
+      ['vi', 'Hợp đồng', ['hợp', 'đồng']],
+      ['bg', 'театър', ['театър']],
+      ['zh', '东京塔 BM25 flights 水', ['东京', '京塔', 'bm25', 'flight', '水']],
+      ['ja', 'カメラ', ['カメ', 'メラ']],
+      ['ko', '서울은', ['서울', '울은']],
+      ['th', 'สัญญาเช่าทำงาน', ['สัญญา', 'เช่า', 'ทำงาน']],
+      ['lo', 'ສັນຍາ', ['ສັນຍາ']],
+    ] as const) {
+      expect(contentStems(analyze(text, language)), language).deep.equal(stems);
+    }
+  });
+
   it("marks stop words, and treats both parts of a contraction such as don't as stop words", () => {
     expect(contentStems(analyze("I don't want the loans"))).deep.equal(['want', 'loan']);
   });

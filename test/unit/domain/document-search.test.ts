@@ -153,6 +153,7 @@ describe('the preview of a text', () => {
     ] as const) {
       expect(marked(...texts), texts[0].slice(0, 40)).equal(passage);
     }
+    expect(highlightBestPassage('我在东京塔', wanted('东京', '京塔'))).equal('我在<mark>东京塔</mark>');
     expect(best(filler, 'apple pear', filler)).match(/^…filler .*<mark>apple<\/mark> <mark>pear<\/mark> .*filler…$/);
     expect(highlightBestPassage(filler, wanted('plum'))).equal(null);
     expect(best('One\n\n apple.')).equal('One <mark>apple</mark>.');
