@@ -2,21 +2,20 @@
 // product as `npm start` runs it with the packaged extractive model.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
 import { startProduct } from './measured-product.ts';
 import { wordsOf } from './reading/likeness.ts';
 import { report } from './report.ts';
 
 /** A question about a file, with texts that a right answer has one of; about none of the files if `file` is null. */
-const questionSchema = z.object({
-  file: z.string().nullable(),
-  question: z.string(),
-  answers: z.string().array(),
+type Question = {
+  file: string | null;
+  question: string;
+  answers: string[];
   /** Null for a file whose pages are estimated. */
-  page: z.number().nullable(),
-  language: z.string(),
-});
-type Answer = z.infer<typeof questionSchema> & {
+  page: number | null;
+  language: string;
+};
+type Answer = Question & {
   reply: string;
   isGiven: boolean;
   isRight: boolean;
@@ -26,7 +25,7 @@ type Answer = z.infer<typeof questionSchema> & {
 
 const notFound = 'I could not find this in the documents.';
 const folder = join(import.meta.dirname, 'reading');
-const questions = questionSchema.array().parse(JSON.parse(await readFile(join(folder, 'questions.json'), 'utf8')));
+const questions: Question[] = JSON.parse(await readFile(join(folder, 'questions.json'), 'utf8'));
 const files = [...new Set(questions.flatMap(({ file }) => file ?? []))];
 
 const product = await startProduct({ CHAT_MODEL: 'extractive-1', RATE_LIMIT_CHAT: 'off' });
