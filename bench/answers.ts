@@ -48,16 +48,15 @@ try {
     version_id: draft.head_version_id,
   });
   for (const each of questions) {
-    const { reply, citations } = await api.post<{ reply: string; citations: { chunk_id: string }[] }>('/chat', {
+    const { reply, citations } = await api.post<{ reply: string; citations: Citation[] }>('/chat', {
       ...{ agent_id: agent.id, message: each.question },
     });
     const [first] = citations;
-    const chunk = first && (await api.get<Chunk>(`/documents/chunks/${first.chunk_id}`));
-    const isRightFile = chunk && nameOf.get(chunk.document_id) === each.file;
+    const isRightFile = first && nameOf.get(first.document_id) === each.file;
     answers.push({
       ...{ ...each, reply, isGiven: !reply.startsWith(notFound) },
       isRight: each.answers.some((answer) => hasWords(firstSentence(reply), answer)),
-      isCitedRight: chunk ? isRightFile === true && (each.page === null || chunk.page_number === each.page) : null,
+      isCitedRight: first ? isRightFile === true && (each.page === null || first.page_number === each.page) : null,
     });
   }
 } finally {
@@ -103,7 +102,7 @@ for (const { file, question, reply, isRight, isGiven, isCitedRight } of answers)
   if (faults.length > 0) console.log(`- ${faults.join(', ')}: ${question} (${file}): ${reply.slice(0, 160)}`);
 }
 
-type Chunk = { document_id: string; page_number: number | null };
+type Citation = { document_id: string; page_number: number | null };
 
 function firstSentence(reply: string): string {
   return reply.split(/(?<=[.!?])\s|(?<=[。！？])|\n/, 1)[0] ?? '';

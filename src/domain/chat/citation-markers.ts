@@ -1,5 +1,5 @@
 import { lineSpansOf } from '../documents/markdown.ts';
-import { splitSentences } from '../text/words.ts';
+import { splitSentences, type TextSpan } from '../text/words.ts';
 
 type DropReason = 'out_of_range' | 'unreadable' | 'unsupported';
 export type DroppedCitation = { n: number; reason: DropReason };
@@ -132,10 +132,42 @@ const minWordAttribution = 0.75;
 const minAttributedWords = 3;
 
 export function splitReplyIntoStatements(reply: string): string[] {
-  return [...lineSpansOf(reply)]
-    .flatMap((line) => splitSentences(reply, line.start, line.end))
-    .map(({ start, end }) => reply.slice(start, end).trim())
-    .filter((statement) => statement !== '');
+  return statementSpansOf(reply).map(({ start, end }) => reply.slice(start, end));
+}
+
+/** The sentences of each line, without the spaces around them. */
+function statementSpansOf(text: string): TextSpan[] {
+  return [...lineSpansOf(text)]
+    .flatMap((line) => splitSentences(text, line.start, line.end))
+    .map(({ start, end }) => {
+      const sentence = text.slice(start, end);
+      const first = start + sentence.length - sentence.trimStart().length;
+      return { start: first, end: first + sentence.trim().length };
+    })
+    .filter(({ start, end }) => start < end);
+}
+
+const maxQuoteLength = 300;
+
+/**
+ * Finds the sentence or line of a passage that has the largest share of a statement's content words; of equal ones the
+ * shortest.
+ * @param wordsOf returns the stems of the content words of a text
+ * @returns its place in the passage, of at most 300 characters; null for a passage without text
+ */
+export function findQuote(
+  statement: string,
+  passage: string,
+  wordsOf: (text: string) => readonly string[],
+): TextSpan | null {
+  const wanted = wordsOf(statement);
+  const [best] = statementSpansOf(passage)
+    .map((span) => ({
+      ...span,
+      shared: shareOfWordsInPassage(wanted, new Set(wordsOf(passage.slice(span.start, span.end)))),
+    }))
+    .sort((a, b) => b.shared - a.shared || a.end - a.start - (b.end - b.start));
+  return best === undefined ? null : { start: best.start, end: Math.min(best.end, best.start + maxQuoteLength) };
 }
 
 /**

@@ -166,7 +166,18 @@ export type ToolCallRecord = {
   resultCharacters: number;
 };
 
-export type Citation = { chunkId: string; documentId: string };
+/** Where the document says what the reply states. */
+type CitedPlace = {
+  documentName: string;
+  /** Page of the quoted place, which can be a later page than that of the beginning of its chunk. */
+  pageNumber: number;
+  /** Offset of the quote in the document's text, in UTF-16 code units. */
+  contentOffset: number;
+  quote: string;
+};
+
+/** A citation has no place if its chunk was replaced while the answer was written, or if an older release stored it. */
+export type Citation = { chunkId: string; documentId: string } & Partial<CitedPlace>;
 
 export type Round = SqlRow<typeof RoundModel>;
 

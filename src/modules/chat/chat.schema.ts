@@ -4,7 +4,14 @@ import { isBlank, isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { appError } from '#src/errors.ts';
 import { nameField, notBlankPattern, uuidField, visibilityField } from '#src/http/request/fields.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
-import type { ChatAnswer, ChatHistory, ChatSummary, NumberedRoundEvent, ToolCallRecord } from './chat.model.ts';
+import type {
+  ChatAnswer,
+  ChatHistory,
+  ChatSummary,
+  Citation,
+  NumberedRoundEvent,
+  ToolCallRecord,
+} from './chat.model.ts';
 import type { RoundEventPosition, SendMessageInput } from './rounds.ts';
 
 const ids = z.array(uuidField).max(1_000).optional();
@@ -49,7 +56,19 @@ export const sendMessageBody = z
 export const renameChatBody = z.strictObject({ title: nameField });
 
 const citations = z
-  .array(z.strictObject({ chunk_id: uuidField, document_id: uuidField }))
+  .array(
+    z.strictObject({
+      chunk_id: uuidField,
+      document_id: uuidField,
+      document_name: z.string().nullable(),
+      page_number: z.int().nullable().describe('Page of the quote, from 1.'),
+      content_offset: z
+        .int()
+        .nullable()
+        .describe('Offset of the quote in the text of the document (UTF-16 code units).'),
+      quote: z.string().nullable().describe('The sentence or line of the document that supports the statement best.'),
+    }),
+  )
   .describe('`[k]` in the text refers to the k-th of these.');
 
 const toolCalls = z
@@ -166,9 +185,13 @@ function orNull(list: string[] | undefined): string[] | null {
   return list === undefined || list.length === 0 ? null : [...new Set(list)];
 }
 
-const toCitationDto = (citation: { chunkId: string; documentId: string }) => ({
+const toCitationDto = (citation: Citation) => ({
   chunk_id: citation.chunkId,
   document_id: citation.documentId,
+  document_name: citation.documentName ?? null,
+  page_number: citation.pageNumber ?? null,
+  content_offset: citation.contentOffset ?? null,
+  quote: citation.quote ?? null,
 });
 
 export const toToolCallDto = (call: ToolCallRecord) => ({

@@ -4,13 +4,16 @@ import { cosineSimilarity } from '#src/domain/alignment/score.ts';
 import {
   createCitationMarkerRewriter,
   type DroppedCitation,
+  findQuote,
   findSourcePassages,
   minCitationSupport,
   scoreSentenceAttribution,
   shareOfWordsInPassage,
   splitReplyIntoStatements,
 } from '#src/domain/chat/citation-markers.ts';
+import { pageNumberAt } from '#src/domain/documents/pages.ts';
 import { contentStems, type TextAnalyzer } from '#src/domain/text/words.ts';
+import type { ChunkPlace } from '#src/modules/retrieval/retrieval.model.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -48,7 +51,7 @@ const noCitations: ReplyCitations = {
  * For a reply without markers, finds the cited passages by similarity and shared words.
  */
 export function createCitationTracker(deps: {
-  retrieval: Pick<RetrievalService, 'stillReadable'>;
+  retrieval: Pick<RetrievalService, 'stillReadable' | 'findPlaces'>;
   embedders: EmbedderFactory;
   vectors: Pick<VectorStore, 'fetch'>;
   analyze: TextAnalyzer;
@@ -62,6 +65,8 @@ export function createCitationTracker(deps: {
     const comparisonsOf = new Map<RetrievedChunk, ReturnType<typeof createComparisons>>();
     const readability = new Map<RetrievedChunk, boolean>();
     const wordsOfChunks = new Map<RetrievedChunk, ReadonlySet<string>>();
+    /** The first statement that cites each passage. */
+    const citingStatements = new Map<RetrievedChunk, string>();
     const lastChecks = new Map<RetrievedChunk, { statement: string; holds: boolean }>();
     const similarity = (statement: string, chunk: RetrievedChunk) =>
       comparisonsOf.get(chunk)?.similarity(statement, chunk) ?? 0;
@@ -110,6 +115,7 @@ export function createCitationTracker(deps: {
       const checked = lastChecks.get(chunk);
       const holds = checked?.statement === statement ? checked.holds : await isSupported(statement, chunk);
       lastChecks.set(chunk, { statement, holds });
+      if (holds && !citingStatements.has(chunk)) citingStatements.set(chunk, statement);
       return holds ? null : 'unsupported';
     });
 
@@ -136,8 +142,32 @@ export function createCitationTracker(deps: {
         const { cited, dropped } = markers.found();
         const isMarked = cited.length > 0 || dropped.length > 0;
         const sources = isMarked ? cited : await attributed(reply);
-        return { citations: sources.map(({ chunkId, documentId }) => ({ chunkId, documentId })), dropped };
+        const places = await retrieval.findPlaces(
+          actor,
+          sources.map(({ chunkId }) => chunkId),
+        );
+        const citations = sources.map((chunk) => {
+          const place = places.find(({ chunkId }) => chunkId === chunk.chunkId);
+          return toCitation(chunk, place, citingStatements.get(chunk) ?? reply);
+        });
+        return { citations, dropped };
       },
+    };
+  }
+
+  function toCitation(chunk: RetrievedChunk, place: ChunkPlace | undefined, statement: string): Citation {
+    const { chunkId, documentId, documentName, content } = chunk;
+    const quote = findQuote(statement, content, contentWords);
+    if (place === undefined || quote === null) return { chunkId, documentId };
+    const contentOffset = place.contentOffset + quote.start;
+    const pageNumber = pageNumberAt(place.pageMap, contentOffset);
+    return {
+      chunkId,
+      documentId,
+      documentName,
+      pageNumber,
+      contentOffset,
+      quote: content.slice(quote.start, quote.end),
     };
   }
 

@@ -2,6 +2,7 @@ import {
   bigintColumn,
   defineRowShape,
   doubleColumn,
+  integerArrayColumn,
   integerColumn,
   jsonColumn,
   type SqlRow,
@@ -53,6 +54,14 @@ export const retrievalCandidateRowShape = defineRowShape({
   reranking: jsonColumn<RagConfig['reranking']>(),
 });
 export type RetrievalCandidate = SqlRow<typeof retrievalCandidateRowShape>;
+
+/** `pageMap` holds the offset of each page in the document's text; null for a format without pages. */
+export const chunkPlaceRowShape = defineRowShape({
+  chunkId: uuidColumn(),
+  contentOffset: integerColumn(),
+  pageMap: integerArrayColumn().nullable(),
+});
+export type ChunkPlace = SqlRow<typeof chunkPlaceRowShape>;
 
 export const documentPartChunkRowShape = defineRowShape({ ...retrievedChunk.columns, chunkCount: integerColumn() });
 export type DocumentPartChunk = SqlRow<typeof documentPartChunkRowShape>;

@@ -9,6 +9,8 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
+  type ChunkPlace,
+  chunkPlaceRowShape,
   type DocumentGroup,
   type DocumentPartChunk,
   documentGroupRowShape,
@@ -153,6 +155,15 @@ export function createRetrievalRepository(db: Knex) {
           db.raw(`(select count(*)::integer ${ofActive}) as chunk_count`),
         );
       return queryRows(db, documentPartChunkRowShape, run);
+    },
+
+    async findPlaces(actor: Actor, chunkIds: readonly string[]): Promise<ChunkPlace[]> {
+      if (chunkIds.length === 0) return [];
+      const found = readableChunks(actor, chunkIds)
+        .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
+        .join('conversions as v', { 'v.orgId': 'g.orgId', 'v.id': 'g.conversionId' })
+        .select('c.id as chunkId', 'c.contentOffset', 'v.pageMap');
+      return queryRows(db, chunkPlaceRowShape, found);
     },
 
     async readableChunkIds(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {

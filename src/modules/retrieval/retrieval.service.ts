@@ -13,6 +13,7 @@ import { createGroupSearch, type GroupSearchQuery } from './group-search.ts';
 import type { ChunkSearchDeps } from './leg-search.ts';
 import type { PassageRanker } from './passage-ranker.ts';
 import type {
+  ChunkPlace,
   PassageHit,
   RetrievalCandidate,
   RetrievalDegradation,
@@ -144,6 +145,11 @@ export function createRetrievalService(
       const [any] = run.length > 0 ? run : await load(0, 1);
       if (any === undefined) throw appError('document_not_found');
       return { chunks: run.map(({ chunkCount, ...chunk }) => chunk), parts: Math.ceil(any.chunkCount / chunksPerPart) };
+    },
+
+    /** Finds where chunks stand in their documents. Chunks that were replaced or are not readable are missing. */
+    findPlaces(actor: Actor, chunkIds: readonly string[]): Promise<ChunkPlace[]> {
+      return repository.findPlaces(actor, chunkIds);
     },
 
     stillReadable(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {

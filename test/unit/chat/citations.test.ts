@@ -9,7 +9,12 @@ import { anActor } from '#test/support/served-routes.ts';
 
 describe('the citation tracker of a reply', () => {
   const place = { chunkId: 'chunk', documentId: 'document', documentName: 'Loans', pageNumber: 1 };
-  const chunk = { ...place, content: 'A loan is repaid month by month.', tokenCount: 8, embeddingModel: 'model' };
+  const chunk = {
+    ...place,
+    content: 'A loan has a rate. A loan is repaid month by month.',
+    tokenCount: 8,
+    embeddingModel: 'model',
+  };
   const noEmbedding: Embedder['embed'] = async () => [];
 
   function start(embed = noEmbedding, stopped = new AbortController().signal) {
@@ -20,6 +25,7 @@ describe('the citation tracker of a reply', () => {
           lookedUp.push(...chunkIds);
           return new Set(chunkIds);
         },
+        findPlaces: async () => [{ chunkId: 'chunk', contentOffset: 100, pageMap: [0, 90, 120] }],
       },
       embedders: { of: (model) => ({ model, embed }) },
       vectors: { fetch: async () => new Map() },
@@ -46,6 +52,15 @@ describe('the citation tracker of a reply', () => {
       });
     const waiting = start(hang, stop.signal).rewrite('Zebras graze yonder [1]. ');
     expect(String(await waiting.catch((error: unknown) => error))).equal('Error: stopped');
+  });
+
+  it('says of a citation which sentence supports the statement, and on which page it stands', async () => {
+    const { citations, rewrite } = start();
+    await rewrite('The bank is repaid each month [1].');
+    const place = { documentName: 'Loans', pageNumber: 2, contentOffset: 119 };
+    const quoted = { ...place, quote: 'A loan is repaid month by month.' };
+    const expected = [{ chunkId: 'chunk', documentId: 'document', ...quoted }];
+    expect((await citations.sources('The bank is repaid each month [1].')).citations).deep.equal(expected);
   });
 
   it('leaves the text unchanged if a statement repeats one citation many times', async () => {
