@@ -1,13 +1,14 @@
-// `npm run bench:retrieval [-- --store pgvector|qdrant] [-- cranfield llm chunking]` measures retrieval quality on
-// public data sets.
+// `npm run bench:retrieval [-- --store pgvector|qdrant] [-- cranfield llm chunking languages]` measures retrieval
+// quality on public data sets.
 import { existsSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';
-import { startProduct } from './measured-product.ts';
+import { type MeasuredProduct, startProduct } from './measured-product.ts';
 import { reportSkipped } from './report.ts';
 import { measureChunking, reportChunking } from './retrieval/chunking-quality.ts';
+import { measureLanguages, reportLanguages } from './retrieval/languages.ts';
 import { type Library, openLibrary } from './retrieval/library.ts';
 import { addAbstracts, measureRanking, reportRanking } from './retrieval/ranking-quality.ts';
 
@@ -16,21 +17,28 @@ const isWanted = (name: string) => positionals.length === 0 || positionals.inclu
 const withLlm =
   isWanted('llm') && qwenCoder.files.every(({ name }) => existsSync(join(process.env.MODEL_DIR ?? '', name)));
 
-const product = await startProduct({
-  VECTOR_STORE: values.store ?? 'qdrant',
-  // Only reranking needs the language model, so the start does not wait until it is loaded.
-  CHAT_MODEL: 'extractive-1',
-  TIER_LIMITS: '{"free":{"documents":10000}}',
-});
-try {
-  if (isWanted('cranfield')) await withLibrary(compareRankings);
-  // Chunking quality does not depend on the vector store, so it is measured on one only.
-  if (isWanted('chunking')) await withLibrary(compareChunking);
-} finally {
-  await product.stop();
+const toolsDir = process.env.TOOLS_DIR;
+if (!toolsDir) throw new Error('TOOLS_DIR is not set: run it as `npm run bench:retrieval`.');
+if (isWanted('languages')) print('Languages, vectors alone', reportLanguages(await measureLanguages(toolsDir)));
+if (isWanted('cranfield') || isWanted('chunking')) await measureProduct();
+
+async function measureProduct(): Promise<void> {
+  const product = await startProduct({
+    VECTOR_STORE: values.store ?? 'qdrant',
+    // Only reranking needs the language model, so the start does not wait until it is loaded.
+    CHAT_MODEL: 'extractive-1',
+    TIER_LIMITS: '{"free":{"documents":10000}}',
+  });
+  try {
+    if (isWanted('cranfield')) await withLibrary(product, compareRankings);
+    // Chunking quality does not depend on the vector store, so it is measured on one only.
+    if (isWanted('chunking')) await withLibrary(product, compareChunking);
+  } finally {
+    await product.stop();
+  }
 }
 
-async function withLibrary(measure: (library: Library) => Promise<void>): Promise<void> {
+async function withLibrary(product: MeasuredProduct, measure: (library: Library) => Promise<void>): Promise<void> {
   const library = await openLibrary(product);
   try {
     await measure(library);

@@ -18,7 +18,7 @@ import { bm25TermScore } from '../src/domain/retrieval/bm25.ts';
 import { median } from './median.ts';
 import { report } from './report.ts';
 import { readChromaChunking } from './retrieval/chroma-chunking.ts';
-import { readDataset } from './retrieval/datasets.ts';
+import { readXquad } from './retrieval/xquad.ts';
 
 const { values } = parseArgs({
   options: { 'base-url': { type: 'string' }, model: { type: 'string' }, questions: { type: 'string' } },
@@ -82,18 +82,11 @@ function chroma(): DataSet {
 }
 
 function xquad(language: string): DataSet {
-  type Article = {
-    title: string;
-    paragraphs: { context: string; qas: { question: string; answers: { text: string }[] }[] }[];
-  };
-  const { data }: { data: Article[] } = JSON.parse(readDataset('xquad', `xquad.${language}.json`));
-  const paragraphs = data.flatMap((article) => article.paragraphs);
+  const paragraphs = readXquad(language);
   return {
     name: `XQuAD, ${language}`,
-    sources: paragraphs.map(({ context }, index) => ({ name: `Paragraph ${index + 1}`, text: context })),
-    questions: paragraphs
-      .flatMap(({ qas }) => qas)
-      .map(({ question, answers }) => ({ text: question, answers: answers.map(({ text }) => text) })),
+    sources: paragraphs.map(({ text }, index) => ({ name: `Paragraph ${index + 1}`, text })),
+    questions: paragraphs.flatMap(({ questions }) => questions),
   };
 }
 
