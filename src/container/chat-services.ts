@@ -36,7 +36,7 @@ export function createChatServices(services: SharedServices & AccountServices & 
       retrieval,
       scoringRequests,
       models,
-      trackCitations: createCitationTracker({ retrieval, embedders, vectors, analyze, logger }),
+      trackCitations: createCitationTracker({ retrieval, models, embedders, vectors, analyze, logger }),
       tokenCounter,
       spotlight,
       audit,

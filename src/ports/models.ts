@@ -100,6 +100,8 @@ export type ListedModel = {
   dimensions: number | null;
   /** Prefix that the embedding model expects before queries but not before passages. */
   queryPrefix: string | null;
+  /** Cosine that the vectors of two unrelated texts have, on average. */
+  unrelatedSimilarity: number | null;
   rerankingType: RerankerType | null;
   /** False for an extractive chat model, which only quotes its input: it cannot judge evaluations. */
   writesJson: boolean;

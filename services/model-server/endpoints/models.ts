@@ -20,6 +20,7 @@ function describe(model: ReturnType<ServedModels['list']>[number]) {
       dimensions: model.dimensions,
       languages: model.languages,
       query_prefix: model.queryPrefix,
+      unrelated_similarity: model.unrelatedSimilarity,
     }),
     // US dollars for a million tokens.
     prices: FREE,

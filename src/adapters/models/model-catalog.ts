@@ -48,6 +48,7 @@ function readModel(entry: unknown): ListedModel[] {
       contextBudget: isCount(entry.context_budget) ? entry.context_budget : null,
       dimensions: isCount(entry.dimensions) ? entry.dimensions : null,
       queryPrefix: typeof entry.query_prefix === 'string' ? entry.query_prefix : null,
+      unrelatedSimilarity: isShare(entry.unrelated_similarity) ? entry.unrelated_similarity : null,
       rerankingType: kind === 'reranker' ? (entry.reranking_type === 'llm' ? 'llm' : 'cross_encoder') : null,
       writesJson: entry.structured_output !== false,
       isLocal: entry.local === true,
@@ -61,4 +62,8 @@ function isKind(value: unknown): value is ModelKind {
 
 function isCount(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) > 0;
+}
+
+function isShare(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value < 1;
 }

@@ -171,18 +171,18 @@ export function findQuote(
 }
 
 /**
- * @returns how likely a passage is the source of a statement, 0 to 1: the cosine of their vectors, or the share of the
+ * @returns how likely a passage is the source of a statement, 0 to 1: the similarity of their vectors, or the share of the
  * statement's words in the passage if that is high. Words count because the vector of a long passage averages all its
  * topics and is far from each single sentence.
  * @param words stems of the statement's content words
  */
 export function scoreSentenceAttribution(
-  cosine: number,
+  similarity: number,
   words: readonly string[],
   passage: ReadonlySet<string>,
 ): number {
   const shared = new Set(words).size < minAttributedWords ? 0 : shareOfWordsInPassage(words, passage);
-  return shared < minWordAttribution ? cosine : Math.max(cosine, shared);
+  return shared < minWordAttribution ? similarity : Math.max(similarity, shared);
 }
 
 /**

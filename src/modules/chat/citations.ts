@@ -13,6 +13,7 @@ import {
 } from '#src/domain/chat/citation-markers.ts';
 import { pageNumberAt } from '#src/domain/documents/pages.ts';
 import { contentStems, type TextAnalyzer } from '#src/domain/text/words.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChunkPlace } from '#src/modules/retrieval/retrieval.model.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
@@ -47,17 +48,19 @@ const noCitations: ReplyCitations = {
 
 /**
  * Checks the citations of a reply. A citation marker is valid if its number belongs to a passage that the actor can
- * still read and that supports the statement: max(cosine similarity, share of the statement's content words) ≥ 0.35.
+ * still read and that supports the statement: max(similarity, share of the statement's content words) ≥ 0.35. The
+ * similarity is the cosine, scaled so that it is about 0 for unrelated texts of every embedding model.
  * For a reply without markers, finds the cited passages by similarity and shared words.
  */
 export function createCitationTracker(deps: {
   retrieval: Pick<RetrievalService, 'stillReadable' | 'findPlaces'>;
+  models: Pick<ModelsService, 'unrelatedSimilarity'>;
   embedders: EmbedderFactory;
   vectors: Pick<VectorStore, 'fetch'>;
   analyze: TextAnalyzer;
   logger: Logger;
 }) {
-  const { retrieval, embedders, vectors, analyze, logger } = deps;
+  const { retrieval, models, embedders, vectors, analyze, logger } = deps;
   const contentWords = (text: string) => contentStems(analyze(text));
 
   function track(actor: Actor, first: readonly RetrievedChunk[], stopped: AbortSignal): ReplyCitations {
@@ -190,6 +193,7 @@ export function createCitationTracker(deps: {
   function createComparison(actor: Actor, model: string, chunks: readonly RetrievedChunk[], stopped: AbortSignal) {
     const statementVectors = new Map<string, Float32Array>();
     let chunkVectors: ReadonlyMap<string, Float32Array> | undefined;
+    let unrelated = 0;
     let isDown = false;
 
     return {
@@ -204,10 +208,12 @@ export function createCitationTracker(deps: {
         try {
           const chunkIds = chunks.map((chunk) => chunk.chunkId);
           const signal = AbortSignal.any([stopped, AbortSignal.timeout(embeddingTimeoutMs)]);
-          const [vectorsOfStatements, vectorsOfChunks] = await Promise.all([
+          const [vectorsOfStatements, vectorsOfChunks, cosineOfUnrelated] = await Promise.all([
             embedders.of(model).embed(embedded, { signal }),
             chunkVectors ?? vectors.fetch({ orgId: actor.orgId, model, chunkIds }),
+            models.unrelatedSimilarity(model),
           ]);
+          unrelated = cosineOfUnrelated;
           chunkVectors = vectorsOfChunks;
           embedded.forEach((statement, index) => {
             const vector = vectorsOfStatements[index];
@@ -223,7 +229,7 @@ export function createCitationTracker(deps: {
       similarity(statement: string, chunk: RetrievedChunk): number {
         const a = statementVectors.get(statement);
         const b = chunkVectors?.get(chunk.chunkId);
-        return a === undefined || b === undefined ? 0 : cosineSimilarity(a, b);
+        return a === undefined || b === undefined ? 0 : (cosineSimilarity(a, b) - unrelated) / (1 - unrelated);
       },
     };
   }

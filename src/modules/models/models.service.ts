@@ -150,6 +150,11 @@ export function createModelsService(deps: {
     });
   }
 
+  async function listedEmbedding(embeddingModel: string): Promise<ListedModel | undefined> {
+    const { model } = parseEmbeddingSpaceId(embeddingModel);
+    return (await listed()).find(({ id }) => id === model);
+  }
+
   return {
     list,
 
@@ -222,8 +227,12 @@ export function createModelsService(deps: {
     },
 
     async queryPrefix(embeddingModel: string): Promise<string> {
-      const { model } = parseEmbeddingSpaceId(embeddingModel);
-      return (await listed()).find(({ id }) => id === model)?.queryPrefix ?? '';
+      return (await listedEmbedding(embeddingModel))?.queryPrefix ?? '';
+    },
+
+    /** Cosine of the vectors of unrelated texts; 0 if the provider does not state it. */
+    async unrelatedSimilarity(embeddingModel: string): Promise<number> {
+      return (await listedEmbedding(embeddingModel))?.unrelatedSimilarity ?? 0;
     },
 
     async priceOf(id: string): Promise<VersionedPrice | null> {

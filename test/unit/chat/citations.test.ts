@@ -17,7 +17,7 @@ describe('the citation tracker of a reply', () => {
   };
   const noEmbedding: Embedder['embed'] = async () => [];
 
-  function start(embed = noEmbedding, stopped = new AbortController().signal) {
+  function start(embed = noEmbedding, stopped = new AbortController().signal, unrelated = 0) {
     const lookedUp: string[] = [];
     const track = createCitationTracker({
       retrieval: {
@@ -27,8 +27,9 @@ describe('the citation tracker of a reply', () => {
         },
         findPlaces: async () => [{ chunkId: 'chunk', contentOffset: 100, pageMap: [0, 90, 120] }],
       },
+      models: { unrelatedSimilarity: async () => unrelated },
       embedders: { of: (model) => ({ model, embed }) },
-      vectors: { fetch: async () => new Map() },
+      vectors: { fetch: async () => new Map([[chunk.chunkId, Float32Array.of(1, 0)]]) },
       analyze: createTextAnalyzer(),
       logger: pino({ enabled: false }),
     });
@@ -61,6 +62,19 @@ describe('the citation tracker of a reply', () => {
     const quoted = { ...place, quote: 'A loan is repaid month by month.' };
     const expected = [{ chunkId: 'chunk', documentId: 'document', ...quoted }];
     expect((await citations.sources('The bank is repaid each month [1].')).citations).deep.equal(expected);
+  });
+
+  it('keeps a citation whose similarity is high enough above that of unrelated texts', async () => {
+    for (const [cosine, unrelated, isKept] of [
+      [0.4, 0, true],
+      [0.3, 0, false],
+      [0.8, 0.75, false],
+      [0.9, 0.75, true],
+    ] as const) {
+      const embed = async () => [Float32Array.of(cosine, Math.sqrt(1 - cosine ** 2))];
+      const rewritten = await start(embed, undefined, unrelated).rewrite('Zebras graze yonder [1].');
+      expect(rewritten.includes('[1]'), `${cosine} above ${unrelated}`).equal(isKept);
+    }
   });
 
   it('leaves the text unchanged if a statement repeats one citation many times', async () => {

@@ -6,7 +6,14 @@ import { createModelsService } from '#src/modules/models/models.service.ts';
 import type { ListedModel } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
-const unstated = { contextWindow: null, contextBudget: null, dimensions: null, queryPrefix: null, rerankingType: null };
+const unstated = {
+  contextWindow: null,
+  contextBudget: null,
+  dimensions: null,
+  queryPrefix: null,
+  unrelatedSimilarity: null,
+  rerankingType: null,
+};
 const provided = (id: string, kind: ListedModel['kind'], more: Partial<ListedModel> = {}): ListedModel => ({
   id,
   kind,
@@ -88,13 +95,14 @@ describe('the available models', () => {
     expect(defaults.map(({ kind }) => kind)).deep.equal(['chat', 'embedding']);
   });
 
-  it('have the query prefix that the provider names for an embedding model, also if its vectors are cut to fewer dimensions', async () => {
+  it('have the query prefix and the similarity of unrelated texts that the provider names for an embedding model, also if its vectors are cut to fewer dimensions', async () => {
     const listed = ['Seek: ', 'Find: '].map((queryPrefix, n) =>
-      provided(`embedding-${n}`, 'embedding', { queryPrefix }),
+      provided(`embedding-${n}`, 'embedding', { queryPrefix, unrelatedSimilarity: n / 2 }),
     );
     const { models } = serve(listed);
     const ids = ['embedding-0', 'embedding-1@256', 'embedding-2'];
     expect(await Promise.all(ids.map(models.queryPrefix))).deep.equal(['Seek: ', 'Find: ', '']);
+    expect(await Promise.all(ids.map(models.unrelatedSimilarity))).deep.equal([0, 0.5, 0]);
     expect(await serve(null).models.queryPrefix('embedding-1')).equal('');
   });
 
