@@ -10,6 +10,8 @@ describe('OCR, on unusual scans,', () => {
   readsUnusualFiles(({ name }) => name.startsWith('scan-'));
 });
 
+import { type PdfText, type Picture, pdfFile, pdfOfLines, textLines } from '#test/support/document-fixtures.ts';
+
 describe('OCR', () => {
   const environment = useConverter();
   const blank: Picture = { width: 400, height: 300, grey: Buffer.alloc(400 * 300, 255) };
@@ -19,6 +21,8 @@ describe('OCR', () => {
     const lines = ['The harbour master keeps the keys of the lighthouse.', 'Nobody else may open the northern gate.'];
     scan = await scanOf(environment.folder, await environment.write('drawn.pdf', pdfOfLines(...lines)));
   });
+  const picturesOf = async (...texts: PdfText[]) =>
+    scanOf(environment.folder, await environment.write('drawn.pdf', pdfFile([texts])));
   const convert = async (fileName: string, content: Buffer, recognition: OcrOptions | null) =>
     environment.convertPath(await environment.write(fileName, content), recognition);
 
@@ -26,8 +30,29 @@ describe('OCR', () => {
     const upright = await environment.convert('scan.png', await pngFile(scan));
     expect(upright).include({ sourceFormat: 'image', pageCount: 1, pagesLeft: 0 });
     expect(upright.body).contain('The harbour master keeps the keys of the lighthouse.');
-    const turned = await environment.convert('turned.png', await raw(scan).rotate(90).png().toBuffer());
-    expect(turned.body).equal(upright.body);
+    for (const degrees of [90, 180, 270]) {
+      const turned = await environment.convert('turned.png', await raw(scan).rotate(degrees).png().toBuffer());
+      expect(turned.body, `${degrees}`).equal(upright.body);
+    }
+  });
+
+  it('reads one column after the other and a table row by row', async () => {
+    const columns = await picturesOf(...textAt(50, ...leftColumn), ...textAt(320, ...rightColumn));
+    const wordsOf = (body: string) => body.match(/\w+/g);
+    const flowing = wordsOf([...leftColumn, ...rightColumn].join(' '));
+    expect(wordsOf((await environment.convert('columns.png', await pngFile(columns))).body)).eql(flowing);
+    const [goods, amounts, prices] = [
+      textAt(50, ...cells.goods),
+      textAt(250, ...cells.amounts),
+      textAt(400, ...cells.prices),
+    ];
+    const table = await environment.convert(
+      'table.png',
+      await pngFile(await picturesOf(...goods, ...amounts, ...prices)),
+    );
+    expect(table.body).equal(
+      cells.goods.map((name, row) => `${name} ${cells.amounts[row]} ${cells.prices[row]}`).join('\n'),
+    );
   });
 
   it('reads each page of a TIFF file, also compressed as JPEG, and an AVIF picture', async () => {
@@ -88,6 +113,38 @@ describe('OCR', () => {
     }
   });
 });
+
+const leftColumn = `The council met on the first Monday of March to
+hear what the engineers had found under the old
+bridge. Two of its five pillars had moved since
+the flood, and the third one had lost its footing.
+In the spring the river had carried away the bank
+on which the western ramp was built, and the road
+had sunk by the breadth of a hand. Carts of more than
+two tons were sent around by the ford, which could
+be passed in dry weather only. The merchants of
+the market had complained about this every month.
+A letter of theirs, signed by forty families, was
+read aloud before the engineers began to speak.`.split('\n');
+const rightColumn = `Nobody on the council wished to close the road
+before the summer, when the ferry is full. They
+asked the engineers for a temporary bridge of
+steel, which the army could lend to the town. It
+would rest on boats, so that floods could lift it
+without harm, and it could be opened for barges.
+The treasurer had found the means to pay for it
+in the harbour fund. The vote was unanimous, and
+work was to begin in the second week of April. A
+committee of three was chosen to watch over the
+expenses and to report on them at each meeting.
+The meeting was closed at ten in the evening.`.split('\n');
+const cells = {
+  goods: ['Article', 'Rope of hemp', 'Lantern', 'Anchor chain', 'Sailcloth', 'Copper nails'],
+  amounts: ['Amount', '120', '16', '48', '205', '3,400'],
+  prices: ['Price', '84.12', '59.09', '27.70', '17.88', '36.42'],
+};
+
+const textAt = (x: number, ...lines: string[]) => lines.map((text, row): PdfText => ({ text, x, y: 700 - row * 12 }));
 
 const raw = ({ width, height, grey }: Picture) => sharp(grey, { raw: { width, height, channels: 1 } });
 

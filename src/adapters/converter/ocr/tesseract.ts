@@ -21,21 +21,43 @@ const largerFontRatio = 1.5;
 const sizeStep = 1.25;
 /** Converts Tesseract's pixels to points (1/72 inch); most scans have about 300 pixels per inch. */
 const pointsPerPixel = 72 / 300;
-/** EXIF orientations for 90°, 270° and 180°. */
-const rotations = [6, 8, 3];
+/** EXIF orientations whose display needs a rotation by 90°, 180° or 270°. */
+const rotatedBy = { 90: 6, 180: 3, 270: 8 } as const;
 
-/** Recognizes a page image. Tries other orientations if the text is unreadable and EXIF names no rotation. */
+/** Recognizes a page image, upright unless EXIF names a rotation. */
 export function recognizePageByOcr(read: RecognizeImage, image: Uint8Array, orientation: number): OcrLine[] {
-  let best = read(image, orientation);
-  if (orientation === 1 && best.length > 0) {
-    for (const rotation of rotations) {
-      if (confidenceOf(best.flatMap(({ words }) => words)) >= minConfidence) break;
-      const rotated = read(image, rotation);
-      if (readableLength(rotated) > readableLength(best)) best = rotated;
-    }
-  }
-  return describeLines(best.map(withoutNoise).filter(({ words }) => /[\p{L}\p{N}].*[\p{L}\p{N}]/u.test(textOf(words))));
+  const found = orientation === 1 ? readUpright(read, image) : read(image, orientation);
+  return describeLines(found.map(withoutNoise).filter(({ words }) => hasTwoLetters.test(textOf(words))));
 }
+
+const hasTwoLetters = /[\p{L}\p{N}].*[\p{L}\p{N}]/u;
+
+/**
+ * Reads a page at most twice. Tesseract's layout analysis finds lines that run up or down the page and reads them as if
+ * they ran up; it does not find out whether text is upside down.
+ */
+function readUpright(read: RecognizeImage, image: Uint8Array): TesseractLine[] {
+  const found = read(image, 1);
+  const isReadable = confidenceOf(found.flatMap(({ words }) => words)) >= minConfidence;
+  if (isSideways(found)) return read(image, isReadable ? rotatedBy[270] : rotatedBy[90]);
+  if (isReadable || found.length === 0) return found;
+  const turned = read(image, rotatedBy[180]);
+  return lengthOf(turned.filter(isSure)) > lengthOf(found.filter(isSure)) ? turned : found;
+}
+
+/** Ignores lines of one or two characters, which are higher than wide on an upright page, too. */
+function isSideways(lines: TesseractLine[]): boolean {
+  const long = lines.filter(({ words }) => textOf(words).length > 2);
+  return lengthOf(long.filter(({ bbox }) => bbox.y1 - bbox.y0 > bbox.x1 - bbox.x0)) > lengthOf(long) / 2;
+}
+
+/** Removes the dots between a heading and its page number, which lower the confidence of the word beside them. */
+function withoutLeader<Word extends { text: string; confidence: number }>(word: Word): Word {
+  if (!leader.test(word.text)) return word;
+  return { ...word, text: word.text.replace(leader, ''), confidence: Math.max(word.confidence, minConfidence) };
+}
+
+const leader = /\.{3,}.*$/;
 
 type Words = TesseractLine['words'];
 
@@ -49,17 +71,20 @@ function confidenceOf(words: Words): number {
   return words.reduce((sum, { text, confidence }) => sum + text.length * confidence, 0) / Math.max(1, length);
 }
 
-function readableLength(lines: TesseractLine[]): number {
-  const words = lines.flatMap((line) => line.words);
-  return words.reduce((sum, { text, confidence }) => sum + (confidence >= minConfidence ? text.length : 0), 0);
+function isSure({ words }: TesseractLine): boolean {
+  return confidenceOf(words) >= minConfidence;
+}
+
+/** Number of characters without spaces. */
+function lengthOf(lines: TesseractLine[]): number {
+  return lines.reduce((sum, { words }) => sum + words.reduce((length, { text }) => length + text.length, 0), 0);
 }
 
 function withoutNoise(line: TesseractLine): TesseractLine {
-  const isSure = confidenceOf(line.words) >= minConfidence;
-  const isWord = ({ text, confidence }: Words[number]) =>
-    isSure
-      ? confidence >= minConfidenceInGoodLine
-      : confidence >= minWordConfidence && (text.match(/[\p{L}\p{N}]/gu)?.length ?? 0) >= minWordLength;
+  const isWord = isSure(line)
+    ? ({ text, confidence }: Words[number]) => text !== '' && confidence >= minConfidenceInGoodLine
+    : ({ text, confidence }: Words[number]) =>
+        confidence >= minWordConfidence && (text.match(/[\p{L}\p{N}]/gu)?.length ?? 0) >= minWordLength;
   return { ...line, words: line.words.filter(isWord) };
 }
 
@@ -89,7 +114,58 @@ function usualHeight(lines: TesseractLine[]): number {
   return heights[Math.floor(heights.length / 2)] ?? 1;
 }
 
+/** A cell of a table has at most this many characters; a line of a column of text has more. */
+const cellLength = 24;
+/** Shares of the lines beside others that are short, and that are numbers, in a table without rules. */
+const minCells = 0.9;
+const minNumbers = 0.3;
+/** Rows of a table without numbers are at least this many times as far apart as they are high. */
+const minRowDistance = 1.6;
+/** Empty space around a table in pixels, without which Tesseract misreads what touches the edge. */
+const tableMargin = 10;
+
+/** Groups the blocks of a page that stand side by side, and returns for each group its blocks and what it covers. */
+function findBands(blocks: Block[]): { blocks: Block[]; bbox: Box }[] {
+  let bands: { blocks: Block[]; bbox: Box }[] = [];
+  for (const block of blocks.filter(({ lines }) => lines.length > 0)) {
+    const isBeside = ({ bbox }: { bbox: Box }) => bbox.y0 < block.bbox.y1 && bbox.y1 > block.bbox.y0;
+    const beside = bands.filter(isBeside);
+    const all = [...beside.flatMap((band) => band.blocks), block];
+    bands = [...bands.filter((band) => !isBeside(band)), { blocks: all, bbox: surround(all.map(({ bbox }) => bbox)) }];
+  }
+  return bands;
+}
+
+function surround(boxes: Box[]): Box {
+  const least = (side: 'x0' | 'y0') => Math.min(...boxes.map((each) => each[side]));
+  const most = (side: 'x1' | 'y1') => Math.max(...boxes.map((each) => each[side]));
+  return { x0: least('x0'), y0: least('y0'), x1: most('x1'), y1: most('y1') };
+}
+
+/** Whether blocks side by side are a table without rules, which Tesseract takes for columns of text. */
+function isOpenTable({ blocks }: { blocks: Block[] }): boolean {
+  const [left, ...others] = [...blocks].sort((a, b) => a.bbox.x0 - b.bbox.x0);
+  const cells = others.filter(({ bbox }) => left && bbox.x0 > left.bbox.x1).flatMap(({ lines }) => lines);
+  const texts = cells.map(({ words }) => textOf(words));
+  const share = (wanted: (text: string) => boolean) => texts.filter(wanted).length / Math.max(1, texts.length);
+  if (share((text) => text.length <= cellLength) < minCells) return false;
+  const steps = others
+    .flatMap(({ lines }) => lines.slice(1).map(({ bbox }, index) => bbox.y0 - (lines[index]?.bbox.y0 ?? bbox.y0)))
+    .sort((a, b) => a - b);
+  if (steps.length === 0) return false;
+  const distance = (steps[Math.floor(steps.length / 2)] ?? 0) / usualHeight(cells);
+  return share(isNumber) >= minNumbers || distance >= minRowDistance;
+}
+
+function isNumber(text: string): boolean {
+  return (text.match(/\d/g)?.length ?? 0) > (text.match(/\p{L}/gu)?.length ?? 0);
+}
+
 const require = createRequire(import.meta.url);
+
+/** Modes of page segmentation: Tesseract's own layout analysis, and one column of lines and table rows. */
+const automaticLayout = 3;
+const singleColumn = 4;
 
 type TesseractModule = {
   FS: { writeFile(path: string, content: Uint8Array): void };
@@ -100,6 +176,10 @@ type TesseractModule = {
      * Makes Tesseract read its virtual file `/input` in this EXIF orientation; returns 1 if that is no readable image.
      */
     SetImageFile(orientation: number, radians: number): number;
+    GetInputImage(): { get_w(): number; get_h(): number };
+    SetPageSegMode(mode: number): void;
+    /** Limits recognition to a part of the image; coordinates of the result remain those of the image. */
+    SetRectangle(left: number, top: number, width: number, height: number): void;
     Recognize(monitor: null): number;
     GetJSONText(): string;
     Clear(): void;
@@ -107,19 +187,20 @@ type TesseractModule = {
 };
 
 const box = z.object({ x0: z.number(), y0: z.number(), x1: z.number(), y1: z.number() });
-const word = z.object({ text: z.string(), confidence: z.number(), bbox: box });
+const word = z.object({ text: z.string(), confidence: z.number(), bbox: box }).transform(withoutLeader);
 const line = z.object({
   words: z.array(word),
+  bbox: box,
   baseline: box,
   rowAttributes: z.object({ rowHeight: z.number() }),
 });
-const page = z.object({
-  blocks: z
-    .array(z.object({ paragraphs: z.array(z.object({ lines: z.array(line) })).nullable() }))
-    .nullable()
-    .default(null),
-});
+const block = z
+  .object({ bbox: box, paragraphs: z.array(z.object({ lines: z.array(line) })).nullable() })
+  .transform(({ bbox, paragraphs }) => ({ bbox, lines: (paragraphs ?? []).flatMap(({ lines }) => lines) }));
+const page = z.object({ blocks: z.array(block).nullable().default(null) });
 
+type Box = z.infer<typeof box>;
+type Block = z.infer<typeof block>;
 type TesseractLine = z.infer<typeof line>;
 
 type RecognizeImage = (image: Uint8Array, orientation: number) => TesseractLine[];
@@ -146,16 +227,35 @@ export async function startTesseract(languages: readonly string[]): Promise<Reco
   if (api.Init('/', languages.join('+'), 1) !== 0)
     throw new Error('Tesseract could not be initialized with its language data.');
 
-  return (image, orientation) => {
+  const open = (image: Uint8Array, orientation: number) => {
     engine.FS.writeFile('/input', image);
     const isRead = api.SetImageFile(orientation, 0) !== 1;
     // Empties the virtual file to free its memory, because Tesseract has copied the image.
     engine.FS.writeFile('/input', new Uint8Array());
     if (!isRead)
       throw appError('corrupt_document', { detail: 'The image is damaged, or its format is not supported.' });
+  };
+  const recognize = (layout: number): Block[] => {
+    api.SetPageSegMode(layout);
     api.Recognize(null);
-    const { blocks } = page.parse(JSON.parse(api.GetJSONText()));
+    return page.parse(JSON.parse(api.GetJSONText())).blocks ?? [];
+  };
+
+  return (image, orientation) => {
+    open(image, orientation);
+    const blocks = recognize(automaticLayout);
+    const tables = isSideways(blocks.flatMap(({ lines }) => lines)) ? [] : findBands(blocks).filter(isOpenTable);
+    for (const { blocks: columns, bbox } of tables) {
+      const picture = api.GetInputImage();
+      const [left, top] = [Math.max(0, bbox.x0 - tableMargin), Math.max(0, bbox.y0 - tableMargin)];
+      const right = Math.min(picture.get_w(), bbox.x1 + tableMargin);
+      const bottom = Math.min(picture.get_h(), bbox.y1 + tableMargin);
+      api.SetRectangle(left, top, right - left, bottom - top);
+      const [first, ...others] = columns;
+      if (first) first.lines = recognize(singleColumn).flatMap(({ lines }) => lines);
+      for (const other of others) other.lines = [];
+    }
     api.Clear();
-    return (blocks ?? []).flatMap(({ paragraphs }) => paragraphs ?? []).flatMap(({ lines }) => lines);
+    return blocks.flatMap(({ lines }) => lines);
   };
 }
