@@ -36,11 +36,13 @@ describe('OCR', () => {
     }
   });
 
-  it('reads one column after the other and a table row by row', async () => {
+  it('reads one column after the other, a table row by row, and a page of 75 dpi', async () => {
     const columns = await picturesOf(...textAt(50, ...leftColumn), ...textAt(320, ...rightColumn));
     const wordsOf = (body: string) => body.match(/\w+/g);
     const flowing = wordsOf([...leftColumn, ...rightColumn].join(' '));
     expect(wordsOf((await environment.convert('columns.png', await pngFile(columns))).body)).eql(flowing);
+    const small = raw(columns).resize({ width: Math.round(columns.width / 4) });
+    expect(wordsOf((await environment.convert('small.png', await small.png().toBuffer())).body)).eql(flowing);
     const [goods, amounts, prices] = [
       textAt(50, ...cells.goods),
       textAt(250, ...cells.amounts),

@@ -5,6 +5,7 @@ import { gunzip } from 'node:zlib';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import type { OcrLine } from '#src/ports/documents.ts';
+import { enlargeImage, type LeptonicaImage } from './enlarge-image.ts';
 
 /** Confidence (0 to 100) below which Tesseract's text is noise, an unknown script, or a rotated page. */
 const minConfidence = 60;
@@ -169,6 +170,7 @@ const singleColumn = 4;
 
 type TesseractModule = {
   FS: { writeFile(path: string, content: Uint8Array): void };
+  getValue(pointer: number, type: 'i32'): number;
   TessBaseAPI: new () => {
     /** Returns 0 on success; `mode` 1 uses only Tesseract's LSTM network. */
     Init(dataFolder: string, languages: string, mode: number): number;
@@ -176,7 +178,7 @@ type TesseractModule = {
      * Makes Tesseract read its virtual file `/input` in this EXIF orientation; returns 1 if that is no readable image.
      */
     SetImageFile(orientation: number, radians: number): number;
-    GetInputImage(): { get_w(): number; get_h(): number };
+    GetInputImage(): LeptonicaImage;
     SetPageSegMode(mode: number): void;
     /** Limits recognition to a part of the image; coordinates of the result remain those of the image. */
     SetRectangle(left: number, top: number, width: number, height: number): void;
@@ -243,6 +245,8 @@ export async function startTesseract(languages: readonly string[]): Promise<Reco
 
   return (image, orientation) => {
     open(image, orientation);
+    const larger = enlargeImage(api.GetInputImage(), engine);
+    if (larger) open(larger, 1);
     const blocks = recognize(automaticLayout);
     const tables = isSideways(blocks.flatMap(({ lines }) => lines)) ? [] : findBands(blocks).filter(isOpenTable);
     for (const { blocks: columns, bbox } of tables) {
