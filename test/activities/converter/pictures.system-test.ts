@@ -3,14 +3,12 @@ import sharp from 'sharp';
 import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { needsPdfium, scanOf, useConverter } from '#test/support/converter-environment.ts';
-import { type Picture, pdfFile, pdfOfLines, textLines } from '#test/support/document-fixtures.ts';
+import { type PdfText, type Picture, pdfFile, pdfOfLines, textLines } from '#test/support/document-fixtures.ts';
 import { readsUnusualFiles } from '#test/support/unusual-files.ts';
 
 describe('OCR, on unusual scans,', () => {
   readsUnusualFiles(({ name }) => name.startsWith('scan-'));
 });
-
-import { type PdfText, type Picture, pdfFile, pdfOfLines, textLines } from '#test/support/document-fixtures.ts';
 
 describe('OCR', () => {
   const environment = useConverter();
@@ -55,6 +53,15 @@ describe('OCR', () => {
     expect(table.body).equal(
       cells.goods.map((name, row) => `${name} ${cells.amounts[row]} ${cells.prices[row]}`).join('\n'),
     );
+  });
+
+  it('says of a page whose letters form no words that it could not be read', async () => {
+    const page = await picturesOf(...textAt(50, ...leftColumn, ...rightColumn));
+    const mirrored = { ...page, grey: await raw(page).flop().toColourspace('b-w').raw().toBuffer() };
+    const { body, pageMap } = await environment.convert('mirrored.pdf', pdfFile([[mirrored], [scan]]));
+    expect(body.slice(0, pageMap?.[1])).match(/^\(Page number 1 could not be read: [^\n]+\)\n\n$/);
+    expect(body.slice(pageMap?.[1])).match(/^The harbour master/);
+    expect(await appErrorCode(environment.convert('mirrored.png', await pngFile(mirrored)))).equal('empty_document');
   });
 
   it('reads each page of a TIFF file, also compressed as JPEG, and an AVIF picture', async () => {

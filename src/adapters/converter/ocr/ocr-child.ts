@@ -4,10 +4,12 @@ import { sendFailureToParentProcess, sendToParentProcess } from '../child-messag
 import type { ConversionProcessLimits } from '../conversion-limits.ts';
 import { checkImageSourceBytes, type OcrProcessInput, orientationOfImage, readPgmImages } from './image-pages.ts';
 import { recognizePageByOcr, startTesseract } from './tesseract.ts';
+import { withUnreadableNote } from './unreadable-pages.ts';
 
 const [languages = '', picturesText = '', limitsText = ''] = process.argv.slice(2);
 const pictures: OcrProcessInput = JSON.parse(picturesText);
 const limits: ConversionProcessLimits = JSON.parse(limitsText);
+const emptyPage = { lines: [], isUnreadable: false };
 const read = await startTesseract(languages.split('+'));
 sendToParentProcess({ ready: true });
 try {
@@ -21,13 +23,18 @@ async function recognizeFile({ path }: Extract<OcrProcessInput, { from: 'file' }
   checkImageSourceBytes(await stat(path), limits);
   const image = await readFile(path);
   const orientation = orientationOfImage(image, limits);
-  sendToParentProcess({ pageIndex: 0, lines: recognizePageByOcr(read, image, orientation) });
+  sendPage(0, image, orientation);
 }
 
 async function recognizeInput({ pages }: Extract<OcrProcessInput, { from: 'input' }>): Promise<void> {
   let next = 0;
   for await (const image of readPgmImages(process.stdin)) {
-    sendToParentProcess({ pageIndex: pages[next], lines: image === null ? [] : recognizePageByOcr(read, image, 1) });
+    sendPage(pages[next] ?? 0, image, 1);
     next += 1;
   }
+}
+
+function sendPage(pageIndex: number, image: Uint8Array | null, orientation: number): void {
+  const { lines, isUnreadable } = image === null ? emptyPage : recognizePageByOcr(read, image, orientation);
+  sendToParentProcess({ pageIndex, lines: isUnreadable ? withUnreadableNote(pageIndex, languages, lines) : lines });
 }

@@ -11,6 +11,7 @@ import { type PdfPage, pdfPageFromOcr, pdfPagesToMarkdown } from '../formats/pdf
 import type { CleanParsedDocument } from '../parsed-document.ts';
 import { runParserProcess, sandboxedNodeCommand } from '../parser-process.ts';
 import type { OcrProcessInput } from './image-pages.ts';
+import { isUnreadableNote } from './unreadable-pages.ts';
 
 export type OcrProgress<Document> = { document: Document; pagesLeft: 0 } | { document: null; pagesLeft: number };
 
@@ -24,7 +25,7 @@ export async function readImageByOcr(
   const { pages, total } = await recognize(source, recognition, signal);
   if (pages.size < total) return { document: null, pagesLeft: total - pages.size };
   const inOrder = [...pages.values()].sort((a, b) => a.pageIndex - b.pageIndex);
-  if (inOrder.every(({ lines }) => lines.length === 0)) throw noWordsFound('the image');
+  requireWords(inOrder, 'the image');
   return {
     document: { ...(await pdfPagesToMarkdown(inOrder.map(({ lines }) => pdfPageFromOcr(lines)))), title: null },
     pagesLeft: 0,
@@ -58,7 +59,7 @@ export async function readPdfPagesByOcr(
     // The text that the PDF itself has for the page is not in the picture that OCR reads.
     return lines.length > 0 ? pdfPageFromOcr(lines, page.lines) : page;
   });
-  if (all.every(({ lines }) => lines.length === 0)) throw noWordsFound('the pages of the PDF');
+  if (pages.every(({ lines }) => lines.length === 0)) requireWords([...read.values()], 'the pages of the PDF');
   return { document: all, pagesLeft: 0 };
 }
 
@@ -68,8 +69,11 @@ function ocrNeeded(what: string) {
   });
 }
 
-function noWordsFound(where: string) {
-  return appError('empty_document', { detail: `OCR found no words on ${where}; it reads only printed text.` });
+function requireWords(pages: readonly OcrPage[], where: string): void {
+  const lines = pages.flatMap((page) => page.lines.map((line) => ({ pageIndex: page.pageIndex, line })));
+  if (lines.some(({ pageIndex, line }) => !isUnreadableNote(pageIndex, line))) return;
+  const reason = lines[0]?.line[0] ?? 'It reads only printed text.';
+  throw appError('empty_document', { detail: `OCR found no words on ${where}. ${reason}` });
 }
 
 const childScript = join(import.meta.dirname, 'ocr-child.ts');

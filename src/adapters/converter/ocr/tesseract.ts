@@ -14,6 +14,10 @@ const minWordConfidence = 70;
 const minWordLength = 3;
 /** In a line of high confidence, words below this confidence are taken for dirt on the scan and dropped. */
 const minConfidenceInGoodLine = 10;
+/** Lines of low confidence with fewer letters in total are specks or a small drawing, not text that cannot be read. */
+const minUnreadableLetters = 100;
+/** On a page that is mostly unreadable, lines of lower confidence are noise that looks like words by chance. */
+const minConfidenceAmongNoise = 80;
 /**
  * A line this many times as high as a usual line has a larger font; smaller differences come from the shapes of the
  * letters.
@@ -25,10 +29,22 @@ const pointsPerPixel = 72 / 300;
 /** EXIF orientations whose display needs a rotation by 90°, 180° or 270°. */
 const rotatedBy = { 90: 6, 180: 3, 270: 8 } as const;
 
-/** Recognizes a page image, upright unless EXIF names a rotation. */
-export function recognizePageByOcr(read: RecognizeImage, image: Uint8Array, orientation: number): OcrLine[] {
+/**
+ * Recognizes a page image, upright unless EXIF names a rotation. Of a page whose text is mostly unreadable only the
+ * readable lines are kept, if any, and `isUnreadable` is true.
+ */
+export function recognizePageByOcr(
+  read: RecognizeImage,
+  image: Uint8Array,
+  orientation: number,
+): { lines: OcrLine[]; isUnreadable: boolean } {
   const found = orientation === 1 ? readUpright(read, image) : read(image, orientation);
-  return describeLines(found.map(withoutNoise).filter(({ words }) => hasTwoLetters.test(textOf(words))));
+  const sure = found.filter(isSure);
+  const unsureLetters = lengthOf(found) - lengthOf(sure);
+  const isUnreadable = unsureLetters >= minUnreadableLetters && unsureLetters > lengthOf(sure);
+  const isCertain = ({ words }: TesseractLine) => confidenceOf(words) >= minConfidenceAmongNoise;
+  const kept = (isUnreadable ? sure.filter(isCertain) : found).map(withoutNoise);
+  return { lines: describeLines(kept.filter(({ words }) => hasTwoLetters.test(textOf(words)))), isUnreadable };
 }
 
 const hasTwoLetters = /[\p{L}\p{N}].*[\p{L}\p{N}]/u;
