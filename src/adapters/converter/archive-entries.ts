@@ -11,7 +11,7 @@ import { openZipEntries, zipSignature } from './zip-guard.ts';
 
 type ArchiveLimits = Pick<
   ConversionProcessLimits,
-  'archiveEntries' | 'archiveInflatedBytes' | 'zipRatio' | 'zipRatioFromBytes'
+  'archiveEntries' | 'archiveInflatedBytes' | 'zipInflatedBytes' | 'zipRatio' | 'zipRatioFromBytes'
 >;
 
 const gzipSignature = Buffer.from('1f8b', 'hex');
@@ -108,7 +108,10 @@ async function* tarEntries(path: string, head: Buffer, limits: ArchiveLimits): A
   }
 }
 
-/** Counts the bytes, because the header of a compressed file does not say what it decompresses to. */
+/**
+ * Counts the bytes, because the header of a compressed file does not say what it decompresses to. The ratio is checked
+ * late: a tar of many tiny files is mostly padding.
+ */
 function inflated(file: Readable, limits: ArchiveLimits): Readable {
   let read = 0;
   let written = 0;
@@ -121,7 +124,7 @@ function inflated(file: Readable, limits: ArchiveLimits): Readable {
   const countWritten = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       written += chunk.length;
-      const isBomb = written > limits.zipRatioFromBytes && written > read * limits.zipRatio;
+      const isBomb = written > limits.zipInflatedBytes && written > read * limits.zipRatio;
       done(isBomb || written > limits.archiveInflatedBytes ? unpacksToTooMuch() : null, chunk);
     },
   });

@@ -195,6 +195,11 @@ export function createConverter(deps: {
   async function parseText(source: Source, onProgress: (note: string) => void): Promise<CleanParsedDocument> {
     if (source.format === 'ppt') return parsePpt(source, onProgress);
     if (source.format === 'archive') {
+      if (source.recognition === undefined) {
+        throw appError('unsupported_format', {
+          detail: 'An archive is read only as an uploaded document. Upload the file, or read the files in it.',
+        });
+      }
       const body = await limitParsers(source.orgId, () =>
         listArchiveAsMarkdown(source.path, { limits, signal: source.signal }),
       );

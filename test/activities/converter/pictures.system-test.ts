@@ -3,7 +3,7 @@ import sharp from 'sharp';
 import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { needsPdfium, scanOf, useConverter } from '#test/support/converter-environment.ts';
-import { type PdfText, type Picture, pdfFile, pdfOfLines, textLines } from '#test/support/document-fixtures.ts';
+import { type PdfText, type Picture, pdfFile, pdfOfLines, textLines, zipFile } from '#test/support/document-fixtures.ts';
 import { readsUnusualFiles } from '#test/support/unusual-files.ts';
 
 describe('OCR, on unusual scans,', () => {
@@ -98,9 +98,10 @@ describe('OCR', () => {
     expect(kept.map(({ pageIndex }) => pageIndex)).eql([0, 1]);
   });
 
-  it('reads no pictures when its caller cannot store recognized pages', async () => {
+  it('reads no pictures and no archives when its caller cannot store recognized pages', async () => {
     expect(await appErrorCode(convert('a.png', await pngFile(scan), null))).equal('unsupported_format');
     expect(await appErrorCode(convert('a.pdf', pdfFile([[scan]]), null))).equal('unsupported_format');
+    expect(await appErrorCode(convert('a.zip', zipFile({ 'a.txt': 'x' }), null))).equal('unsupported_format');
     const mixed = pdfFile([textLines('words on a page'), [scan]]);
     expect((await convert('b.pdf', mixed, null)).body).equal('words on a page');
   });

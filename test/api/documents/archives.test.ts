@@ -64,11 +64,16 @@ describe('an uploaded archive', () => {
       expect(document.folder_ids).deep.equal([folder]);
     }
 
-    // Ingesting again imports no file that the user has deleted.
+    // Ingesting again imports no file that the user has deleted, except with `redo`.
     await ada.delete(`/documents/${notes?.id}`, 204);
+    await untilJob(ada, `delete-${notes?.id}`, 'succeeded');
     await ada.patch(`/documents/${archive.id}`, { target_tokens: 100, ingest: true }, 200);
     await untilRun(ada, ingestion(archive.id, 2), 'succeeded');
-    expect((await listDocuments()).map(({ name }) => name)).deep.equal(['fees.docx', 'handbooks.zip']);
+    const names = async () => (await listDocuments()).map(({ name }) => name);
+    expect(await names()).deep.equal(['fees.docx', 'handbooks.zip']);
+    await ada.post(`/rag/ingest/${archive.id}`, { redo: true }, 200);
+    await untilRun(ada, ingestion(archive.id, 3), 'succeeded');
+    expect(await names()).deep.equal(['fees.docx', 'handbooks.zip', 'notes.txt']);
   });
 
   it('of tar.gz skips links, and is not opened inside of another archive', async () => {

@@ -36,7 +36,8 @@ describe('checkZipArchiveLimits', () => {
 
 describe('readArchiveEntries', () => {
   const pathOf = useTemporaryFolder();
-  const limits = { archiveEntries: 3, archiveInflatedBytes: 1_000_000, zipRatio: 10, zipRatioFromBytes: 100_000 };
+  const zip = { zipInflatedBytes: 150_000, zipRatio: 10, zipRatioFromBytes: 100_000 };
+  const limits = { archiveEntries: 3, archiveInflatedBytes: 1_000_000, ...zip };
   const tarOf = async (...files: [name: string, body: Buffer | string][]) =>
     Buffer.from(
       await packTar(
