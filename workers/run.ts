@@ -55,7 +55,7 @@ export function startWorkers(container: Container): RunningWorkers {
  * @returns a function that stops it after the running sweep
  */
 export function startSweeps(container: Container): () => Promise<void> {
-  const { jobs, chat, scoringRequests, documents, originals, syncs, temporal, logger } = container;
+  const { jobs, chat, scoringRequests, documents, reindexing, originals, syncs, temporal, logger } = container;
   return startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -65,6 +65,7 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
       { name: 'publish changed documents', run: skipWhileStillRunning(documents.publishOutdated) },
+      { name: 'index words again', run: skipWhileStillRunning(limitToOncePerMinute(reindexing.reindexOutdated)) },
       { name: 'release originals', run: skipWhileStillRunning(limitToOncePerMinute(originals.sweepExpired)) },
       {
         name: 'delete stray folders',

@@ -78,7 +78,7 @@ function searchOf({ db, vectors }: SearchSubject, { terms, vector }: CorpusQuery
     vectors,
     embedders: { of: () => ({ model, embed: async () => [vector] }) },
     analyze: () => terms.map((stem) => ({ stem, isStopWord: false })),
-    models: { queryPrefix: async () => '' },
+    models: { queryPrefix: async () => '', languages: async () => null },
     logger: { warn: console.warn },
     inTurn: { words: (_, search) => search(), vectors: (_, search) => search() },
     repository: createRetrievalRepository(db),

@@ -18,6 +18,8 @@ const UNUSED = [
   /^node-[^/]+\/include\//,
   // Builds for CPUs without SIMD or with an experimental one, and of the older engine.
   /^tesseract\.js-core\/tesseract-core(?!-simd-lstm\.)/,
+  // Larger models of the language detector.
+  /^eld\/src\/ngrams\/(?!extrasmall)/,
   // Sources beside their builds, and builds for CommonJS.
   /^(gpt-tokenizer|openai|rxjs|zod)\/src\//,
   /^gpt-tokenizer\/(cjs|data)\//,

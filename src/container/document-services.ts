@@ -19,6 +19,7 @@ import { createFolderTreeChangesService } from '../modules/folders/folders.servi
 import { createChunkContextsService, createDocumentChunkerService } from '../modules/ingestion/chunking.service.ts';
 import { createGenerationsService } from '../modules/ingestion/generations.service.ts';
 import { createIngestionService } from '../modules/ingestion/ingestion.service.ts';
+import { createReindexingService } from '../modules/ingestion/reindexing.service.ts';
 import { createOriginalFilesService } from '../modules/originals/originals.service.ts';
 import { createPreviewsService } from '../modules/previews/previews.service.ts';
 import { createRagService } from '../modules/rag/rag.service.ts';
@@ -97,6 +98,7 @@ export function createDocumentServices(shared: SharedServices) {
       scanner: config.clamdAddress === null ? null : createClamdScanner({ address: config.clamdAddress }),
       originals,
       converter,
+      detectLanguage: shared.detectLanguage,
       embeddings,
       documentChunker,
       chunkContexts,
@@ -105,6 +107,7 @@ export function createDocumentServices(shared: SharedServices) {
       jobs,
       orchestrator,
     }),
+    reindexing: createReindexingService({ db, analyze: shared.analyze, detectLanguage: shared.detectLanguage }),
     reembedding: createReembeddingService({ db, documents, generations, jobs, models, orchestrator }),
     rag: createRagService({
       ...{ db, documents, generations, models, documentChunker, chunkContexts, embedders, defaultConfig },

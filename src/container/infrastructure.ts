@@ -35,6 +35,7 @@ import {
   observedVectorStore,
 } from '../adapters/telemetry/observed-ports.ts';
 import { createChunker } from '../adapters/text/chunker.ts';
+import { detectLanguage } from '../adapters/text/language-detector.ts';
 import { createTextAnalyzer } from '../adapters/text/text-analyzer.ts';
 import { createTokenCounter } from '../adapters/text/token-counter.ts';
 import { createPgVectorStore } from '../adapters/vectors/pgvector.ts';
@@ -143,6 +144,7 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
     tokens,
     analyze,
     chunker: createChunker({ tokens, analyze }),
+    detectLanguage,
     embedders: observedEmbedders(createEmbedders({ ...models, estimateTokens }), telemetry),
     alignmentEmbedder: observedEmbedder(
       createEmbedder({ ...alignmentModels, timeoutMs: alignmentCallMs, estimateTokens }),

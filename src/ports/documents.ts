@@ -69,6 +69,9 @@ export type DocumentConverter = {
   readPages(pdf: { orgId: string; path: string; signal: AbortSignal }): Promise<string[]>;
 };
 
+/** Detects the language of a text: an ISO 639-1 code, or `und` if it cannot be determined. */
+export type LanguageDetector = (text: string) => Promise<string>;
+
 export type ChunkerOptions = { orgId: string; signal: AbortSignal };
 
 /**

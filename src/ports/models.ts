@@ -102,6 +102,8 @@ export type ListedModel = {
   queryPrefix: string | null;
   /** Cosine that the vectors of two unrelated texts have, on average. */
   unrelatedSimilarity: number | null;
+  /** ISO 639-1 codes of the languages that the embedding model knows; null for all. */
+  languages: readonly string[] | null;
   rerankingType: RerankerType | null;
   /** False for an extractive chat model, which only quotes its input: it cannot judge evaluations. */
   writesJson: boolean;

@@ -6,6 +6,7 @@ import { createFairWorkQueue } from '#src/adapters/limits.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
+import { countTerms } from '#src/domain/documents/chunk-document.ts';
 import { toUnitLength } from '#src/domain/documents/embedding.ts';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import { contentStems } from '#src/domain/text/words.ts';
@@ -34,19 +35,29 @@ export async function addIndexedDocument(
   db: Knex,
   { orgId, userId }: Organization,
   texts: readonly string[],
-  options: { acl?: string[]; documentId?: string; config?: RagConfig } = {},
+  options: { acl?: string[]; documentId?: string; config?: RagConfig; language?: string } = {},
 ): Promise<IndexedDocument> {
-  const { acl = ['user:ada'], documentId = uuidv7() } = options;
+  const { acl = ['user:ada'], documentId = uuidv7(), language = 'en' } = options;
   const { config = defaultRagConfig({ embeddingModel, hasReranker: false }) } = options;
   const of = { orgId, documentId, generation: 1 };
   const original = { fileName: 'a.txt', sizeBytes: 1, contentSha256: documentId, blobKey: documentId };
   const settings = { ...original, ragConfig: JSON.stringify(config) };
   const authors = { createdBy: userId, updatedBy: userId };
   const active = { generation: 1, activeGeneration: 1, activeEmbeddingModel: config.embedding.model };
-  await db('documents').insert({ id: documentId, orgId, name: 'A', acl, ...settings, ...authors, ...active });
+  const activeLanguage = language;
+  await db('documents').insert({
+    id: documentId,
+    orgId,
+    name: 'A',
+    acl,
+    ...settings,
+    ...authors,
+    ...active,
+    activeLanguage,
+  });
   const built = { jobId: 'job', documentName: 'A', chunksTotal: texts.length };
   await db('documentGenerations').insert({ ...of, ...settings, ...built });
-  return { ...of, chunkIds: await addIndexedChunks(db, of, texts) };
+  return { ...of, chunkIds: await addIndexedChunks(db, of, texts, language) };
 }
 
 /** The chunks of a generation that is there. @returns their ids */
@@ -54,15 +65,13 @@ export async function addIndexedChunks(
   db: Knex,
   of: Omit<IndexedDocument, 'chunkIds'>,
   texts: readonly string[],
+  language = 'en',
 ): Promise<string[]> {
   const text = { chunkKind: 'text', contextualText: '', headingPath: [], textSha256: Buffer.alloc(32) } as const;
   const chunks = texts.map((content, index) => {
     const id = uuidv5(`${of.generation}:${index}`, of.documentId);
-    const stems = contentStems(analyze(content));
-    const terms = new Map<string, number>();
-    for (const stem of stems) terms.set(stem, (terms.get(stem) ?? 0) + 1);
     const place = { id, index, tokenCount: 1, contentOffset: 0, pageNumber: 1 };
-    return { ...text, ...place, content, terms, termCount: stems.length };
+    return { ...text, ...place, content, ...countTerms(content, language, analyze) };
   });
   await db.transaction((trx) => createChunksRepository(trx).insert(of, chunks));
   return chunks.map(({ id }) => id);
@@ -95,6 +104,7 @@ export const question = (query: string): RetrieveInput => ({
 
 export type NewDocument = {
   texts: readonly string[];
+  language?: string;
   acl?: string[];
   model?: string;
   retrieval?: Partial<RagConfig['retrieval']>;
@@ -109,11 +119,11 @@ function retrievalFixture(db: Knex) {
 
   /** Readable for Ada unless it says for whom. */
   async function addDocument(organization: Organization, document: NewDocument): Promise<IndexedDocument> {
-    const { texts, acl = ['user:ada'], model = 'model-a' } = document;
+    const { texts, language = 'en', acl = ['user:ada'], model = 'model-a' } = document;
     const config = defaultRagConfig({ embeddingModel: model, hasReranker: false });
     const retrieval = { ...config.retrieval, ...document.retrieval };
     const reranking = { ...config.reranking, ...document.reranking };
-    const options = { acl, config: { ...config, retrieval, reranking } };
+    const options = { acl, language, config: { ...config, retrieval, reranking } };
     const added = await addIndexedDocument(db, organization, texts, options);
     const { orgId, documentId, generation } = added;
     const points = added.chunkIds.map((id, index) => {
@@ -131,7 +141,7 @@ function retrievalFixture(db: Knex) {
       embedders: wordEmbedders,
       analyze,
       rank: async (_type, { passages }) => [...passages],
-      models: { reranker: async () => null, queryPrefix: async () => '' },
+      models: { reranker: async () => null, queryPrefix: async () => '', languages: async () => null },
       logger: pino({ level: 'silent' }),
       inTurn: { words: createFairWorkQueue(4), vectors: createFairWorkQueue(4) },
       ...parts,

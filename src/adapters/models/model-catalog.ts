@@ -49,6 +49,7 @@ function readModel(entry: unknown): ListedModel[] {
       dimensions: isCount(entry.dimensions) ? entry.dimensions : null,
       queryPrefix: typeof entry.query_prefix === 'string' ? entry.query_prefix : null,
       unrelatedSimilarity: isShare(entry.unrelated_similarity) ? entry.unrelated_similarity : null,
+      languages: Array.isArray(entry.languages) ? entry.languages.filter((code) => typeof code === 'string') : null,
       rerankingType: kind === 'reranker' ? (entry.reranking_type === 'llm' ? 'llm' : 'cross_encoder') : null,
       writesJson: entry.structured_output !== false,
       isLocal: entry.local === true,

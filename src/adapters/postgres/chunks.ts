@@ -1,10 +1,20 @@
 import type { Knex } from 'knex';
 import { CHUNKS_PER_POSTING_BLOCK, type ChunkTermCounts, toPostingBlocks } from '#src/domain/retrieval/bm25.ts';
 import { TermStatisticModel } from './chunks.model.ts';
-import { byteaColumn, defineRowShape, integerColumn, pickColumns, queryFirstRow, queryRows } from './shapes.ts';
+import {
+  bigintColumn,
+  byteaColumn,
+  defineRowShape,
+  integerColumn,
+  pickColumns,
+  queryFirstRow,
+  queryOneRow,
+  queryRows,
+} from './shapes.ts';
 
 const firstBlock = defineRowShape({ generation: integerColumn(), block: integerColumn() });
 const deletedChunk = defineRowShape({ textSha256: byteaColumn() });
+const termTotals = defineRowShape({ chunks: bigintColumn(), terms: bigintColumn() });
 const unusedTerm = pickColumns(TermStatisticModel, 'term');
 
 const POSTINGS_PER_INSERT = 20_000;
@@ -25,7 +35,7 @@ type GenerationRange = { orgId: string; documentId: string; from: number; before
  * index until the end of the transaction.
  */
 export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonly ChunkTermCounts[]): Promise<void> {
-  const { orgId, documentId, generation } = of;
+  const { orgId } = of;
   // Locks the organization's row first, so that concurrent transactions run the statements below in turn.
   await trx.raw(
     `insert into chunk_statistics as s (org_id, chunk_count, term_count) values (?, ?, ?)
@@ -33,6 +43,14 @@ export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonl
      set chunk_count = s.chunk_count + excluded.chunk_count, term_count = s.term_count + excluded.term_count`,
     [orgId, chunks.length, chunks.reduce((sum, chunk) => sum + chunk.termCount, 0)],
   );
+  await insertPostings(trx, of, chunks);
+}
+
+async function insertPostings(
+  trx: Knex,
+  { orgId, documentId, generation }: Generation,
+  chunks: readonly ChunkTermCounts[],
+): Promise<void> {
   const blocks = toPostingBlocks(chunks);
   for (let start = 0; start < blocks.length; start += POSTINGS_PER_INSERT) {
     const batch = blocks.slice(start, start + POSTINGS_PER_INSERT);
@@ -57,6 +75,46 @@ export async function indexChunkWords(trx: Knex, of: Generation, chunks: readonl
 }
 
 /**
+ * Replaces the words of a generation in the keyword index. Call this last in a transaction, because it locks the
+ * organization's index until the end of the transaction.
+ * Does nothing if a deletion of the generation has begun.
+ * @param chunks all chunks of the generation
+ */
+export async function replaceChunkWords(trx: Knex, of: Generation, chunks: readonly ChunkTermCounts[]): Promise<void> {
+  // Locks the chunks before the organization's statistics, in the order of `deleteIndexedChunks`.
+  const old = await queryOneRow(
+    trx,
+    termTotals,
+    `select count(*) as chunks, coalesce(sum(term_count), 0)::bigint as terms from (
+       select term_count from chunks
+       where org_id = :orgId and document_id = :documentId and generation = :generation
+       order by chunk_index for no key update
+     ) locked`,
+    of,
+  );
+  if (old.chunks !== chunks.length) return;
+  await trx.raw(
+    `update chunks set term_count = new.term_count
+     from unnest(:indexes::integer[], :counts::integer[]) as new (chunk_index, term_count)
+     where org_id = :orgId and document_id = :documentId and generation = :generation
+       and chunks.chunk_index = new.chunk_index`,
+    { ...of, indexes: chunks.map(({ index }) => index), counts: chunks.map(({ termCount }) => termCount) },
+  );
+  const terms = chunks.reduce((sum, { termCount }) => sum + termCount, 0);
+  await trx.raw('update chunk_statistics set term_count = term_count + ? where org_id = ?', [
+    terms - old.terms,
+    of.orgId,
+  ]);
+  const unused: string[] = [];
+  const lastBlock = Math.floor((chunks.at(-1)?.index ?? 0) / CHUNKS_PER_POSTING_BLOCK);
+  for (let block = 0; block <= lastBlock; block += BLOCKS_PER_DELETE) {
+    unused.push(...(await deletePostings(trx, { ...of, fromBlock: block, beforeBlock: block + BLOCKS_PER_DELETE })));
+  }
+  await insertPostings(trx, of, chunks);
+  await deleteUnusedTerms(trx, of.orgId, unused);
+}
+
+/**
  * Deletes a batch of chunks with their postings. Returns the text hashes of the deleted chunks, or null if there were
  * no chunks left.
  */
@@ -73,10 +131,8 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
   );
   if (start === undefined) return null;
   const part = {
-    orgId: range.orgId,
-    documentId: range.documentId,
-    generation: start.generation,
-    beforeBlock: start.block + BLOCKS_PER_DELETE,
+    ...{ orgId: range.orgId, documentId: range.documentId, generation: start.generation },
+    ...{ fromBlock: 0, beforeBlock: start.block + BLOCKS_PER_DELETE },
   };
   const deleted = await queryRows(
     trx,
@@ -96,23 +152,36 @@ export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Pr
      select text_sha256 from deleted`,
     part,
   );
+  await deleteUnusedTerms(trx, range.orgId, await deletePostings(trx, part));
+  return deleted.map((chunk) => chunk.textSha256);
+}
+
+/** Deletes the postings of a generation in some blocks. Returns the terms that no chunk of the organization has now. */
+async function deletePostings(
+  trx: Knex,
+  part: Generation & { fromBlock: number; beforeBlock: number },
+): Promise<string[]> {
   const unused = await queryRows(
     trx,
     unusedTerm,
     `with deleted as (
        delete from document_terms
-       where org_id = :orgId and document_id = :documentId and generation = :generation and block < :beforeBlock
+       where org_id = :orgId and document_id = :documentId and generation = :generation
+         and block >= :fromBlock and block < :beforeBlock
        returning org_id, term, cardinality(postings) as chunk_count
      ),
      counted as (${countTerms('-sum(chunk_count)', 'deleted')} returning term, chunk_count)
      select term from counted where chunk_count = 0`,
     part,
   );
+  return unused.map(({ term }) => term);
+}
+
+async function deleteUnusedTerms(trx: Knex, orgId: string, terms: readonly string[]): Promise<void> {
   await trx.raw('delete from term_statistics where org_id = ? and term = any (?::text[]) and chunk_count = 0', [
-    range.orgId,
-    unused.map((row) => row.term),
+    orgId,
+    [...terms],
   ]);
-  return deleted.map((chunk) => chunk.textSha256);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { stemmer as porterStemmer } from 'stemmer';
-import { type StemmedTerm, type TextAnalyzer, wordSpans } from '#src/domain/text/words.ts';
+import { type StemmedTerm, type TextAnalyzer, undeterminedLanguage, wordSpans } from '#src/domain/text/words.ts';
 
 const englishStopWords: ReadonlySet<string> = new Set(
   `a about above after again against all am an and any are aren as at be because been before being below between both
@@ -46,7 +46,10 @@ const none: Stemming = { stem: (word) => word, stopWords: new Set() };
  * another script gets those of a language of its script, so that an English name has the same stem in all documents.
  */
 export function createTextAnalyzer(): TextAnalyzer {
-  const stemmings = new Map<string, Stemming>([['en', english]]);
+  const stemmings = new Map<string, Stemming>([
+    ['en', english],
+    [undeterminedLanguage, english],
+  ]);
   const analyzers = new Map<string, (word: string) => StemmedTerm>();
   const memos = new Map<string, Map<string, StemmedTerm>>();
   let memoizedWords = 0;

@@ -94,6 +94,7 @@ export function cleanChunkContext(answer: string, deps: { tokens: TokenCounter }
  */
 export type ChunkingInput = {
   documentName: string;
+  language?: string;
   body: string;
   pageMap: number[] | null;
   chunking: RagConfig['chunking'];
@@ -120,7 +121,7 @@ export function* chunkDocument(
   distances: readonly number[],
   deps: { tokens: TokenCounter; analyze: TextAnalyzer },
 ): Generator<IndexedChunk> {
-  const { body, documentName, pageMap, contexts = [] } = source;
+  const { body, documentName, language, pageMap, contexts = [] } = source;
   const { method, ...size } = source.chunking;
   const chunks =
     method === 'semantic'
@@ -134,13 +135,24 @@ export function* chunkDocument(
       pageNumber,
       context: contexts[chunk.index],
     });
-    const stems = contentStems(deps.analyze(indexedTextOfChunk({ contextualText: prefix, content: chunk.content })));
-    yield { ...chunk, contextualText: prefix, pageNumber, terms: countEach(stems), termCount: stems.length };
+    const text = indexedTextOfChunk({ contextualText: prefix, content: chunk.content });
+    yield { ...chunk, contextualText: prefix, pageNumber, ...countTerms(text, language, deps.analyze) };
   }
 }
 
-function countEach(words: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
-  return counts;
+/**
+ * Version of the terms that a text gives. Raise it when they change, with a migration of the index
+ * `document_generations_outdated_words_idx`: workers then index the words of older documents again.
+ */
+export const analyzerVersion = 2;
+
+export function countTerms(
+  text: string,
+  language: string | undefined,
+  analyze: TextAnalyzer,
+): Pick<IndexedChunk, 'terms' | 'termCount'> {
+  const stems = contentStems(analyze(text, language));
+  const terms = new Map<string, number>();
+  for (const stem of stems) terms.set(stem, (terms.get(stem) ?? 0) + 1);
+  return { terms, termCount: stems.length };
 }

@@ -1,6 +1,9 @@
 /** A stemmed word in lower case. Stop words are function words, which only phrase search needs. */
 export type StemmedTerm = { stem: string; isStopWord: boolean };
 
+/** Language code of a text whose language could not be determined (BCP 47). It is analyzed as English. */
+export const undeterminedLanguage = 'und';
+
 /**
  * Splits text into search terms.
  * @param language ISO 639-1 code of the document, which decides on stems and stop words; English by default
@@ -9,6 +12,30 @@ export type TextAnalyzer = (text: string, language?: string) => StemmedTerm[];
 
 export function contentStems(terms: readonly StemmedTerm[]): string[] {
   return terms.filter((term) => !term.isStopWord).map((term) => term.stem);
+}
+
+/** Number of stop words from which they show the language of a query: one may be a content word of another language. */
+const minStopWords = 2;
+
+/**
+ * Lists the terms of a query for documents in several languages: the stems of each word in each language, without the
+ * stop words of the language that has the most stop words in the query.
+ */
+export function queryTerms(query: string, languages: readonly string[], analyze: TextAnalyzer): string[] {
+  const analyses = languages.map((language) => analyze(query, language));
+  const stopWordCounts = analyses.map((terms) => terms.filter(({ isStopWord }) => isStopWord).length);
+  const most = Math.max(minStopWords, ...stopWordCounts);
+  const likely = analyses.filter((_, index) => stopWordCounts[index] === most);
+  const found = new Set<string>();
+  // Goes word by word, because the search uses only the first terms of a long query.
+  for (let position = 0; position < (analyses[0]?.length ?? 0); position += 1) {
+    if (likely.some((terms) => terms[position]?.isStopWord)) continue;
+    for (const terms of analyses) {
+      const term = terms[position];
+      if (term !== undefined && !term.isStopWord) found.add(term.stem);
+    }
+  }
+  return [...found];
 }
 
 export function quotedPhrases(query: string): string[] {

@@ -43,6 +43,7 @@ export class DocumentModel extends tableModel('documents', {
   deletedAt: timestampColumn().nullable(),
   retrievalSettings: textColumn(),
   activeEmbeddingModel: textColumn().nullable(),
+  activeLanguage: textColumn(),
   pointsOutdatedAt: timestampColumn().nullable(),
   pointsLeasedUntil: timestampColumn().nullable(),
   nameKey: textColumn(),

@@ -8,6 +8,7 @@ import {
   maxChunkTargetTokens,
 } from '#src/domain/documents/rag-config.ts';
 import { isOneLine } from '#src/domain/text/plain-text.ts';
+import { undeterminedLanguage } from '#src/domain/text/words.ts';
 import {
   booleanField,
   booleanTextField,
@@ -102,6 +103,10 @@ const documentItemSchema = z
     content_preview: z.string(),
     has_stored_original: z.boolean(),
     has_preview_pdf: z.boolean().describe('Whether `GET /documents/{document_id}/preview` returns a PDF.'),
+    language: z
+      .string()
+      .nullable()
+      .describe('Detected language of the text (ISO 639-1), which decides on its word search; null if unknown.'),
     page_count: z.int().describe('Estimated for formats without pages; 0 before the first ingestion.'),
     chunking_stale: z.boolean(),
     embedding_stale: z.boolean(),
@@ -183,6 +188,7 @@ function toDocumentItemDto(document: DocumentView): DocumentItemDto {
     content_preview: document.contentPreview,
     has_stored_original: true,
     has_preview_pdf: document.hasPreviewPdf,
+    language: document.activeLanguage === undeterminedLanguage ? null : document.activeLanguage,
     page_count: document.pageCount ?? estimatedPageCount(document.charCount),
     chunking_stale: stale.chunking,
     embedding_stale: stale.embedding,

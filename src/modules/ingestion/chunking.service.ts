@@ -26,7 +26,7 @@ const BATCH_SIZE = 256;
  */
 const SLICE_SIZE = 8 * BATCH_SIZE;
 
-type ChunkingSource = Pick<ChunkingInput, 'documentName' | 'body' | 'pageMap' | 'chunking'>;
+type ChunkingSource = Pick<ChunkingInput, 'documentName' | 'language' | 'body' | 'pageMap' | 'chunking'>;
 
 export type DocumentChunkingOptions = {
   orgId: string;

@@ -11,6 +11,7 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
+import { analyzerVersion } from '#src/domain/documents/chunk-document.ts';
 import type { SourceFormat } from '#src/domain/documents/formats.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
@@ -175,8 +176,8 @@ export function createGenerationsRepository(db: Knex) {
       return newest === undefined ? undefined : locked;
     },
 
-    async setChunked(of: IngestDocumentInput, chunksTotal: number): Promise<void> {
-      await generation(of).update({ chunksTotal, chunkedAt: db.fn.now() });
+    async setChunked(of: IngestDocumentInput, chunked: { chunksTotal: number; language: string }): Promise<void> {
+      await generation(of).update({ ...chunked, analyzerVersion, chunkedAt: db.fn.now() });
     },
 
     /**
@@ -204,6 +205,7 @@ export function createGenerationsRepository(db: Knex) {
         .where({ generation: of.generation, acl, retrievalSettings })
         .update({
           ...{ activeGeneration: of.generation, activeEmbeddingModel: model },
+          activeLanguage: db.raw('?', [generation(of).select('language')]),
           // `updatedAt` gets the current time and not `now()`, the start of the transaction, because a search asks
           // afterwards which documents changed while it ran.
           updatedAt: db.raw('clock_timestamp()'),

@@ -42,6 +42,8 @@ export class GenerationModel extends tableModel(
     blobKey: textColumn(),
     ragConfig: jsonColumn<RagConfig>(),
     reservedId: uuidColumn().nullable(),
+    language: textColumn(),
+    analyzerVersion: integerColumn(),
   },
   ['documentId', 'generation'],
 ) {}

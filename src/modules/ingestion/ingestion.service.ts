@@ -23,7 +23,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalFilesService } from '#src/modules/originals/originals.service.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { DocumentConverter, MalwareScanner } from '#src/ports/documents.ts';
+import type { DocumentConverter, LanguageDetector, MalwareScanner } from '#src/ports/documents.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { ChunkContextsService, DocumentChunkerService, DocumentChunkingOptions } from './chunking.service.ts';
@@ -58,6 +58,7 @@ export function createIngestionService(deps: {
   scanner: MalwareScanner | null;
   originals: Pick<OriginalFilesService, 'release'>;
   converter: DocumentConverter;
+  detectLanguage: LanguageDetector;
   embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
   documentChunker: DocumentChunkerService;
   chunkContexts: Pick<ChunkContextsService, 'isOn' | 'generate'>;
@@ -66,7 +67,8 @@ export function createIngestionService(deps: {
   jobs: Pick<JobsService, 'advance' | 'dispatch'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
 }) {
-  const { db, originals, embeddings, documentChunker, chunkContexts, vectors, jobs, orchestrator } = deps;
+  const { db, originals, detectLanguage, embeddings, documentChunker, chunkContexts, vectors, jobs, orchestrator } =
+    deps;
   const generations = createGenerationsRepository(db);
   const conversions = createConversionsRepository(db);
   const conversion = createDocumentConversion(deps);
@@ -132,7 +134,8 @@ export function createIngestionService(deps: {
       const target = await enter(of, 'chunk');
       if (target.chunksTotal !== null) return { chunksTotal: target.chunksTotal };
       const source = await conversion.readSource(of, target);
-      const chunks = await documentChunker.chunkWithContexts(source, chunkingStep(of, target, step));
+      const language = await detectLanguage(source.body);
+      const chunks = await documentChunker.chunkWithContexts({ ...source, language }, chunkingStep(of, target, step));
       const newChunks = chunks.map((chunk) => ({
         ...chunk,
         id: deriveChunkId(of, chunk.index),
@@ -150,7 +153,7 @@ export function createIngestionService(deps: {
         if (source.pageMap === null) {
           await createConversionsRepository(trx).assignPageNumbers(of.orgId, source.conversionId);
         }
-        await ownGenerations.setChunked(of, newChunks.length);
+        await ownGenerations.setChunked(of, { chunksTotal: newChunks.length, language });
         return { chunksTotal: newChunks.length };
       });
     },

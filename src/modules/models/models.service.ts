@@ -235,6 +235,12 @@ export function createModelsService(deps: {
       return (await listedEmbedding(embeddingModel))?.unrelatedSimilarity ?? 0;
     },
 
+    /** ISO 639-1 codes of the languages that the embedding model knows; null for all, also while that is unknown. */
+    async languages(embeddingModel: string): Promise<readonly string[] | null> {
+      const { model } = parseEmbeddingSpaceId(embeddingModel);
+      return (await listed()).find(({ id }) => id === model)?.languages ?? null;
+    },
+
     async priceOf(id: string): Promise<VersionedPrice | null> {
       return settings.prices[id] ?? (await list()).find((model) => model.id === id)?.price ?? null;
     },

@@ -4,7 +4,9 @@ import {
   mergeRetrievalGroups,
   type RetrievalHit,
   type RetrievalHitsOfGroup,
+  unknownLanguageWeight,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
+import { undeterminedLanguage } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
@@ -16,7 +18,7 @@ import {
   planGroupSearches,
 } from './leg-search.ts';
 import type { RetrievalCandidate, RetrievalDegradation } from './retrieval.model.ts';
-import type { RetrievalRepository } from './retrieval.repository.ts';
+import type { ChunkSignature, RetrievalRepository } from './retrieval.repository.ts';
 
 /** Number of merged hits that are loaded for reranking and for the final selection. */
 const candidateCount = 50;
@@ -35,7 +37,8 @@ const changeSeconds = 1;
  */
 type Answer = ChunkSearch & { found: readonly RetrievalHit[]; confirmed: readonly ConfirmedHit[] };
 
-type ConfirmedHit = RetrievalHit & { rrfK: number };
+/** `isKnownLanguage`: the embedding model of the search knows the language of the document. */
+type ConfirmedHit = RetrievalHit & { rrfK: number; isKnownLanguage: boolean };
 
 export type GroupSearchQuery = {
   query: string;
@@ -45,7 +48,7 @@ export type GroupSearchQuery = {
 };
 
 export function createGroupSearch(deps: ChunkSearchDeps & { repository: RetrievalRepository }) {
-  const { repository } = deps;
+  const { repository, models } = deps;
   const startLegs = createChunkSearchRunner(deps);
 
   /**
@@ -66,7 +69,14 @@ export function createGroupSearch(deps: ChunkSearchDeps & { repository: Retrieva
       if (isSilent && asked[0]?.onlyDocumentIds === undefined) throw noLegAnswered(legs.degradations());
       const ids = new Set(found.flatMap((hits) => hits?.map(({ id }) => id) ?? []));
       const signatures = await repository.findSignatures(actor, [...ids]);
-      return asked.map((leg, index) => confirm(leg, found[index] ?? [], signatures));
+      const languages = new Map<string, readonly string[] | null>();
+      for (const { search } of asked) {
+        languages.set(search.embeddingModel, await models.languages(search.embeddingModel));
+      }
+      return asked.map((leg, index) => {
+        const known = languages.get(leg.search.embeddingModel) ?? null;
+        return confirm(leg, found[index] ?? [], signatures, known);
+      });
     }
 
     /**
@@ -154,11 +164,20 @@ function noLegAnswered(degradations: readonly RetrievalDegradation[]) {
   return appError('service_unavailable', { detail: `${cause} Try again in a moment.` });
 }
 
-function confirm(leg: ChunkSearch, found: readonly RetrievalHit[], signatures: ReadonlyMap<string, string>): Answer {
+function confirm(
+  leg: ChunkSearch,
+  found: readonly RetrievalHit[],
+  signatures: ReadonlyMap<string, ChunkSignature>,
+  knownLanguages: readonly string[] | null,
+): Answer {
   const rrfKs = new Map(leg.search.groups.map(({ signature, settings }) => [signature, settings.rrfK]));
   const confirmed = found.flatMap((hit): ConfirmedHit[] => {
-    const rrfK = rrfKs.get(signatures.get(hit.id) ?? '');
-    return rrfK === undefined ? [] : [{ ...hit, rrfK }];
+    const { signature = '', language = undeterminedLanguage } = signatures.get(hit.id) ?? {};
+    const rrfK = rrfKs.get(signature);
+    if (rrfK === undefined) return [];
+    const isKnownLanguage =
+      knownLanguages === null || language === undeterminedLanguage || knownLanguages.includes(language);
+    return [{ ...hit, rrfK, isKnownLanguage }];
   });
   return { ...leg, found, confirmed: confirmed.slice(0, leg.limit) };
 }
@@ -175,12 +194,22 @@ function join(answers: readonly Answer[]): Answer[] {
 function groupsOf(answers: readonly Answer[]): RetrievalHitsOfGroup[] {
   const bySearch = Map.groupBy(answers, ({ search }) => search.key);
   return Array.from(bySearch.values()).flatMap((legs) => {
-    const rrfKs = new Set(legs.flatMap(({ confirmed }) => confirmed.map(({ rrfK }) => rrfK)));
-    return Array.from(rrfKs, (rrfK) => ({
+    const groups = Map.groupBy(
+      legs.flatMap(({ confirmed }) => confirmed),
+      groupKey,
+    );
+    return Array.from(groups, ([key, [{ rrfK, isKnownLanguage } = { rrfK: 0, isKnownLanguage: true }]]) => ({
       rrfK,
-      legs: new Map(legs.map((leg) => [nameOf(leg), leg.confirmed.filter((hit) => hit.rrfK === rrfK)])),
+      legs: new Map(legs.map((leg) => [nameOf(leg), leg.confirmed.filter((hit) => groupKey(hit) === key)])),
+      weights: new Map(
+        legs.map((leg) => [nameOf(leg), leg.kind === 'vectors' && !isKnownLanguage ? unknownLanguageWeight : 1]),
+      ),
     }));
   });
+}
+
+function groupKey({ rrfK, isKnownLanguage }: ConfirmedHit): string {
+  return `${rrfK} ${isKnownLanguage}`;
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { defaultRagConfig, type RagConfig } from '#src/domain/documents/rag-config.ts';
 import type { RetrievalHit } from '#src/domain/retrieval/fusion-and-reranking.ts';
-import { contentStems, type TextAnalyzer } from '#src/domain/text/words.ts';
+import { queryTerms, type TextAnalyzer } from '#src/domain/text/words.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { FairWorkQueue } from '#src/ports/load-control.ts';
@@ -72,6 +72,10 @@ function keyOf({ settings: { rrfK: _fusesOnly, ...searched }, embeddingModel }: 
   return JSON.stringify([searched, embeddingModel]);
 }
 
+export function languagesOf(groups: readonly DocumentGroup[]): string[] {
+  return [...new Set(groups.flatMap(({ languages }) => languages))];
+}
+
 function asNew(group: DocumentGroup): DocumentGroup {
   const { retrieval } = defaultRagConfig({ embeddingModel: group.embeddingModel, hasReranker: false });
   return { ...group, settings: retrieval };
@@ -94,7 +98,7 @@ export type ChunkSearchDeps = {
   vectors: Pick<VectorStore, 'search'>;
   embedders: EmbedderFactory;
   analyze: TextAnalyzer;
-  models: Pick<ModelsService, 'queryPrefix'>;
+  models: Pick<ModelsService, 'queryPrefix' | 'languages'>;
   logger: Pick<Logger, 'warn'>;
   /**
    * Queues that limit the concurrent searches of this process, fair among organizations, so that other requests get
@@ -110,7 +114,6 @@ export function createChunkSearchRunner(deps: ChunkSearchDeps) {
   const { searchWords } = createWordSearchRepository(db);
 
   return (documents: ReadableDocumentsFilter, { query, signal }: { query: string; signal: AbortSignal }) => {
-    const terms = [...new Set(contentStems(analyze(query)))];
     const queryVectors = new Map<string, Promise<Float32Array | null>>();
     const degradations = new Set<RetrievalDegradation['reason']>();
     const withTimeout = () => AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
@@ -154,6 +157,7 @@ export function createChunkSearchRunner(deps: ChunkSearchDeps) {
       // Runs no further BM25 search after one has timed out, because it would time out too.
       if (degradations.has('word_search_unavailable')) return null;
       const readable = readableOf(leg);
+      const terms = queryTerms(query, languagesOf(search.groups), analyze);
       try {
         const hits = await searchWords({ readable, model: search.embeddingModel, terms, limit, timeoutMs });
         return hits.map(({ chunkId, score }) => ({ id: chunkId, score }));

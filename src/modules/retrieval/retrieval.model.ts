@@ -6,6 +6,7 @@ import {
   integerColumn,
   jsonColumn,
   type SqlRow,
+  textArrayColumn,
   textColumn,
   timestampColumn,
   uuidColumn,
@@ -24,6 +25,7 @@ export const passageHitRowShape = defineRowShape({
   score: doubleColumn(),
   termCount: bigintColumn(),
   updatedAt: timestampColumn(),
+  language: textColumn(),
 });
 export type PassageHit = SqlRow<typeof passageHitRowShape>;
 
@@ -32,6 +34,7 @@ export const documentGroupRowShape = defineRowShape({
   settings: jsonColumn<RagConfig['retrieval']>(),
   retrievalSettings: textColumn(),
   embeddingModel: textColumn(),
+  languages: textArrayColumn(),
 });
 
 export type DocumentGroup = SqlRow<typeof documentGroupRowShape>;

@@ -4,7 +4,14 @@ import {
   readableDocumentConditionSql,
   whereReadableByActor,
 } from '#src/adapters/postgres/readable.ts';
-import { defineRowShape, integerColumn, queryRows, textColumn, uuidColumn } from '#src/adapters/postgres/shapes.ts';
+import {
+  defineRowShape,
+  integerColumn,
+  queryRows,
+  type SqlRow,
+  textColumn,
+  uuidColumn,
+} from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
@@ -34,7 +41,8 @@ const maxChanged = 1_000;
 const documentsSampled = 500;
 
 const countOfGroup = defineRowShape({ signature: textColumn(), documents: integerColumn() });
-const signatureOfChunk = defineRowShape({ id: uuidColumn(), signature: textColumn() });
+const signatureOfChunk = defineRowShape({ id: uuidColumn(), signature: textColumn(), language: textColumn() });
+export type ChunkSignature = Omit<SqlRow<typeof signatureOfChunk>, 'id'>;
 const someId = defineRowShape({ id: uuidColumn() });
 
 export type RetrievalRepository = ReturnType<typeof createRetrievalRepository>;
@@ -55,38 +63,40 @@ export function createRetrievalRepository(db: Knex) {
 
   return {
     /**
-     * Lists the groups that have readable documents. Steps through the index from one signature to the next (loose
-     * index scan) and checks a sample of each group, so that the cost grows with the number of groups and not of
-     * documents. Checks all documents of a group only if none of the sample is readable.
+     * Lists the groups that have readable documents, with the languages of these. Steps through the index from one
+     * signature and language to the next (loose index scan) and checks a sample of each, so that the cost grows with
+     * the number of groups and not of documents. Checks all their documents only if none of the sample is readable.
      */
     async listGroups(readable: ReadableDocumentsFilter): Promise<DocumentGroup[]> {
+      const searchedTogether = 'retrieval_settings, active_embedding_model, active_language';
       const isActive = 'org_id = :orgId and active_generation is not null and deleted_at is null';
       const ofGroup = `select * from documents
                where ${isActive} and retrieval_settings = s.retrieval_settings
-                 and active_embedding_model = s.active_embedding_model`;
+                 and active_embedding_model = s.active_embedding_model and active_language = s.active_language`;
       return queryRows(
         db,
         documentGroupRowShape,
         `with recursive signatures as (
-           (select retrieval_settings, active_embedding_model from documents
+           (select ${searchedTogether} from documents
             where ${isActive}
-            order by retrieval_settings, active_embedding_model
+            order by ${searchedTogether}
             limit 1)
            union all
            select next.* from signatures s cross join lateral (
-             select retrieval_settings, active_embedding_model from documents
+             select ${searchedTogether} from documents
              where ${isActive}
-               and (retrieval_settings, active_embedding_model) > (s.retrieval_settings, s.active_embedding_model)
-             order by retrieval_settings, active_embedding_model
+               and (${searchedTogether}) > (s.retrieval_settings, s.active_embedding_model, s.active_language)
+             order by ${searchedTogether}
              limit 1
            ) next
          )
          select retrieval_settings, retrieval_settings::jsonb as settings, active_embedding_model as embedding_model,
-                ${signatureOf('s')}
+                ${signatureOf('s')}, array_agg(active_language) as languages
          from signatures s
          where exists (select from (${ofGroup} limit ${documentsSampled}) d where ${readableDocumentConditionSql})
            -- A count, because the planner would scan for exists in the order of the group.
-           or (select count(*) from (${ofGroup}) d where ${readableDocumentConditionSql}) > 0`,
+           or (select count(*) from (${ofGroup}) d where ${readableDocumentConditionSql}) > 0
+         group by retrieval_settings, active_embedding_model`,
         readableDocumentBindings(readable),
       );
     },
@@ -112,13 +122,17 @@ export function createRetrievalRepository(db: Knex) {
     },
 
     /**
-     * @returns the signature of the document group (its settings and model) of each chunk, only for chunks that the
-     * caller may read and that are in the active generation
+     * @returns the signature of the document group (its settings and model) and the language of each chunk, only for
+     * chunks that the caller may read and that are in the active generation
      */
-    async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, string>> {
+    async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, ChunkSignature>> {
       if (chunkIds.length === 0) return new Map();
-      const found = readableChunks(actor, chunkIds).select('c.id', db.raw(signatureOf('d')));
-      return new Map((await queryRows(db, signatureOfChunk, found)).map((row) => [row.id, row.signature]));
+      const found = readableChunks(actor, chunkIds).select(
+        'c.id',
+        db.raw(signatureOf('d')),
+        'd.activeLanguage as language',
+      );
+      return new Map((await queryRows(db, signatureOfChunk, found)).map(({ id, ...signature }) => [id, signature]));
     },
 
     async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<RetrievalCandidate[]> {

@@ -6,11 +6,11 @@ import {
   keepTopHitsOfGroups,
   type RerankingOptions,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
-import { contentStems, type TextAnalyzer } from '#src/domain/text/words.ts';
+import { queryTerms, type TextAnalyzer } from '#src/domain/text/words.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import { createGroupSearch, type GroupSearchQuery } from './group-search.ts';
-import type { ChunkSearchDeps } from './leg-search.ts';
+import { type ChunkSearchDeps, languagesOf } from './leg-search.ts';
 import type { PassageRanker } from './passage-ranker.ts';
 import type {
   ChunkPlace,
@@ -39,11 +39,14 @@ const passages = 600;
 
 export function createPassageSearch(deps: Pick<ChunkSearchDeps, 'db' | 'inTurn'> & { analyze: TextAnalyzer }) {
   const { searchPassages } = createWordSearchRepository(deps.db, effort);
+  const repository = createRetrievalRepository(deps.db);
 
   return (actor: Actor, query: string): Promise<PassageHit[]> => {
-    const terms = [...new Set(contentStems(deps.analyze(query)))];
     const readable = { orgId: actor.orgId, acl: accessKeysOfActor(actor) };
-    return deps.inTurn.words(actor.orgId, () => searchPassages({ readable, terms, limit: chunks, enough }, passages));
+    return deps.inTurn.words(actor.orgId, async () => {
+      const terms = queryTerms(query, languagesOf(await repository.listGroups(readable)), deps.analyze);
+      return searchPassages({ readable, terms, limit: chunks, enough }, passages);
+    });
   };
 }
 

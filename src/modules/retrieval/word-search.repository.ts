@@ -147,7 +147,7 @@ const bestChunks = `
 
 const bestPassages = (hits: number) => `
   select passages.document_id, passages.generation, passages.block * ${CHUNKS_PER_POSTING_BLOCK} + passages.place as chunk_index,
-         passages.total as score, passages.term_count::bigint, d.updated_at
+         passages.total as score, passages.term_count::bigint, d.updated_at, d.active_language as language
   from (
     select * from (
       select ranked.*, row_number() over (partition by document_id order by total desc, block, place) as nth from ranked

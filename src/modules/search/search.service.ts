@@ -24,16 +24,18 @@ import { createSearchRepository } from './search.repository.ts';
 /** Maximum number of passages checked for the query as a phrase (`words`) or for quoted phrases (`phrase`). */
 const passagesChecked = { words: 60, phrase: 200 };
 
-type SearchQuery = {
-  text: string;
+type AnalyzedQuery = {
   terms: readonly StemmedTerm[];
   stems: ReadonlySet<string>;
   phrases: readonly (readonly StemmedTerm[])[];
 };
 
+/** A query, analyzed by the language of the document that it is compared with. */
+type SearchQuery = { text: string; isQuoted: boolean; in(language?: string): AnalyzedQuery };
+
 type NameHit = { updatedAt: Date; match: DocumentNameMatch };
 /** A document found by its text; `passages` contain query words, best first. */
-type TextHit = { updatedAt: Date; text: FoundPassage; passages: readonly PassagePositionInDocument[] };
+type TextHit = { updatedAt: Date; text: FoundPassage; passages: readonly PassageHit[] };
 type RatedPassage = PassageHit & Pick<FoundPassage, 'coverage'>;
 
 export type SearchService = ReturnType<typeof createSearchService>;
@@ -59,8 +61,8 @@ export function createSearchService(deps: {
       candidates.flatMap(({ documentId, name, nameKey, updatedAt }): [string, NameHit][] => {
         const match = matchDocumentName(wanted, { key: nameKey, extension: fileExtension(name) });
         if (match === null) return [];
-        const words = query.phrases.length === 0 ? [] : analyze(name);
-        return query.phrases.every((phrase) => containsTermPhrase(words, phrase))
+        const words = query.isQuoted ? analyze(name) : [];
+        return query.in().phrases.every((phrase) => containsTermPhrase(words, phrase))
           ? [[documentId, { updatedAt, match }]]
           : [];
       }),
@@ -72,8 +74,8 @@ export function createSearchService(deps: {
     const withPhrases = await findPhrases(actor, hits, query);
     const passages = hits.flatMap((hit): RatedPassage[] => {
       if (withPhrases.has(positionKey(hit))) return [{ ...hit, coverage: 'phrase' }];
-      if (query.phrases.length > 0) return [];
-      return [{ ...hit, coverage: hit.termCount === query.stems.size ? 'all' : 'some' }];
+      if (query.isQuoted) return [];
+      return [{ ...hit, coverage: hit.termCount >= query.in(hit.language).stems.size ? 'all' : 'some' }];
     });
     const byDocument = Array.from(Map.groupBy(passages, ({ documentId }) => documentId).values(), bestFirst);
     return new Map(
@@ -86,27 +88,32 @@ export function createSearchService(deps: {
    * whole query
    */
   async function findPhrases(actor: Actor, hits: readonly PassageHit[], query: SearchQuery): Promise<Set<string>> {
-    const isQuoted = query.phrases.length > 0;
-    const phrases = isQuoted ? query.phrases : [query.terms];
-    if (!isQuoted && query.terms.length < 2) return new Set();
+    const { isQuoted } = query;
+    if (!isQuoted && query.in().terms.length < 2) return new Set();
     const first = hits
       .toSorted((a, b) => b.termCount - a.termCount || b.score - a.score)
       .slice(0, isQuoted ? passagesChecked.phrase : passagesChecked.words);
+    const languages = new Map(first.map(({ documentId, language }) => [documentId, language]));
     const passages = await repository.loadPassages(actor, first);
-    const matching = passages.filter(({ content }) => {
-      const text = analyze(content);
-      return phrases.every((phrase) => containsTermPhrase(text, phrase));
+    const matching = passages.filter(({ documentId, content }) => {
+      const language = languages.get(documentId);
+      const { terms, phrases } = query.in(language);
+      const text = analyze(content, language);
+      return (isQuoted ? phrases : [terms]).every((phrase) => containsTermPhrase(text, phrase));
     });
     return new Set(matching.map(positionKey));
   }
 
-  async function previewsOf(actor: Actor, query: SearchQuery, positions: readonly PassagePositionInDocument[]) {
-    const matchedStem = stemMatcher(query, analyze);
+  async function previewsOf(actor: Actor, query: SearchQuery, positions: readonly PassageHit[]) {
+    const matchers = new Map<string, (word: string) => string | undefined>();
     const passages = await repository.loadPassages(actor, positions);
     const contents = new Map(passages.map((passage) => [positionKey(passage), passage.content]));
     const previews = new Map<string, string>();
     for (const position of positions) {
       if (previews.has(position.documentId)) continue;
+      const { language } = position;
+      const matchedStem = matchers.get(language) ?? stemMatcher(query, language, analyze);
+      matchers.set(language, matchedStem);
       const preview = highlightBestPassage(contents.get(positionKey(position)) ?? '', matchedStem);
       if (preview !== null) previews.set(position.documentId, preview);
     }
@@ -153,12 +160,20 @@ export function createSearchService(deps: {
 }
 
 function parseQuery(text: string, analyze: TextAnalyzer): SearchQuery {
-  const terms = analyze(text);
+  const quoted = quotedPhrases(text);
+  const analyzed = new Map<string | undefined, AnalyzedQuery>();
   return {
     text,
-    terms,
-    stems: new Set(contentStems(terms)),
-    phrases: quotedPhrases(text).map((phrase) => analyze(phrase)),
+    isQuoted: quoted.length > 0,
+    in(language) {
+      const known = analyzed.get(language);
+      if (known !== undefined) return known;
+      const terms = analyze(text, language);
+      const phrases = quoted.map((phrase) => analyze(phrase, language));
+      const query = { terms, stems: new Set(contentStems(terms)), phrases };
+      analyzed.set(language, query);
+      return query;
+    },
   };
 }
 
@@ -177,11 +192,16 @@ function positionKey({ documentId, generation, chunkIndex }: PassagePositionInDo
 }
 
 /** Returns a cached function that maps a word of a text to the query stem that it matches. */
-function stemMatcher({ stems }: SearchQuery, analyze: TextAnalyzer): (word: string) => string | undefined {
+function stemMatcher(
+  query: SearchQuery,
+  language: string,
+  analyze: TextAnalyzer,
+): (word: string) => string | undefined {
+  const { stems } = query.in(language);
   const known = new Map<string, string | undefined>();
   return (word) => {
     if (!known.has(word)) {
-      const stem = analyze(word)[0]?.stem ?? '';
+      const stem = analyze(word, language)[0]?.stem ?? '';
       known.set(word, stems.has(stem) ? stem : undefined);
     }
     return known.get(word);

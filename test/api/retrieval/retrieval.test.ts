@@ -36,7 +36,11 @@ describe('retrieval', () => {
         },
       }),
     };
-    const models = { reranker: async () => null, queryPrefix: async (model: string) => `${model} asks ` };
+    const models = {
+      reranker: async () => null,
+      queryPrefix: async (model: string) => `${model} asks `,
+      languages: async () => null,
+    };
     const retrieval = fixture().createRetrieval({ embedders, models });
     const found = await retrieval.rankChunks(adaOf(organization().orgId), question(query));
     expect(found.degradations).deep.equal([]);
@@ -93,6 +97,29 @@ describe('retrieval', () => {
     expect(cut.embedded[0]?.isWellFormed()).equal(true);
   });
 
+  it('finds words in the language of each document, and ranks by them where the model does not know it', async () => {
+    const { chunkIds } = await add({
+      texts: ['Договоры аренды.', 'О договоре, цене и сроке.', 'Иное.'],
+      language: 'ru',
+    });
+    await add({ texts: ['Verträge der Miete.'], language: 'de', retrieval: { mode: 'word_match' } });
+    const similar = [chunkIds[1] ?? '', chunkIds[2] ?? ''];
+    const vectors: Searcher = {
+      search: async () => similar.map((chunkId, index) => ({ chunkId, similarity: 0.9 - index / 10 })),
+    };
+    const models = { reranker: async () => null, queryPrefix: async () => '' };
+    for (const [languages, contents] of [
+      [['en'], ['Договоры аренды.', 'О договоре, цене и сроке.', 'Иное.']],
+      [null, ['О договоре, цене и сроке.', 'Договоры аренды.', 'Иное.']],
+    ] as const) {
+      const retrieval = fixture().createRetrieval({ vectors, models: { ...models, languages: async () => languages } });
+      const actor = adaOf(organization().orgId);
+      expect(contentsOf((await retrieval.rankChunks(actor, question('договоров'))).ranked)).deep.equal(contents);
+      const { ranked } = await retrieval.rankChunks(actor, question('Vertrag'));
+      expect(contentsOf(ranked)).include('Verträge der Miete.');
+    }
+  });
+
   it('reports that no reranker is configured if the chat asks for reranking, but not if only a document does', async () => {
     await add({ texts: ['Loan one.', 'Loan two.'], reranking: { enabled: true, rerankerType: 'cross_encoder' } });
     const asked: string[] = [];
@@ -129,7 +156,11 @@ describe('retrieval', () => {
       const { documentId: id } = await add({ texts: ['Loan one.'], reranking: { enabled: true } });
       await add({ texts: ['Loan two.'] });
       const { chunks } = await retrieve({
-        models: { reranker: async () => ({ model: null, isLocal: false }), queryPrefix: async () => '' },
+        models: {
+          reranker: async () => ({ model: null, isLocal: false }),
+          queryPrefix: async () => '',
+          languages: async () => null,
+        },
         rank: async (_type, { passages }) => {
           const acl = ['user:eve'];
           await fixture().db('documents').where({ id }).update({ acl });

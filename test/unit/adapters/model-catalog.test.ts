@@ -25,13 +25,20 @@ describe('the client of a model service', () => {
     };
 
     it('returns the fields of each model, and reads the context window from any field that servers use', async () => {
-      const told = { context_window: 256, context_budget: 100, query_prefix: 'Find: ', unrelated_similarity: 0.7 };
+      const told = {
+        context_window: 256,
+        context_budget: 100,
+        query_prefix: 'Find: ',
+        unrelated_similarity: 0.7,
+        languages: ['en'],
+      };
       expect(
         await offered({ id: 'm', kind: 'embedding', dimensions: 384, ...told, structured_output: false, local: true }),
       ).deep.equal([
         {
           ...{ id: 'm', kind: 'embedding', dimensions: 384, contextWindow: 256, contextBudget: 100 },
-          ...{ queryPrefix: 'Find: ', unrelatedSimilarity: 0.7, rerankingType: null, writesJson: false, isLocal: true },
+          ...{ queryPrefix: 'Find: ', unrelatedSimilarity: 0.7, languages: ['en'] },
+          ...{ rerankingType: null, writesJson: false, isLocal: true },
         },
       ]);
       const windows = [{ context_length: 8_000 }, { max_model_len: 8_000 }, { max_context_length: 8_000 }, {}];

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { encode } from 'gpt-tokenizer/encoding/o200k_base';
 import iconv from 'iconv-lite';
 import { findHtmlTitle } from '#src/adapters/converter/page-title.ts';
+import { detectLanguage } from '#src/adapters/text/language-detector.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { createTopicWordIndex } from '#src/adapters/text/topic-words.ts';
@@ -43,6 +44,26 @@ describe('the text analyzer', () => {
 
   it("marks stop words, and treats both parts of a contraction such as don't as stop words", () => {
     expect(contentStems(analyze("I don't want the loans"))).deep.equal(['want', 'loan']);
+  });
+});
+
+describe('the language detector', () => {
+  it('needs a majority of beginning, middle and end, and does not guess for text without words', async () => {
+    const german = 'Der Mieter zahlt die Miete jeden Monat im Voraus. '.repeat(40);
+    const russian = 'Арендатор платит арендную плату каждый месяц вперёд. '.repeat(40);
+    const english = 'The tenant pays the rent every month in advance. '.repeat(40);
+    for (const [text, language] of [
+      [english, 'en'],
+      ['Người thuê nhà trả tiền thuê hàng tháng.', 'vi'],
+      ['租户每月提前支付租金。', 'zh'],
+      ['កិច្ចសន្យានេះមានសុពលភាព', 'km'],
+      [german + german + english, 'de'],
+      [german + russian + english, 'und'],
+      ['1.5 | 2.5 | 3.5', 'und'],
+      ['', 'und'],
+    ] as const) {
+      expect(await detectLanguage(text), text.slice(0, 20)).equal(language);
+    }
   });
 });
 

@@ -29,10 +29,12 @@ describe('merging the hits of document groups with different settings', () => {
       .tuple(anyRrfK, fc.constantFrom(...modes))
       .chain(([rrfK, legs]) =>
         fc
-          .tuple(...legs.map((leg) => hitsOf(names).map((hits) => [leg, hits] as const)))
-          .map((found) => ({ rrfK, legs: new Map(found) })),
+          .tuple(fc.constantFrom(1, 0.005), ...legs.map((leg) => hitsOf(names).map((hits) => [leg, hits] as const)))
+          .map(([weight, ...found]) => ({ rrfK, legs: new Map(found), weights: new Map([['model-a', weight]]) })),
       );
   const threeGroups = fc.tuple(groupOf(ids.slice(0, 5)), groupOf(ids.slice(5, 10)), groupOf(ids.slice(10)));
+
+  const weightOf = (group: RetrievalHitsOfGroup, leg: string) => group.weights?.get(leg) ?? 1;
 
   /** Reciprocal rank fusion by its definition: the rank of a hit is its rank among all hits of its leg. */
   function reciprocalRanks(group: RetrievalHitsOfGroup, rrfK: number, groups: readonly RetrievalHitsOfGroup[]) {
@@ -41,7 +43,7 @@ describe('merging the hits of document groups with different settings', () => {
     const scoreOf = (id: string) =>
       [...group.legs]
         .filter(([, hits]) => order(hits).includes(id))
-        .reduce((sum, [leg]) => sum + 1 / (rrfK + rankIn(leg, id)), 0);
+        .reduce((sum, [leg]) => sum + weightOf(group, leg) / (rrfK + rankIn(leg, id)), 0);
     const found = new Set([...group.legs.values()].flatMap(order));
     return Array.from(found, (id) => ({ id, score: scoreOf(id) })).sort(byScoreThenId);
   }
@@ -57,7 +59,9 @@ describe('merging the hits of document groups with different settings', () => {
         for (const group of groups) {
           const own = order(reciprocalRanks(group, group.rrfK, groups));
           expect(order(merged).filter((id) => own.includes(id))).deep.equal(own);
-          const normalized = reciprocalRanks(group, 60, groups).map(({ score }) => (61 / group.legs.size) * score);
+          const weights = Array.from(group.legs.keys(), (leg) => weightOf(group, leg));
+          const scale = 61 / weights.reduce((sum, weight) => sum + weight, 0);
+          const normalized = reciprocalRanks(group, 60, groups).map(({ score }) => scale * score);
           for (const [index, id] of own.entries()) {
             expect(scores.get(id)).closeTo(normalized[index] ?? Number.NaN, 1e-12);
           }

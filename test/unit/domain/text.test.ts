@@ -3,7 +3,7 @@ import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { attachmentContentDisposition } from '#src/domain/text/content-disposition.ts';
 import { isBlank, isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { isCharacterBoundaryInText, type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
-import { containsTermPhrase, quotedPhrases, splitSentences } from '#src/domain/text/words.ts';
+import { containsTermPhrase, queryTerms, quotedPhrases, splitSentences } from '#src/domain/text/words.ts';
 
 describe('sentences of plain text', () => {
   it('end at full stops of all scripts, but not at abbreviations, initials and decimals', () => {
@@ -28,6 +28,23 @@ describe('words and characters of a text', () => {
     expect(quotedPhrases('"" " "')).deep.equal([]);
     const found = ['a b c d', 'a b x c', 'a b'].map((text) => containsTermPhrase(terms(text), terms('b c')));
     expect(found).deep.equal([true, false, false]);
+  });
+
+  it('give the terms of a query in each language, without the stop words of the language that has the most', () => {
+    const stopWords: Record<string, string[]> = { en: ['what', 'was', 'the'], de: ['was', 'war'] };
+    const analyze = (text: string, language = 'en') =>
+      text
+        .split(' ')
+        .map((word) => ({ stem: `${word}.${language}`, isStopWord: !!stopWords[language]?.includes(word) }));
+    for (const [query, languages, terms] of [
+      ['what was the war', ['en', 'de'], ['war.en']],
+      ['war plan', ['en', 'de'], ['war.en', 'plan.en', 'plan.de']],
+      ['was war plan', ['en', 'de'], ['plan.en', 'plan.de']],
+      ['the plan', ['en'], ['plan.en']],
+      ['plan', [], []],
+    ] as const) {
+      expect(queryTerms(query, languages, analyze), query).deep.equal(terms);
+    }
   });
 
   it('stay whole when a text is truncated, also pairs of surrogates and line breaks of two characters', () => {

@@ -12,6 +12,7 @@ const unstated = {
   dimensions: null,
   queryPrefix: null,
   unrelatedSimilarity: null,
+  languages: null,
   rerankingType: null,
 };
 const provided = (id: string, kind: ListedModel['kind'], more: Partial<ListedModel> = {}): ListedModel => ({

@@ -11,7 +11,7 @@ function group(settings: Partial<RagConfig['retrieval']>, embeddingModel = 'mode
   const usual = defaultRagConfig({ embeddingModel, hasReranker: false }).retrieval;
   const retrievalSettings = JSON.stringify({ ...usual, ...settings });
   const signature = retrievalSettings + embeddingModel;
-  return { signature, settings: { ...usual, ...settings }, retrievalSettings, embeddingModel };
+  return { signature, settings: { ...usual, ...settings }, retrievalSettings, embeddingModel, languages: ['en'] };
 }
 const noCount = async (): Promise<never> => {
   throw new Error('nobody needs to count');
