@@ -1,4 +1,4 @@
-// `npm run bench:retrieval [-- --store pgvector|qdrant] [-- cranfield llm chunking languages]` measures retrieval
+// `npm run bench:retrieval [-- --store pgvector|qdrant] [-- cranfield llm chunking xquad models]` measures retrieval
 // quality on public data sets.
 import { existsSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -8,9 +8,15 @@ import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { type MeasuredProduct, startProduct } from './measured-product.ts';
 import { reportSkipped } from './report.ts';
 import { measureChunking, reportChunking } from './retrieval/chunking-quality.ts';
-import { measureLanguages, reportLanguages } from './retrieval/languages.ts';
+import { measureEmbeddingModels, reportEmbeddingModels } from './retrieval/embedding-models.ts';
 import { type Library, openLibrary } from './retrieval/library.ts';
-import { addAbstracts, measureRanking, reportRanking } from './retrieval/ranking-quality.ts';
+import {
+  addAbstracts,
+  measureLanguages,
+  measureRanking,
+  reportLanguages,
+  reportRanking,
+} from './retrieval/ranking-quality.ts';
 
 const { values, positionals } = parseArgs({ options: { store: { type: 'string' } }, allowPositionals: true });
 const isWanted = (name: string) => positionals.length === 0 || positionals.includes(name);
@@ -19,8 +25,8 @@ const withLlm =
 
 const toolsDir = process.env.TOOLS_DIR;
 if (!toolsDir) throw new Error('TOOLS_DIR is not set: run it as `npm run bench:retrieval`.');
-if (isWanted('languages')) print('Languages, vectors alone', reportLanguages(await measureLanguages(toolsDir)));
-if (isWanted('cranfield') || isWanted('chunking')) await measureProduct();
+if (isWanted('models')) print('Vectors alone, nDCG@10', reportEmbeddingModels(await measureEmbeddingModels(toolsDir)));
+if (['cranfield', 'xquad', 'chunking'].some(isWanted)) await measureProduct();
 
 async function measureProduct(): Promise<void> {
   const product = await startProduct({
@@ -31,6 +37,9 @@ async function measureProduct(): Promise<void> {
   });
   try {
     if (isWanted('cranfield')) await withLibrary(product, compareRankings);
+    if (isWanted('xquad')) {
+      print('XQuAD, nDCG@10', reportLanguages(await measureLanguages(() => openLibrary(product))));
+    }
     // Chunking quality does not depend on the vector store, so it is measured on one only.
     if (isWanted('chunking')) await withLibrary(product, compareChunking);
   } finally {

@@ -5,6 +5,7 @@ import { average, pairedBootstrap } from './bootstrap.ts';
 import { type CranfieldQuery, readCranfield } from './cranfield.ts';
 import type { Library, RagSettings } from './library.ts';
 import { ndcg, recall } from './metrics.ts';
+import { readXquadCollection, xquadLanguages } from './xquad.ts';
 
 /**
  * Results of one ranking method, one value for each query. `latencyMs` is of the whole call; `degraded` counts the
@@ -46,19 +47,100 @@ export async function measureRanking(
   if (options.withLlm) measured.push(await measure(rerankedByLlm, sampleOf(queries), 'llm'));
   return measured;
 
-  async function measure(name: string, asked: readonly CranfieldQuery[], reranking: RerankerType | null) {
-    const found: Measured = { name, ndcg: [], recall: [], latencyMs: [], degraded: 0 };
-    for (const { text, relevant } of asked) {
-      const startedAt = performance.now();
-      const { chunkIds, isDegraded } = await library.rank(text, reranking);
-      found.latencyMs.push(performance.now() - startedAt);
-      const ranking = [...new Set(chunkIds.map((id) => sourceOf.get(id)?.source ?? id))];
-      if (isDegraded) found.degraded += 1;
-      found.ndcg.push(ndcg(ranking, relevant, 10));
-      found.recall.push(recall(ranking, relevant, 50));
-    }
-    return found;
+  function measure(name: string, asked: readonly CranfieldQuery[], reranking: RerankerType | null) {
+    return measureWay(name, { library, asked, sourceOf, reranking });
   }
+}
+
+async function measureWay(
+  name: string,
+  of: {
+    library: Pick<Library, 'rank'>;
+    asked: readonly CranfieldQuery[];
+    sourceOf: Awaited<ReturnType<Library['passages']>>;
+    reranking: RerankerType | null;
+  },
+): Promise<Measured> {
+  const { library, asked, sourceOf, reranking } = of;
+  const found: Measured = { name, ndcg: [], recall: [], latencyMs: [], degraded: 0 };
+  for (const { text, relevant } of asked) {
+    const startedAt = performance.now();
+    const { chunkIds, isDegraded } = await library.rank(text, reranking);
+    found.latencyMs.push(performance.now() - startedAt);
+    const ranking = [...new Set(chunkIds.map((id) => sourceOf.get(id)?.source ?? id))];
+    if (isDegraded) found.degraded += 1;
+    found.ndcg.push(ndcg(ranking, relevant, 10));
+    found.recall.push(recall(ranking, relevant, 50));
+  }
+  return found;
+}
+
+export type MeasuredLanguage = { language: string; ways: Measured[] };
+
+/**
+ * Runs the questions of XQuAD through each way to rank, each language in an organization of its own, and then every
+ * fourth question in an organization that has all of them and Cranfield's abstracts.
+ */
+export async function measureLanguages(openLibrary: () => Promise<Library>): Promise<MeasuredLanguage[]> {
+  const sets = xquadLanguages.map((language) => ({ language, ...readXquadCollection(language) }));
+  const cranfield = readCranfield();
+  const measured: MeasuredLanguage[] = [];
+  for (const { language, paragraphs, questions } of sets) {
+    const library = await openLibrary();
+    try {
+      await library.add(paragraphs.map(({ id, text }) => ({ id, name: id, text })));
+      measured.push(...(await measureWays(library, [{ language, questions }])));
+    } finally {
+      await library.close();
+    }
+  }
+  const library = await openLibrary();
+  try {
+    await addAbstracts(library);
+    await library.add(sets.flatMap(({ paragraphs }) => paragraphs.map(({ id, text }) => ({ id, name: id, text }))));
+    const asked = sets.map(({ language, questions }) => ({
+      language: `${language}, among all`,
+      questions: questions.filter((_, index) => index % 4 === 0),
+    }));
+    measured.push(
+      ...(await measureWays(library, [{ language: 'en, among all', questions: cranfield.queries }, ...asked])),
+    );
+  } finally {
+    await library.close();
+  }
+  return measured;
+}
+
+async function measureWays(
+  library: Library,
+  sets: readonly { language: string; questions: readonly CranfieldQuery[] }[],
+): Promise<MeasuredLanguage[]> {
+  const sourceOf = await library.passages();
+  const measured = sets.map(({ language }): MeasuredLanguage => ({ language, ways: [] }));
+  for (const { name, settings } of ways) {
+    await library.configure(settings);
+    for (const [index, { questions: asked }] of sets.entries()) {
+      measured[index]?.ways.push(await measureWay(name, { library, asked, sourceOf, reranking: null }));
+    }
+  }
+  return measured;
+}
+
+export function reportLanguages(measured: readonly MeasuredLanguage[]): string[] {
+  return [
+    '| language | BM25 | vector | hybrid | hybrid − its best leg |',
+    '|---|---|---|---|---|',
+    ...measured.map(({ language, ways: [words, vectors, hybrid] }) => {
+      const [byWords = [], byVectors = [], fused = []] = [words?.ndcg, vectors?.ndcg, hybrid?.ndcg];
+      report({
+        ...{ goal: 'retrieval', what: `nDCG@10 on XQuAD, ${language}: hybrid`, rounds: average(fused) },
+        atLeast: Math.max(average(byWords), average(byVectors)),
+      });
+      const best = average(byWords) > average(byVectors) ? byWords : byVectors;
+      const figures = [byWords, byVectors, fused].map((values) => average(values).toFixed(4));
+      return `| ${[language, ...figures, interval(fused, best)].join(' | ')} |`;
+    }),
+  ];
 }
 
 function sampleOf<Item>(items: readonly Item[]): Item[] {
@@ -96,7 +178,11 @@ export function reportRanking(measured: readonly Measured[], store: string): str
 }
 
 function difference(name: string, a: readonly number[], b: readonly number[]): string {
+  return `- ${name}: ${interval(a, b)}`;
+}
+
+function interval(a: readonly number[], b: readonly number[]): string {
   const { mean, low, high } = pairedBootstrap(a, b);
   const [signed, from, to] = [mean, low, high].map((value) => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(4)}`);
-  return `- ${name}: ${signed} (95 % interval ${from} to ${to})`;
+  return `${signed} (95 % interval ${from} to ${to})`;
 }

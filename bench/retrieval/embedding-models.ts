@@ -23,7 +23,7 @@ type Measured = { collection: string; model: string; ndcg: number; passagesPerSe
  * Ranks all passages of a collection by the cosine of their vectors to the question's, as the vector leg does. Measures
  * each packaged embedding model that is installed.
  */
-export async function measureLanguages(toolsDir: string): Promise<Measured[]> {
+export async function measureEmbeddingModels(toolsDir: string): Promise<Measured[]> {
   const server = await startMeasuredServer({ toolsDir, threads: cpus().length });
   try {
     const endpoint = { baseUrl: server.baseUrl, apiKey: 'local' };
@@ -83,7 +83,7 @@ function xquad(language: string): Collection {
 }
 
 /** @returns lines of a Markdown table */
-export function reportLanguages(measured: readonly Measured[]): string[] {
+export function reportEmbeddingModels(measured: readonly Measured[]): string[] {
   for (const { collection, model, ndcg } of measured) {
     report({ goal: 'retrieval', what: `${collection}, vectors of ${model}`, unit: 'nDCG@10', rounds: ndcg });
   }
