@@ -6,9 +6,12 @@ FROM node:${NODE_VERSION}-trixie-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY services/model-server/package.json services/model-server/
-COPY scripts/bootstrap/unused-files.mjs scripts/bootstrap/
+COPY scripts/bootstrap/unused-files.mjs scripts/bootstrap/ocr-languages.mjs scripts/bootstrap/child.mjs scripts/bootstrap/
+# Languages whose data the image has beside English, as in the setting of the same name.
+ARG OCR_LANGUAGES=eng
 RUN npm ci --ignore-scripts --omit=dev --loglevel=error \
     && node scripts/bootstrap/unused-files.mjs \
+    && node scripts/bootstrap/ocr-languages.mjs \
     # Node is in the image already.
     && rm -rf node_modules/node-linux-* node_modules/.package-lock.json
 

@@ -3,6 +3,8 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { BootstrapFailure, runInForeground } from './bootstrap/child.mjs';
+import { installOcrLanguages, missingOcrLanguages } from './bootstrap/ocr-languages.mjs';
+import { installOnce } from './bootstrap/once.mjs';
 import { findNode, installPackages } from './bootstrap/packages.mjs';
 import { installTools, toolsFolder } from './bootstrap/tools.mjs';
 
@@ -85,6 +87,13 @@ async function main([name = '', ...args]) {
   const cacheDir = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-conversation-service');
   const toolsDir = toolsFolder(root, cacheDir);
   await installPackages(root, cacheDir, { needsDevelopment: command.isProduct !== true });
+  await installOnce({
+    what: 'languages of OCR',
+    size: '1 to 3 MB each in node_modules',
+    lockPath: join(cacheDir, 'ocr-languages.lock'),
+    isDone: () => missingOcrLanguages(root).length === 0,
+    install: () => installOcrLanguages(root, missingOcrLanguages(root)),
+  });
   const node = findNode(root);
   if (command.needsTools) await installTools(root, toolsDir);
 

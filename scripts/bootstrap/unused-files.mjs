@@ -20,6 +20,8 @@ const UNUSED = [
   /^tesseract\.js-core\/tesseract-core(?!-simd-lstm\.)/,
   // Larger models of the language detector.
   /^eld\/src\/ngrams\/(?!extrasmall)/,
+  // The larger model of each language of OCR.
+  /^@tesseract\.js-data\/\w+\/4\.0\.0\//,
   // Sources beside their builds, and builds for CommonJS.
   /^(gpt-tokenizer|openai|rxjs|zod)\/src\//,
   /^gpt-tokenizer\/(cjs|data)\//,
@@ -27,7 +29,7 @@ const UNUSED = [
 ];
 
 /**
- * Deletes the files of packages that are not used here, about 620 MB.
+ * Deletes the files of packages that are not used here, about 630 MB.
  * @param {string} modules path of node_modules
  */
 export function removeUnusedFiles(modules) {
