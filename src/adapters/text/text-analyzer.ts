@@ -12,16 +12,33 @@ const englishStopWords: ReadonlySet<string> = new Set(
   won would wouldn you your yours yourself yourselves d`.split(/\s+/),
 );
 
+/** Function words only: the Spanish list of the package has nouns such as `cuenta`, `trabajo` and `valor`. */
+const spanishStopWords: ReadonlySet<string> = new Set(
+  `a al algo algún alguna algunas alguno algunos ante antes aquel aquella aquellas aquello aquellos aun aunque aún bajo
+  cada como con contra cual cuales cualquier cuando cuanta cuantas cuanto cuantos cuál cuáles cuándo cuánta cuántas
+  cuánto cuántos cuya cuyas cuyo cuyos cómo de del desde donde durante dónde e el ella ellas ello ellos en entre era
+  eran es esa esas ese eso esos esta estaba estaban estado estas este esto estos está están fue fueron ha haber había
+  habían han hasta hay he hemos la las le les lo los mas me mediante mi mientras mis muy más mí ni no nos nosotros
+  nuestra nuestras nuestro nuestros o os otra otras otro otros para pero por porque pues que quien quienes qué quién
+  quiénes se sea sean según ser será serán si sido siendo sin sino sobre son su sus suya suyas suyo suyos sí también
+  tampoco tan tanto te ti tiene tienen tu tus tú u un una unas uno unos usted ustedes y ya yo él`.split(/\s+/),
+);
+
 /**
- * Names of the Snowball stemmers and stop word lists in `@orama/stemmers` and `@orama/stopwords` by language. Bulgarian
- * is missing because its stemmer throws for some words. Indonesian and Malay are one language for the detector.
+ * Names of the stemmers in `@orama/stemmers` by language. Bulgarian is missing because its stemmer throws for some
+ * words. Indonesian and Malay are one language for the detector.
  */
-const snowballNames: Readonly<Record<string, string>> = {
+const stemmerNames: Readonly<Record<string, string>> = {
   ...{ ar: 'arabic', da: 'danish', de: 'german', el: 'greek', es: 'spanish', fi: 'finnish', fr: 'french' },
   ...{ hi: 'indian', hu: 'hungarian', hy: 'armenian', it: 'italian', lt: 'lithuanian', ms: 'indonesian', nl: 'dutch' },
   ...{ no: 'norwegian', pt: 'portuguese', ro: 'romanian', ru: 'russian', sr: 'serbian', sv: 'swedish', ta: 'tamil' },
   ...{ tr: 'turkish', uk: 'ukrainian' },
 };
+
+/** Languages whose lists in `@orama/stopwords` are those of Snowball; the other lists have content words. */
+const withStopWords: ReadonlySet<string> = new Set(['da', 'de', 'fi', 'fr', 'it', 'nl', 'no', 'pt', 'ru', 'sv']);
+/** Content words in the Russian list of Snowball. */
+const noStopWords: ReadonlySet<string> = new Set(['говорил', 'жизнь', 'сказал', 'сказала', 'сказать', 'человек']);
 
 /** Scripts with stemmers, and the language assumed for a word in another script than the document's language. */
 const scripts = [
@@ -55,7 +72,7 @@ export function createTextAnalyzer(): TextAnalyzer {
   let memoizedWords = 0;
 
   function stemmingOf(language: string): Stemming {
-    const stemming = stemmings.get(language) ?? loadSnowball(language);
+    const stemming = stemmings.get(language) ?? loadStemming(language);
     stemmings.set(language, stemming);
     return stemming;
   }
@@ -107,10 +124,12 @@ function recompose(text: string): string {
 const loadModule = createRequire(import.meta.url);
 
 /** Loads a stemmer only when a document has its language, because all of them take a tenth of a second. */
-function loadSnowball(language: string): Stemming {
-  const name = snowballNames[language];
+function loadStemming(language: string): Stemming {
+  const name = stemmerNames[language];
   if (name === undefined) return none;
   const { stemmer }: { stemmer: Stemming['stem'] } = loadModule(`@orama/stemmers/${name}`);
+  if (language === 'es') return { stem: stemmer, stopWords: spanishStopWords };
+  if (!withStopWords.has(language)) return { stem: stemmer, stopWords: none.stopWords };
   const { stopwords }: { stopwords: readonly string[] } = loadModule(`@orama/stopwords/${name}`);
-  return { stem: stemmer, stopWords: new Set(stopwords) };
+  return { stem: stemmer, stopWords: new Set(stopwords.filter((word) => !noStopWords.has(word))) };
 }

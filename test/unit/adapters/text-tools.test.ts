@@ -26,7 +26,7 @@ describe('the text analyzer', () => {
   it('stems by language, and words in another script by a language of their script', () => {
     for (const [language, text, stems] of [
       ['de', 'Die Kündigungen der Häuser', ['kundig', 'haus']],
-      ['es', '¿Cuántos contratos firmaron?', ['contrat', 'firm']],
+      ['es', '¿Cuántos contratos firmaron? La cuenta.', ['contrat', 'firm', 'cuent']],
       ['ru', 'Договоры о перевозках и flights', ['договор', 'перевозк', 'flight']],
       ['en', 'Договоры, contracts', ['договор', 'contract']],
       ['tr', 'İZMİR', ['izmir']],
