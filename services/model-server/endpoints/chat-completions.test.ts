@@ -31,14 +31,33 @@ describe('POST /v1/chat/completions', () => {
 
   it('quotes the field or table row that answers the question, with a citation, or says that it found nothing', async () => {
     expect(await ask('What is the invoice number?')).to.equal('Invoice number: INV-2041 [1]');
-    const gadget = 'Product: Gadget; Unit price: $12.00; Stock: 8 [2]';
-    expect(await ask('What is the unit price of the Gadget?')).to.equal(gadget);
+    expect(await ask('What is the unit price of the Gadget?')).to.equal('Gadget – Unit price: $12.00 [2]');
+    expect(await ask('Show me the Gadget.')).to.equal('Gadget – Unit price: $12.00; Stock: 8 [2]');
     expect(await ask('Who won the world cup in 1998?')).to.equal(notFound);
     expect(await askAbout(context, 'When is the payment due?'))
       .to.include('[1]')
       .and.include('due');
     expect(await askAbout('', 'Write a poem about the sea.'), 'without passages').to.equal(notFound);
     expect(await ask('Hello!')).to.match(/^Hello!/);
+  });
+
+  it('answers in languages with other words for questions, with inflected words, and without spaces', async () => {
+    const cases: [passage: string, question: string, answer: string][] = [
+      [
+        'Музей открылся в 1987 году. По понедельникам он закрыт.',
+        'Когда открыли музей?',
+        'Музей открылся в 1987 году.',
+      ],
+      [
+        'El aceite está en el estante 4. Las almendras cuestan 11 €.',
+        '¿Cuánto cuesta la almendra?',
+        'Las almendras cuestan 11 €.',
+      ],
+      ['พิพิธภัณฑ์เปิดเมื่อปี 1987', 'พิพิธภัณฑ์เปิดเมื่อใด', 'พิพิธภัณฑ์เปิดเมื่อปี 1987'],
+    ];
+    for (const [passage, question, answer] of cases) {
+      expect(await askAbout(block(1, 'text.md', passage), question)).to.equal(`${answer} [1]`);
+    }
   });
 
   it('quotes only the document that the question names', async () => {

@@ -1,4 +1,6 @@
 import { stemmer } from 'stemmer';
+import { isQuestionWord } from './question-words.ts';
+import { wordsOf } from './words.ts';
 
 const STOP_WORDS = new Set(
   (
@@ -13,22 +15,9 @@ export function contentWords(text: string): Set<string> {
   return new Set(contentStems(text));
 }
 
-/**
- * Returns the stems that an answer must contain: numbers, codes and names. Names are recognized by capitals, so none is
- * found in text that is all capitalized or all lower case.
- */
-export function namingWords(question: string): Set<string> {
-  const words = (question.match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !STOP_WORDS.has(word.toLowerCase()));
-  const isCapitalized = (word: string) => /^\p{Lu}/u.test(word);
-  const hasNames = !words.every(isCapitalized);
-  const start = question.match(/[\p{L}\p{N}]+/u)?.[0];
-  const naming = words.filter(
-    (word) => /\p{N}{3}|\p{L}\p{N}|\p{N}\p{L}/u.test(word) || (hasNames && isCapitalized(word) && word !== start),
-  );
-  return contentWords(naming.join(' '));
-}
-
+/** Returns the stems of a text without the function words of English and the question words of other languages. */
 export function contentStems(text: string): string[] {
-  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-  return words.filter((word) => !STOP_WORDS.has(word)).map((word) => stemmer(word));
+  return wordsOf(text)
+    .filter((word) => !STOP_WORDS.has(word) && !isQuestionWord(word))
+    .map((word) => stemmer(word));
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { separateContext } from './context-blocks.ts';
-import { splitIntoStatements } from './statements.ts';
+import { splitIntoStatements, textOfRow } from './statements.ts';
 import { createTitle } from './title.ts';
 
 describe('splitting a passage into statements', () => {
@@ -39,12 +39,29 @@ describe('splitting a passage into statements', () => {
           ['Returns within 30 days', 'RETURN POLICY. Returns within 30 days'],
         ],
       ],
-      ['| | |\n| --- | --- |\n| Claim | SF-1008 |', [['Claim: SF-1008', 'Claim: SF-1008']]],
-      ['# Prices\n| Item | Price |\n| --- | --- |\n| Bolt | 2 |', [['Bolt: 2', 'Prices. Item, Price. Bolt: 2']]],
+      ['| | |\n| --- | --- |\n| Claim | SF-1008 |', [['Claim; SF-1008', 'Claim; SF-1008']]],
+      [
+        '# Prices\n| Item | Price |\n| --- | --- |\n| Bolt | 2 |',
+        [['Item: Bolt; Price: 2', 'Prices. Item: Bolt; Price: 2']],
+      ],
     ];
     for (const [passage, statements] of cases) {
       const expected = statements.map(([text, context, isTopic = false]) => ({ text, context, isTopic }));
-      expect(splitIntoStatements(passage)).to.deep.equal(expected);
+      const found = splitIntoStatements(passage).map(({ text, context, isTopic }) => ({ text, context, isTopic }));
+      expect(found, passage).to.deep.equal(expected);
+    }
+  });
+
+  it('writes a table row as its first cell and the chosen columns', () => {
+    const cases: [passage: string, columns: string[], text: string][] = [
+      ['| Item | Price | Stock |\n| --- | --- | --- |\n| Nail | 3 | 9 |', ['Stock'], 'Nail – Stock: 9'],
+      ['| No | Price |\n| --- | --- |\n| 7 | 3 |', ['Price'], 'No 7 – Price: 3'],
+      ['Order: SO-17; Customer: Ito; Total: 9.50', ['Customer', 'Total'], 'SO-17 – Customer: Ito; Total: 9.50'],
+      ['| | |\n| --- | --- |\n| Claim | SF-1008 |', [''], 'Claim: SF-1008'],
+    ];
+    for (const [passage, columns, text] of cases) {
+      const [row] = splitIntoStatements(passage);
+      expect(textOfRow(row?.fields ?? [], ({ name }) => columns.includes(name))).to.equal(text);
     }
   });
 });

@@ -5,9 +5,16 @@ export type Statement = {
   text: string;
   /** The text after its heading, as compared with a question. */
   context: string;
+  /** The text before it in the same section, which may name what the statement only calls "it". */
+  before: string;
+  /** Cells of a table row; its text is composed for the question. */
+  fields?: Field[];
   /** Whether the statement is a title or a question: it names a subject without an answer. */
   isTopic: boolean;
 };
+
+/** A cell of a table row under the name of its column, which may be empty. */
+export type Field = { name: string; value: string };
 
 type Paragraph = { kind: 'heading' | 'table' | 'text'; lines: string[] };
 
@@ -24,13 +31,20 @@ const ADDRESS_MARK = /https?:|www\.|:\/\/|\.[a-z]{2,6}\/|\.html?\b/i;
 const MIN_PATH_CHARACTERS = 20;
 const SENTENCE_END = /[.!?:;]["')\]]*$/;
 const FIELD = /^[^:]+:\s+\S/;
+const RECORD_FIELD = /^([^:;|]{1,60}): (.+)$/;
 /** A line of at least this length continues in the next one; a shorter line is a title, a field or a table row. */
 const MIN_WRAPPED_CHARACTERS = 60;
 /** In running text most words begin in lower case; titles and table headers are capitalized. */
 const MIN_SMALL_WORDS_SHARE = 0.5;
 const MAX_TITLE_CHARACTERS = 80;
+/** A title may have a year, or a range of years such as 1997-98. */
+const YEARS = /\b(?:19|20)\d\d(?:[-–/]\d{2,4})?\b/g;
 /** Text without punctuation is split at this length, which no quotable sentence exceeds. */
 const MAX_STATEMENT_CHARACTERS = 500;
+
+/** Thai puts spaces between clauses and no full stop at the end of a sentence. */
+const THAI = /[\p{scx=Thai}\p{scx=Laoo}]/u;
+const MAX_CLAUSES_CHARACTERS = 200;
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
 /** Abbreviations after which `Intl.Segmenter` wrongly ends a sentence, such as "Mr." and "11 U.S.C. § 101". */
@@ -39,28 +53,39 @@ const ABBREVIATION = /(?:^|[\s.(])(?:\p{L}|mr|mrs|ms|dr|st|no|fig|cf|vs|inc|ltd)
 export function splitIntoStatements(passage: string): Statement[] {
   const statements: Statement[] = [];
   let heading = '';
-  const add = (text: string, { isTopic = false, header = '' } = {}): void => {
+  let before = '';
+  const add = (text: string, { isTopic = false, fields }: { isTopic?: boolean; fields?: Field[] } = {}): void => {
     if (!/[\p{L}\p{N}]/u.test(text) || isAddress(text)) return;
-    statements.push({ text, context: [heading, header, text].filter(Boolean).join('. '), isTopic });
+    const context = [heading, text].filter(Boolean).join('. ');
+    statements.push({ text, context, before, isTopic, ...(fields && { fields }) });
+    before = fields ? '' : text;
+  };
+  const open = (title: string): void => {
+    heading = title;
+    before = '';
   };
 
   for (const { kind, lines } of paragraphsOf(passage.replace(REFERENCE, '').replace(BRACKETED_NUMBERS, '[ $1 ]'))) {
     const text = plainText(lines.join(' '));
+    const record = kind === 'text' ? readRecord(text) : null;
     if (kind === 'heading') {
-      heading = text;
+      open(text);
     } else if (kind === 'table') {
-      const { header, rows } = readTable(lines);
-      for (const row of rows) add(row, { header });
+      for (const fields of readTable(lines)) add(textOfFields(fields), { fields });
+    } else if (record) {
+      add(text, { fields: record });
     } else if (isTitle(text)) {
       // In plain text a title looks like any short line, so it stays quotable.
-      heading = '';
+      open('');
       add(text, { isTopic: true });
-      heading = text.replace(/:$/, '');
+      open(text.replace(/:$/, ''));
     } else {
       for (const sentence of sentencesOf(text)) add(sentence, { isTopic: sentence.endsWith('?') });
     }
   }
-  return statements.length === 0 && heading ? [{ text: heading, context: heading, isTopic: true }] : statements;
+  return statements.length === 0 && heading
+    ? [{ text: heading, context: heading, before: '', isTopic: true }]
+    : statements;
 }
 
 /** Whether a text is a URL or an entry of a link list. A labelled field may have a URL as its value. */
@@ -106,26 +131,45 @@ function isRunningText(line: string): boolean {
 }
 
 function isTitle(text: string): boolean {
-  if (text.length > MAX_TITLE_CHARACTERS || /\d|[.!?;]$/.test(text) || FIELD.test(text)) return false;
+  const isSentence = /\d|[.!?;]$/.test(text.replace(YEARS, '')) || FIELD.test(text);
+  if (text.length > MAX_TITLE_CHARACTERS || isSentence) return false;
   const longWords = text.match(/\p{L}{4,}/gu) ?? [];
   return longWords.length > 0 && longWords.every((word) => /^\p{Lu}/u.test(word));
 }
 
-/**
- * Reads a table. Rows of two cells become a field and its value. In longer rows each cell follows its column name, so
- * that a row is understood alone; `header` is then empty.
- */
-function readTable(lines: string[]): { header: string; rows: string[] } {
+/** Reads the rows of a table. A table without rows counts as a row without column names. */
+function readTable(lines: string[]): Field[][] {
   const hasHeader = TABLE_DELIMITER.test(lines[1] ?? '');
   const rows = lines.filter((line) => !TABLE_DELIMITER.test(line)).map(cellsOf);
-  const names = hasHeader ? (rows.shift() ?? []) : [];
-  const header = names.filter(Boolean).join(', ');
-  if (rows.length === 0) return { header: '', rows: [header] };
-  if (rows.every((cells) => cells.length <= 2)) {
-    return { header, rows: rows.map((cells) => cells.filter(Boolean).join(': ')) };
-  }
-  const name = (cell: string, column: number) => (cell && names[column] ? `${names[column]}: ${cell}` : cell);
-  return { header: '', rows: rows.map((cells) => cells.map(name).filter(Boolean).join('; ')) };
+  const names = hasHeader && rows.length > 1 ? (rows.shift() ?? []) : [];
+  return rows.map((cells) =>
+    cells.map((value, column) => ({ name: names[column] ?? '', value })).filter(({ value }) => value !== ''),
+  );
+}
+
+/** Reads a line such as `Order: 17; Customer: Ito; Total: 9.50`, as which the rows of large tables are written. */
+function readRecord(line: string): Field[] | null {
+  const fields = line.split('; ').map((part) => {
+    const [, name = '', value = ''] = RECORD_FIELD.exec(part) ?? [];
+    return { name, value };
+  });
+  return fields.length > 1 && fields.every(({ name }) => name !== '') ? fields : null;
+}
+
+function textOfFields(fields: readonly Field[]): string {
+  return fields.map(({ name, value }) => (name === '' ? value : `${name}: ${value}`)).join('; ');
+}
+
+/**
+ * Writes a table row as `Row – Column: value`.
+ * @param isShown chooses the columns beside the first, which names the row
+ */
+export function textOfRow([first, ...others]: readonly Field[], isShown: (field: Field) => boolean): string {
+  if (first === undefined) return '';
+  const row = first.name !== '' && /^[\p{N}\p{P}]+$/u.test(first.value) ? `${first.name} ${first.value}` : first.value;
+  const values = textOfFields(others.filter(isShown));
+  if (values === '') return row;
+  return others.some(({ name }) => name !== '') ? `${row} – ${values}` : `${row}: ${values}`;
 }
 
 function cellsOf(row: string): string[] {
@@ -139,7 +183,8 @@ function sentencesOf(text: string): string[] {
   for (const { segment } of segmenter.segment(text)) {
     open += segment;
     if (ABBREVIATION.test(segment)) continue;
-    sentences.push(...splitAtSpaces(open, MAX_STATEMENT_CHARACTERS));
+    const length = THAI.test(open) ? MAX_CLAUSES_CHARACTERS : MAX_STATEMENT_CHARACTERS;
+    sentences.push(...splitAtSpaces(open, length));
     open = '';
   }
   return [...sentences, open].map((sentence) => sentence.trim()).filter(Boolean);
