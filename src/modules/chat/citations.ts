@@ -14,8 +14,7 @@ import {
 import { pageNumberAt } from '#src/domain/documents/pages.ts';
 import { contentStems, type TextAnalyzer } from '#src/domain/text/words.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { ChunkPlace } from '#src/modules/retrieval/retrieval.model.ts';
-import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
+import type { ChunkPlace, RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { Citation } from './chat.model.ts';

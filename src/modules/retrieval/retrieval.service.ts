@@ -58,7 +58,7 @@ const queryCharacters = 4_000;
 /** Number of chunks per part when a model reads a document in parts: as many as a search usually returns. */
 const chunksPerPart = 4;
 
-export type { PassageHit, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
+export type { ChunkPlace, PassageHit, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
 
 export type RetrievalService = ReturnType<typeof createRetrievalService>;
 

@@ -3,7 +3,14 @@ import sharp from 'sharp';
 import type { OcrOptions, OcrPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { needsPdfium, scanOf, useConverter } from '#test/support/converter-environment.ts';
-import { type PdfText, type Picture, pdfFile, pdfOfLines, textLines, zipFile } from '#test/support/document-fixtures.ts';
+import {
+  type PdfText,
+  type Picture,
+  pdfFile,
+  pdfOfLines,
+  textLines,
+  zipFile,
+} from '#test/support/document-fixtures.ts';
 import { readsUnusualFiles } from '#test/support/unusual-files.ts';
 
 describe('OCR, on unusual scans,', () => {
