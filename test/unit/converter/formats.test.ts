@@ -87,9 +87,9 @@ function pdfPageOf(described: string) {
       const [place = '', text = ''] = line.replaceAll('\\ufffe', '\ufffe').split(' | ');
       const [y, ...options] = place.split(' ');
       const given = Object.fromEntries(options.map((option) => option.split('=')));
-      const { x = 50, size = 10, width = text.length * Number(size) * 0.5, bold = 0, gap = 0 } = given;
+      const { x = 50, size = 10, width = text.length * Number(size) * 0.5, bold = 0, gap = 0, mono = 0 } = given;
       const right = Number(x) + Number(width);
-      return [text, Number(x), right, Number(y), Number(size), bold !== 0, Number(gap)];
+      return [text, Number(x), right, Number(y), Number(size), bold !== 0, Number(gap), mono !== 0];
     });
   return pdfPageMessageSchema.parse({ lines, isPicture: false, unmapped: 0 });
 }

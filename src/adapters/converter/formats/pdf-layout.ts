@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { OcrLine } from '#src/ports/documents.ts';
 import { cleanText } from '../parsed-document.ts';
 import { isGlyphCodes } from './glyph-codes.ts';
+import { columnWidth, findListings, isTypewritten, listingBlock } from './pdf-listings.ts';
 
 /** A line on a PDF page. Coordinates and sizes are in points; `gap` is the widest empty space inside the line. */
 type PdfLine = {
@@ -15,6 +16,8 @@ type PdfLine = {
   gap: number;
   /** True if the line ends in a hyphenated word; `text` does not contain the hyphen. */
   isHyphenated: boolean;
+  /** The line with all its spaces and signs if its font is monospaced. */
+  code?: string;
 };
 
 /**
@@ -27,7 +30,8 @@ export type PdfPage = { lines: PdfLine[]; isPicture: boolean };
 // biome-ignore lint/suspicious/noControlCharactersInRegex: one of the marks is a control character
 const endMark = /[\u0002\u00ad\ufffe]\s*$/;
 
-const rawLine = z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()]);
+const [text, position, flag] = [z.string(), z.number(), z.boolean()];
+const rawLine = z.tuple([text, position, position, position, position, flag, position, flag]);
 
 export const pdfDocumentMessageSchema = z.object({ pageCount: z.int().positive(), title: z.string() });
 
@@ -44,16 +48,19 @@ export function pdfPageFromOcr(lines: readonly OcrLine[], own: PdfPage['lines'] 
   return { lines: [...own, ...readLines(lines)], isPicture: true };
 }
 
-function readLines(lines: readonly z.infer<typeof rawLine>[]): PdfLine[] {
+type RawLine = z.infer<typeof rawLine> | OcrLine;
+
+function readLines(lines: readonly RawLine[]): PdfLine[] {
   return arrange(lines.map(readLine));
 }
 
-function readLine([raw, left, right, baseline, size, isBold, gap]: z.infer<typeof rawLine>): PdfLine {
+function readLine([raw, left, right, baseline, size, isBold, gap, isMonospaced]: RawLine): PdfLine {
   const isMarked = endMark.test(raw);
   const text = cleanText(plainLetters(raw)).replace(/\s+/g, ' ').trim();
   const isCut = isMarked || /\p{L}[-\u2010]$/u.test(text);
   const kept = isMarked ? text : text.replace(/(?<=\p{L})[-\u2010]$/u, '');
-  return { text: kept, left, right, baseline, size, isBold, gap, isHyphenated: isCut };
+  const line = { text: kept, left, right, baseline, size, isBold, gap, isHyphenated: isCut };
+  return isMonospaced ? { ...line, code: cleanText(raw.replace(endMark, '-')).trim() } : line;
 }
 
 function plainLetters(text: string): string {
@@ -88,7 +95,9 @@ function joinPair(previous: PdfLine, line: PdfLine): PdfLine {
   const main = line.text.length > previous.text.length ? line : previous;
   const between = line.left - previous.right;
   const isApart = between > main.size / 8 && !/^[.,;:)\]]/.test(line.text);
+  const columns = Math.max(0, Math.round(between / columnWidth([previous, line])));
   return {
+    ...(previous.code && line.code && { code: previous.code + ' '.repeat(columns) + line.code }),
     text: previous.text + (isApart ? ' ' : '') + line.text,
     left: previous.left,
     right: line.right,
@@ -100,7 +109,7 @@ function joinPair(previous: PdfLine, line: PdfLine): PdfLine {
   };
 }
 
-type PdfBlock = { lines: PdfLine[]; isTable: boolean };
+type PdfBlock = { lines: PdfLine[]; kind: 'text' | 'table' | 'listing' };
 
 const columnGap = 1.8;
 /** A line distance above this multiple of the usual line distance starts a new paragraph. */
@@ -113,23 +122,24 @@ function isSameSize(a: PdfLine, b: PdfLine): boolean {
   return Math.abs(a.size - b.size) <= sizeTolerance * Math.max(a.size, b.size);
 }
 
-function splitIntoBlocks(lines: PdfLine[]): PdfBlock[] {
+function splitIntoBlocks(lines: PdfLine[], isTypewrittenDocument: boolean): PdfBlock[] {
   const pitch = usualPitch(lines);
+  const listings = findListings(lines, isTypewrittenDocument);
   const blocks: PdfBlock[] = [];
   for (const line of lines) {
-    const isTable = line.gap > columnGap * line.size;
+    const kind = listings.has(line) ? 'listing' : line.gap > columnGap * line.size ? 'table' : 'text';
     const block = blocks.at(-1);
     const previous = block?.lines.at(-1);
-    if (block && previous && block.isTable === isTable && isNext(previous, line, isTable, pitch))
-      block.lines.push(line);
-    else blocks.push({ lines: [line], isTable });
+    if (block && previous && block.kind === kind && isNext(previous, line, kind, pitch)) block.lines.push(line);
+    else blocks.push({ lines: [line], kind });
   }
   return blocks;
 }
 
-function isNext(previous: PdfLine, line: PdfLine, isTable: boolean, pitch: number): boolean {
+function isNext(previous: PdfLine, line: PdfLine, kind: PdfBlock['kind'], pitch: number): boolean {
   const step = previous.baseline - line.baseline;
-  if (isTable) return step > 0 && step <= rowSpacing * line.size;
+  if (kind === 'listing') return step > 0;
+  if (kind === 'table') return step > 0 && step <= rowSpacing * line.size;
   const isSameStyle = isSameSize(previous, line) && previous.isBold === line.isBold;
   return isSameStyle && step > 0 && step <= paragraphSpacing * Math.max(pitch, line.size);
 }
@@ -199,7 +209,7 @@ function createHeadingLevel(pages: PdfPage[]): HeadingLevel {
     const [line] = block.lines;
     const text = block.lines.map((each) => each.text).join(' ');
     const isShort = text.length <= headingLength && block.lines.length <= headingLines;
-    if (!line?.size || block.isTable || !isShort || !/\p{L}{2}/u.test(text)) return null;
+    if (!line?.size || block.kind !== 'text' || !isShort || !/\p{L}{2}/u.test(text)) return null;
     const size = roundedSize(line.size);
     if (isLarge(size)) return Math.min(deepestLevel, levels.indexOf(size) + 1);
     const isBoldTitle = line.isBold && size >= bodySize && /^[\p{Lu}\p{Lo}\p{N}]/u.test(text) && !/[.,;]$/.test(text);
@@ -305,13 +315,15 @@ function edges({ lines }: PdfPage): Edge[] {
  * Key of a line that is equal for a running header or footer on all pages. For a page number, the key is its difference
  * to the page index, which is constant.
  */
-function lineKey({ line: { baseline, text, gap, size } }: Edge, pageIndex: number): string {
+function lineKey({ line: { baseline, text, left, right, gap, size } }: Edge, pageIndex: number): string {
   const place = Math.round(baseline / 4);
   const number = bareNumber.exec(text)?.[1];
   if (number !== undefined) return `${place} # ${Number(number) - pageIndex}`;
   const roman = romanNumber.exec(text)?.[1];
   if (roman !== undefined) return `${place} # roman ${romanValue(roman) - pageIndex}`;
-  const isBeside = gap > size || /[|·•–—]/.test(text);
+  // Of some lines PDFium does not return the gap, but they are wider than their letters.
+  const isWide = gap > size || right - left > size * text.length * (/[a-z]{2}/i.test(text) ? 0.7 : 1.1);
+  const isBeside = isWide || /[|·•–—]/.test(text);
   const words = isBeside ? text.replace(outerNumber, (digits) => `# ${Number(digits) - pageIndex}`) : text;
   return `${place} ${words.replace(pageName, '#')}`;
 }
@@ -338,11 +350,12 @@ export async function pdfPagesToMarkdown(allPages: PdfPage[]): Promise<{ body: s
   const vocabulary = collectVocabulary(pages);
   const pageMap: number[] = [];
   let body = '';
-  let previous: { line: PdfLine; isHeading: boolean } | undefined;
+  const isTypewrittenDocument = isTypewritten(pages.flatMap((page) => page.lines));
+  let previous: { line: PdfLine; isClosed: boolean; end: string } | undefined;
 
   for (const [index, page] of pages.entries()) {
     if (index % pagesPerTurn === pagesPerTurn - 1) await yieldToEventLoop();
-    const blocks = splitIntoBlocks(page.lines);
+    const blocks = splitIntoBlocks(page.lines, isTypewrittenDocument);
     const rightMargin = findRightMargins(page.lines);
     if (blocks.length === 0) pageMap.push(body.length);
     for (const [position, block] of blocks.entries()) {
@@ -350,25 +363,28 @@ export async function pdfPagesToMarkdown(allPages: PdfPage[]): Promise<{ body: s
       const last = block.lines.at(-1);
       if (!first || !last) continue;
       const level = headingLevel(block);
+      const isClosed = level !== null || block.kind === 'listing';
       if (previous) {
-        const isOneSentence = !level && !previous.isHeading && continuesSentence(previous.line, first);
-        body += isOneSentence ? softBreak(previous.line, first, vocabulary) : `${ending(previous.line)}\n\n`;
+        const isOneSentence = !isClosed && !previous.isClosed && continuesSentence(previous.line, first);
+        body += isOneSentence ? softBreak(previous.line, first, vocabulary) : `${previous.end}\n\n`;
       }
       if (position === 0) pageMap.push(body.length);
       body += level
         ? `${'#'.repeat(level)} ${joinLines(block.lines, () => true, vocabulary)}`
         : blockText(block, rightMargin, vocabulary);
-      previous = { line: last, isHeading: level !== null };
+      previous = { line: last, isClosed, end: block.kind === 'listing' ? '' : ending(last) };
     }
   }
-  return { body: previous ? body + ending(previous.line) : body, pageMap };
+  return { body: body + (previous?.end ?? ''), pageMap };
 }
 
 function blockText(block: PdfBlock, rightMargin: RightMargin, vocabulary: Vocabulary): string {
-  const isWrapped = block.isTable
-    ? () => false
-    : (line: PdfLine, next: PdfLine) =>
-        !listItem.test(next.text) && (isInSentence(line, next) || reachesMargin(line, next, rightMargin));
+  if (block.kind === 'listing') return listingBlock(block.lines);
+  const isWrapped =
+    block.kind === 'table'
+      ? () => false
+      : (line: PdfLine, next: PdfLine) =>
+          !listItem.test(next.text) && (isInSentence(line, next) || reachesMargin(line, next, rightMargin));
   return joinLines(block.lines, isWrapped, vocabulary);
 }
 
