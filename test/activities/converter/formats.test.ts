@@ -166,4 +166,13 @@ describe('converting a file to Markdown', () => {
     );
     expect((await environment.convert('damaged.pdf', damaged)).body).equal('Sort');
   });
+
+  it('reads a PDF that has lost its end, but none of its objects', async function () {
+    needsPdfium(this);
+    const whole = pdfFile([[{ text: 'Saved by a broken transfer', x: 50, y: 700 }]]);
+    for (const end of ['%%EOF', 'trailer']) {
+      const { body } = await environment.convert('damaged.pdf', whole.subarray(0, whole.indexOf(end)));
+      expect(body).equal('Saved by a broken transfer');
+    }
+  });
 });

@@ -1,7 +1,6 @@
 import { open } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
-import { appError } from '#src/errors.ts';
 import type { ParserSandbox } from '../../parser-sandbox.ts';
 import type { ConversionProcessLimits } from '../conversion-limits.ts';
 import { type CleanParsedDocument, discardDefaultTitle } from '../parsed-document.ts';
@@ -45,7 +44,7 @@ export async function pdfPagesToDocument({
 }
 
 export async function readPdfPages(source: PdfReadOptions): Promise<{ pages: PdfPage[]; title: string }> {
-  await checkEnd(source.path);
+  const hasEnd = await hasEndMark(source.path);
   const { limits } = source;
   const pages: PdfPage[] = [];
   let opened: { pageCount: number; title: string } | undefined;
@@ -58,7 +57,7 @@ export async function readPdfPages(source: PdfReadOptions): Promise<{ pages: Pdf
     ...source,
     kind: 'pdf',
     command: (folder) => childCommand(source, folder, 'text'),
-    request: { maxPages: limits.pdfPages },
+    request: { maxPages: limits.pdfPages, hasEnd },
     begin: () => {
       pages.length = 0;
       opened = undefined;
@@ -97,17 +96,15 @@ function childCommand(
   return { command, args };
 }
 
-/** Rejects a PDF without an end mark, which PDFium would repair and return in part as if it were complete. */
-async function checkEnd(path: string): Promise<void> {
+/** Without an end mark, a PDF may be cut off: PDFium would repair it and return a part as if it were complete. */
+async function hasEndMark(path: string): Promise<boolean> {
   const file = await open(path);
   try {
     const { size } = await file.stat();
     const length = Math.min(size, endMarkWithinBytes + paddingBytes);
     const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
     const end = buffer.findLastIndex((byte) => byte !== 0 && byte !== 0x20 && byte !== 0x0a && byte !== 0x0d) + 1;
-    if (!buffer.subarray(Math.max(0, end - endMarkWithinBytes), end).includes('%%EOF')) {
-      throw appError('corrupt_document', { detail: 'The PDF has no end mark (%%EOF): it was cut off.' });
-    }
+    return buffer.subarray(Math.max(0, end - endMarkWithinBytes), end).includes('%%EOF');
   } finally {
     await file.close();
   }

@@ -4,8 +4,8 @@ Usage: python3 -I pdf_child.py TOOLS_DIR MAX_DATA_BYTES text
        python3 -I pdf_child.py TOOLS_DIR MAX_DATA_BYTES images FILE PAGE,PAGE,... PAGE,PAGE,...
 
 PDFium is native code and files are untrusted, so the parent may kill this process at any time.
-The mode `text` reads requests {"path": text, "maxPages": n} as lines of JSON from stdin, one file after
-the other. For each file it prints one JSON object per line, in this order:
+The mode `text` reads requests {"path": text, "maxPages": n, "hasEnd": bool} as lines of JSON from stdin, one
+file after the other. A file without an end mark is read if no object is missing that another one refers to. For each file it prints one JSON object per line, in this order:
   {"ready": true}                           the modules are loaded: later failures are the file's fault
   {"pageCount": n, "title": text}
   {"lines": [[text, left, right, baseline, size, bold, gap, mono], ...], "isPicture": bool, "unmapped": share}
@@ -24,6 +24,7 @@ import ctypes
 import json
 import math
 import os
+import re
 import resource
 import sys
 
@@ -46,6 +47,9 @@ MONOSPACED = (b"mono", b"courier", b"consola", b"menlo", b"typewriter", b"cmtt",
 # The columns of most of them are 0.5 to 0.62 font sizes wide.
 WIDEST_COLUMN = 0.66
 MOST_COLUMNS = 200
+
+# Larger files are not repaired.
+MOST_REPAIRED_BYTES = 64 * 1024**2
 
 MOST_GROWTH_BYTES = 24 * 1024**2
 
@@ -82,12 +86,45 @@ def resident_bytes():
         return 0
 
 
+def objects_of(path):
+    """The objects of a damaged file without their streams, and what follows the last one."""
+    with open(path, "rb") as file:
+        *objects, rest = file.read(MOST_REPAIRED_BYTES).split(b"endobj")
+    return [each.partition(b"stream")[0] for each in objects], rest
+
+
+def is_complete(path):
+    objects, rest = objects_of(path)
+    text = b"\n".join(objects)
+    missing = set(re.findall(rb"(\d+)\s+\d+\s+R\b", text)) - set(re.findall(rb"(\d+)\s+\d+\s+obj\b", text))
+    # Objects in streams of objects are not looked into.
+    return not missing and b"/ObjStm" not in text and not re.search(rb"\d\s+obj\b", rest)
+
+
+def with_trailer(path):
+    """A file that has lost its end, with a trailer that tells PDFium which of its objects is the first."""
+    for each in objects_of(path)[0]:
+        if re.search(rb"/Type\s*/Catalog\b", each):
+            number, generation = re.findall(rb"(\d+)\s+(\d+)\s+obj\b", each)[-1]
+            with open(path, "rb") as file:
+                return file.read() + b"\ntrailer\n<< /Root %b %b R >>\n%%%%EOF\n" % (number, generation)
+    return None
+
+
 class Document:
     """A PDF that is reopened when its memory has grown: PDFium caches every object until the file is closed."""
 
-    def __init__(self, pypdfium2, path):
+    def __init__(self, pypdfium2, raw, path):
         self.open_file = lambda: pypdfium2.PdfDocument(path)
-        self.open()
+        try:
+            self.open()
+        except pypdfium2.PdfiumError as error:
+            small = os.path.getsize(path) <= MOST_REPAIRED_BYTES
+            repaired = with_trailer(path) if error.err_code == raw.FPDF_ERR_FORMAT and small else None
+            if repaired is None:
+                raise
+            self.open_file = lambda: pypdfium2.PdfDocument(repaired)
+            self.open()
 
     def open(self):
         self.file = self.open_file()
@@ -390,7 +427,7 @@ def draw_page(pypdfium2, raw, document, index, with_text):
 
 
 def draw_pages(pypdfium2, raw, path, pages, pages_without_text):
-    document = Document(pypdfium2, path)
+    document = Document(pypdfium2, raw, path)
     for index in pages:
         sys.stdout.buffer.write(draw_page(pypdfium2, raw, document, index, index not in pages_without_text))
         sys.stdout.buffer.flush()
@@ -401,9 +438,11 @@ def refuse(code, detail):
     sys.exit()
 
 
-def read_document(pypdfium2, raw, path, max_pages):
+def read_document(pypdfium2, raw, path, max_pages, has_end):
+    if not has_end and not is_complete(path):
+        refuse("corrupt_document", "The PDF has no end mark (%%EOF): it was cut off.")
     try:
-        document = Document(pypdfium2, path)
+        document = Document(pypdfium2, raw, path)
         page_count = len(document.file)
     except pypdfium2.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
@@ -446,7 +485,7 @@ def main(tools_dir, data_bytes, what, path=None, pages="", pages_without_text=""
     for line in sys.stdin:
         request = json.loads(line)
         send_message({"ready": True})
-        read_document(pypdfium2, raw, request["path"], request["maxPages"])
+        read_document(pypdfium2, raw, request["path"], request["maxPages"], request["hasEnd"])
         send_message({"done": True})
 
 
