@@ -64,7 +64,10 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
     }
     return removeRepeatedTextBlocks(found);
   };
-  const references = { ...(await referencesOf(parts, name, shared)), htmlParts: await readHtmlParts(parts, related) };
+  const references = {
+    ...(await referencesOf(parts, name, shared)),
+    htmlParts: await readAlternativeParts(parts, related),
+  };
   const body: TextBlock[] = [];
   // Paragraphs are read one at a time, because the XML tree of a long text would need too much memory.
   const take = (element: XmlElement) => appendTextBlocks(body, readBlock(element, references));
@@ -84,15 +87,22 @@ async function referencesOf(
   return { ...shared, links, drawings: await readChartsAndDiagrams(parts, partName) };
 }
 
-/** Some programs write the whole text as HTML into a part of its own, which Word imports when it opens the file. */
-async function readHtmlParts(
+/**
+ * Some programs write the whole text as HTML or plain text into a part of its own, which Word imports when it opens the
+ * file.
+ */
+async function readAlternativeParts(
   parts: ZipParts,
   related: { id: string; type: string; target: string }[],
 ): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   for (const { id, type, target } of related) {
-    const bytes = type === 'aFChunk' && /\.x?html?$/i.test(target) ? await parts.read(target) : null;
+    const bytes = type === 'aFChunk' && /\.(x?html?|txt)$/i.test(target) ? await parts.read(target) : null;
     if (bytes === null) continue;
+    if (/txt$/i.test(target)) {
+      found.set(id, decodeText(bytes).trim());
+      continue;
+    }
     const { body } = parseHtmlPage(decodeText(bytes, findDeclaredEncoding(bytes)));
     for (const element of body.querySelectorAll('script, style')) element.remove();
     found.set(id, htmlToMarkdown(body.innerHTML).trim());
