@@ -195,6 +195,7 @@ type TesseractModule = {
      */
     SetImageFile(orientation: number, radians: number): number;
     GetInputImage(): LeptonicaImage;
+    SetVariable(name: string, value: string): boolean;
     SetPageSegMode(mode: number): void;
     /** Limits recognition to a part of the image; coordinates of the result remain those of the image. */
     SetRectangle(left: number, top: number, width: number, height: number): void;
@@ -244,6 +245,8 @@ export async function startTesseract(languages: readonly string[]): Promise<Reco
   const api = new engine.TessBaseAPI();
   if (api.Init('/', languages.join('+'), 1) !== 0)
     throw new Error('Tesseract could not be initialized with its language data.');
+  // Sauvola's method decides on black and white by the surroundings of each pixel, so that a shadow hides no text.
+  api.SetVariable('thresholding_method', '2');
 
   const open = (image: Uint8Array, orientation: number) => {
     engine.FS.writeFile('/input', image);
