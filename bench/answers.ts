@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startProduct } from './measured-product.ts';
+import { median } from './median.ts';
 import { wordsOf } from './reading/likeness.ts';
 import { report } from './report.ts';
 
@@ -30,6 +31,7 @@ const files = [...new Set(questions.flatMap(({ file }) => file ?? []))];
 
 const product = await startProduct({ CHAT_MODEL: 'extractive-1', RATE_LIMIT_CHAT: 'off' });
 const answers: Answer[] = [];
+const times: number[] = [];
 try {
   const api = await product.signUp();
   const nameOf = new Map<string, string>();
@@ -48,9 +50,11 @@ try {
     version_id: draft.head_version_id,
   });
   for (const each of questions) {
+    const startedAt = performance.now();
     const { reply, citations } = await api.post<{ reply: string; citations: Citation[] }>('/chat', {
       ...{ agent_id: agent.id, message: each.question },
     });
+    times.push(performance.now() - startedAt);
     const [first] = citations;
     const isRightFile = first && nameOf.get(first.document_id) === each.file;
     answers.push({
@@ -89,6 +93,7 @@ report({
     others,
   ),
 });
+report({ goal, what: 'time of an answer, p50', unit: 'ms', rounds: median(times), atMost: 300 });
 console.log('\n| Language | Right | Of |\n|---|---|---|');
 for (const [language, asked] of Map.groupBy(answerable, (answer) => answer.language)) {
   console.log(`| ${language} | ${asked.filter(({ isRight }) => isRight).length} | ${asked.length} |`);
