@@ -31,7 +31,7 @@ import {
   singleAttemptPolicy,
   slowActivityPolicy,
 } from './policies.ts';
-import { showRunStage } from './visibility.ts';
+import { showRunProgress, showRunStage } from './visibility.ts';
 
 const { ingestAtOnce } = proxyActivities<IngestionActivities>(singleAttemptPolicy);
 const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(slowActivityPolicy);
@@ -166,7 +166,14 @@ export async function ingestDocument({
   async function embedAndActivate(chunksTotal: number): Promise<void> {
     for (;;) {
       enter('embed', `Embedding ${chunksTotal} chunks; the job shows the progress.`);
-      await inSlices(async () => (await embedChunks(input)).chunksLeft ?? 0);
+      await inSlices(async () => {
+        const { chunksLeft = 0, expectedSeconds } = await embedChunks(input);
+        if (expectedSeconds !== undefined) {
+          const left = `${chunksLeft} are left, for about ${expectedSeconds} seconds at the rate of the last step`;
+          showRunProgress(`Embedding ${chunksTotal} chunks: ${left}. The job shows the progress.`);
+        }
+        return chunksLeft;
+      });
 
       enter('activate', `Activating generation ${input.generation} with ${chunksTotal} chunks.`);
       try {

@@ -33,9 +33,9 @@ export type SituateChunksResult = { chunksSituated: number; chunksLeft: number }
 export type ChunkResult = { chunksTotal: number };
 /**
  * `chunksLeft` is the number of chunks without a vector; results of older releases in workflow histories lack it, which
- * means 0.
+ * means 0. `expectedSeconds` is the time for them at the rate of this activity, if it could be measured.
  */
-export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
+export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number; expectedSeconds?: number };
 /**
  * Result of the activity that tries all ingestion steps at once. A field is null if the step that sets it was not done.
  */

@@ -115,7 +115,7 @@ describe('an ingestion with a long history', () => {
       embedChunks: async () => {
         if (slice + 1 === SLICES) await held.promise;
         slice += 1;
-        return { chunksEmbedded: slice, chunksLeft: SLICES - slice };
+        return { chunksEmbedded: slice, chunksLeft: SLICES - slice, expectedSeconds: 7 };
       },
     });
     return { ...stub, release: held.resolve };
@@ -134,7 +134,7 @@ describe('an ingestion with a long history', () => {
     expect(priority).deep.include({ priorityKey: 4, fairnessKey: 'org' });
     const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
     expect(Object.fromEntries(attributes)).include({ OrgId: 'org', DocumentId: 'document', Stage: 'embed' });
-    expect(await detailsOf(run)).include(`${summary}\n\nEmbedding 3 chunks`);
+    expect(await detailsOf(run)).include(`${summary}\n\nEmbedding 3 chunks: 1 are left, for about 7 seconds`);
     expect(await run.query(stageQueryName)).include({ stage: 'embed', chunksTotal: 3 });
     expect(await orchestrator.inspect(run.workflowId)).deep.equal({ state: 'open' });
 

@@ -167,8 +167,11 @@ export function createIngestionService(deps: {
         stage: 'embed',
         progress: { done: slice.embeddedBefore, total, unit: 'chunks' },
       });
-      const writeProgress = progressWriter(of, 'chunks');
-      return embedding.embedSlice(of, target, slice, { ...step, onProgress: (done) => writeProgress(done, total) });
+      const progress = progressWriter(of, 'chunks');
+      const onProgress = (done: number) => progress.write(done, total);
+      const result = await embedding.embedSlice(of, target, slice, { ...step, onProgress });
+      const expectedSeconds = progress.expectedSeconds();
+      return { ...result, ...(result.chunksLeft && expectedSeconds !== undefined && { expectedSeconds }) };
     },
 
     /**
@@ -312,22 +315,35 @@ export function createIngestionService(deps: {
   }
 
   function withJobProgress(of: IngestDocumentInput, unit: ProgressUnit, { signal, report }: Step) {
-    const writeProgress = progressWriter(of, unit);
+    const { write } = progressWriter(of, unit);
     return {
       signal,
       report: async (done: number, total: number): Promise<void> => {
-        await writeProgress(done, total);
+        await write(done, total);
         report({ [unit]: done });
       },
     };
   }
 
-  /** Lets progress updates of concurrent callers take turns, so that an older number never overwrites a newer one. */
+  /**
+   * Lets progress updates of concurrent callers take turns, so that an older number never overwrites a newer one. The
+   * expected time follows from the rate since the first update.
+   */
   function progressWriter(of: IngestDocumentInput, unit: ProgressUnit) {
     let written: Promise<void> = Promise.resolve();
-    return (done: number, total: number | null): Promise<void> => {
-      written = written.then(() => jobs.advance(jobIdOf(of), { progress: { done, total, unit } }));
-      return written;
+    let first: { done: number; at: number } | undefined;
+    let expectedSeconds: number | undefined;
+    return {
+      write(done: number, total: number | null): Promise<void> {
+        const at = performance.now();
+        first ??= { done, at };
+        if (total !== null && done > first.done)
+          expectedSeconds = Math.ceil(((at - first.at) / 1_000 / (done - first.done)) * (total - done));
+        const progress = { done, total, unit, expectedSeconds };
+        written = written.then(() => jobs.advance(jobIdOf(of), { progress }));
+        return written;
+      },
+      expectedSeconds: () => expectedSeconds,
     };
   }
 }

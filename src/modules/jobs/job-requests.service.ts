@@ -140,6 +140,7 @@ export type JobView = Pick<
   | 'progressDone'
   | 'progressTotal'
   | 'progressUnit'
+  | 'expectedSeconds'
   | 'attempt'
   | 'errorCode'
   | 'errorMessage'
@@ -189,7 +190,7 @@ export function toJobView(job: JobState, part: string | null, temporalUiUrl: str
     id: jobIdOfWorkflowPart(job.id, part),
     status,
     stage: part,
-    ...(part !== job.stage && { progressDone: 0, progressTotal: null, progressUnit: null }),
+    ...(part !== job.stage && { progressDone: 0, progressTotal: null, progressUnit: null, expectedSeconds: null }),
     ...(!showsError && { errorCode: null, errorMessage: null }),
   };
 }

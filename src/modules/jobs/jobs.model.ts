@@ -22,6 +22,8 @@ export class JobModel extends tableModel('jobs', {
   progressDone: integerColumn(),
   progressTotal: integerColumn().nullable(),
   progressUnit: textColumn().nullable(),
+  /** Time until the stage ends, as estimated at the last progress. */
+  expectedSeconds: integerColumn().nullable(),
   /** How often a start of the job was requested. Retries of its activities do not count. */
   attempt: integerColumn(),
   errorCode: textColumn().nullable(),
@@ -62,6 +64,7 @@ export const watchedJobRowShape = pickColumns(
   'progressDone',
   'progressTotal',
   'progressUnit',
+  'expectedSeconds',
   'attempt',
   'errorCode',
   'errorMessage',
@@ -80,8 +83,11 @@ export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' |
   agentId?: string;
 };
 
-/** Progress of a job within its current stage; `total` is null while unknown. */
-type JobProgress = { done: number; total: number | null; unit: string };
+/**
+ * Progress of a job within its current stage; `total` is null while unknown. Without `expectedSeconds` the last estimate
+ * stays.
+ */
+type JobProgress = { done: number; total: number | null; unit: string; expectedSeconds?: number | undefined };
 
 export type JobError = { code: string; message: string };
 

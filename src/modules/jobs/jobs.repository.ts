@@ -271,12 +271,14 @@ export function createJobsRepository(db: Knex) {
             ...(!isEnd && { checkedAt: db.raw(`case when finished_at is null then checked_at else 'epoch' end`) }),
             errorCode: error?.code ?? keptInStage('error_code'),
             errorMessage: error?.message ?? keptInStage('error_message'),
+            expectedSeconds: keptInStage('expected_seconds'),
           }),
           ...(stage !== undefined && { stage }),
           ...(progress !== undefined && {
             progressDone: progress.done,
             progressTotal: progress.total,
             progressUnit: progress.unit,
+            ...(progress.expectedSeconds !== undefined && { expectedSeconds: progress.expectedSeconds }),
             ...(status === undefined && {
               errorCode: keptUntilDone('error_code'),
               errorMessage: keptUntilDone('error_message'),

@@ -63,6 +63,10 @@ export const jobSchema = z
       total: z.int().nullable(),
       unit: z.string().nullable(),
     }),
+    expected_seconds: z
+      .int()
+      .nullable()
+      .describe('Time until the stage ends, at the rate of its current step; null while that is unknown.'),
     attempt: z.int().describe('How often the job was started.'),
     last_error: z
       .strictObject({ code: z.string(), message: z.string() })
@@ -111,6 +115,7 @@ export function toJobDto(job: JobView): JobDto {
     status: job.status,
     stage: job.stage,
     progress: { done: job.progressDone, total: job.progressTotal, unit: job.progressUnit },
+    expected_seconds: job.expectedSeconds,
     attempt: job.attempt,
     last_error: job.errorCode === null ? null : { code: job.errorCode, message: job.errorMessage ?? '' },
     document_id: job.documentId,

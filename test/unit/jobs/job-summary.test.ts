@@ -38,6 +38,7 @@ describe('a part of a job', () => {
     progressDone: 2,
     progressTotal: 3,
     progressUnit: 'round',
+    expectedSeconds: null,
     errorCode: null,
     errorMessage: null,
     documentId: null,
