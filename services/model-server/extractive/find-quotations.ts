@@ -1,6 +1,6 @@
 import { contentWords } from './content-words.ts';
 import type { ContextBlock } from './context-blocks.ts';
-import { expectedInAnswer, withoutQuestionPhrases } from './question-words.ts';
+import { expectedInAnswer } from './question-words.ts';
 import { type Field, type Statement, splitIntoStatements, textOfRow } from './statements.ts';
 
 export type Quotation = { text: string; block: number };
@@ -18,8 +18,8 @@ type Scored = { candidate: Candidate; score: number };
  * date; for a title; and for the rank of its passage.
  */
 const POINTS = { own: 5, around: 4, missing: -6, meaning: 2, expected: 0.5, topic: -1.5, rank: 2 } as const;
-/** Minimum points: of questions about other paragraphs of the same articles (XQuAD) 2 to 16 % reach them, by language. */
-const MIN_SCORE = 4.25;
+/** Minimum points: of questions about other paragraphs of the same articles up to 8 % reach them. */
+const MIN_SCORE = 4.5;
 /** A second statement is quoted if it has almost as many points as the best. */
 const MAX_BEHIND_BEST = 0.7;
 const MAX_QUOTATIONS = 2;
@@ -32,7 +32,7 @@ const SHORT_WORD = /^[\p{Script=Latin}\p{Script=Cyrillic}]{1,3}$/u;
 const SHORT_WORD_WEIGHT = 0.5;
 /** An inflected form counts less than the same word. It shares this part of the longer word, at least four letters. */
 const INFLECTED_WEIGHT = 0.8;
-const MIN_SHARED_PART = 0.55;
+const MIN_SHARED_PART = 0.65;
 const MIN_SHARED_LETTERS = 4;
 /** Numbers and codes such as "KX 204" or "SO-5107", without years: a passage that lacks them has no answer. */
 const CODE = /^(?!(?:19|20)\p{N}\p{N}$)(?=.*\p{N})(?:.*\p{N}{3}|.*\p{L}\p{N}|.*\p{N}\p{L})/u;
@@ -52,7 +52,7 @@ export async function findQuotations(
   blocks: ContextBlock[],
   embed: EmbedTexts,
 ): Promise<Quotation[]> {
-  const words = [...contentWords(withoutQuestionPhrases(question))];
+  const words = [...contentWords(question)];
   const passages = blocks.map(readPassage);
   if (words.every((word) => OVERVIEW_WORDS.has(word))) return quoteOverview(passages, embed);
   const codes = words.filter((word) => CODE.test(word));
@@ -150,8 +150,9 @@ function textFor({ text, fields }: Candidate, words: readonly string[]): string 
     return sum(longWords.map((word) => matchIn(word, held)));
   };
   const given = new Set<Field>(fields.filter(({ value }) => wordsIn(value) > 0));
-  const named = fields.slice(1).filter((field) => wordsIn(field.name) > 0);
-  return textOfRow(fields, (field) => named.length === 0 || given.has(field) || named.includes(field));
+  const named = new Map(fields.slice(1).map((field) => [field, given.has(field) ? 0 : wordsIn(field.name)]));
+  const most = Math.max(0, ...named.values());
+  return textOfRow(fields, (field) => most === 0 || given.has(field) || named.get(field) === most);
 }
 
 async function quoteOverview(passages: Passage[], embed: EmbedTexts): Promise<Quotation[]> {

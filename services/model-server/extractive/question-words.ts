@@ -39,14 +39,6 @@ export function isQuestionWord(word: string): boolean {
   return kindOfWord.has(word);
 }
 
-/** Phrases that ask for a number; their words do not occur in answers. */
-const PHRASES =
-  /\b(?:how (?:many|much|long|old|often|big|far|large|heavy|high|tall)|wie (?:viele?|lange?|alt|oft|groß|weit|schwer|hoch|teuer)|hoe (?:veel|lang|vaak))\b/giu;
-
-export function withoutQuestionPhrases(question: string): string {
-  return question.replace(PHRASES, ' ');
-}
-
 /** Returns what a text that answers the question probably contains; null if the question does not show it. */
 export function expectedInAnswer(question: string): RegExp | null {
   const english = ENGLISH.find(([, asked]) => asked.test(question))?.[0];
