@@ -66,7 +66,7 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
   };
   const references = {
     ...(await referencesOf(parts, name, shared)),
-    htmlParts: await readAlternativeParts(parts, related),
+    alternativeParts: await readAlternativeParts(parts, related),
   };
   const body: TextBlock[] = [];
   // Paragraphs are read one at a time, because the XML tree of a long text would need too much memory.
@@ -131,7 +131,7 @@ type DocxReferences = {
   drawings: ChartsAndDiagrams;
   links: ReadonlyMap<string, string>;
   /** Markdown of the HTML parts that the text imports, by relationship. */
-  htmlParts?: ReadonlyMap<string, string>;
+  alternativeParts?: ReadonlyMap<string, string>;
   /** Footnote, endnote and comment elements by kind and id, such as `footnote 2`. */
   notes: ReadonlyMap<string, XmlElement>;
   nextMark: () => string;
@@ -145,7 +145,7 @@ function readBlock(element: XmlElement, references: DocxReferences): TextBlock[]
   if (element.name === 'w:p') return readParagraph(element, references);
   if (element.name === 'w:tbl') return readTable(element, references);
   if (element.name === 'w:altChunk')
-    return paragraphBlocks(references.htmlParts?.get(element.attributes['r:id'] ?? '') ?? '');
+    return paragraphBlocks(references.alternativeParts?.get(element.attributes['r:id'] ?? '') ?? '');
   return skippedElements.has(element.name) ? [] : readBlocks(element, references);
 }
 
