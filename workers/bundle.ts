@@ -31,7 +31,7 @@ export async function buildWorkflowBundle({
 
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(root, 'workflows/index.ts'),
-    workflowInterceptorModules: ['activity-queues', 'trace'].map((name) =>
+    workflowInterceptorModules: ['activity-queues', 'activity-summaries', 'trace'].map((name) =>
       join(root, 'workflows/interceptors', `${name}.ts`),
     ),
     ...(failureConverterPath !== undefined && { failureConverterPath }),

@@ -5,14 +5,13 @@ import {
   CancelledFailure,
   ChildWorkflowFailure,
   isCancellation,
-  patched,
   setCurrentDetails,
   TemporalFailure,
   TerminatedFailure,
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { FailureDetails, JobAttempt } from '#src/contracts/workflow-runs.ts';
+import type { ErrorClass, FailureDetails, JobAttempt } from '#src/contracts/workflow-runs.ts';
 import { showRunFailure } from './visibility.ts';
 
 export type RunFailure = { code: string; message: string };
@@ -38,10 +37,8 @@ export function needsOperatorAction(error: unknown): boolean {
   const step = error instanceof ChildWorkflowFailure ? stepOf(error) : error;
   if (!(step instanceof ActivityFailure)) return false;
   const { cause, retryState } = step;
-  // Activities of older runs had a limit of one day instead of a number of attempts, so they end with TIMEOUT.
-  if (retryState === 'MAXIMUM_ATTEMPTS_REACHED' || retryState === 'TIMEOUT' || cause instanceof TimeoutFailure)
-    return true;
-  return cause instanceof ApplicationFailure && isForOperator(cause.details?.[0]);
+  if (retryState === 'MAXIMUM_ATTEMPTS_REACHED' || cause instanceof TimeoutFailure) return true;
+  return cause instanceof ApplicationFailure && errorClassOf(cause) === 'operator';
 }
 
 function stepOf(error: ChildWorkflowFailure): ActivityFailure | undefined {
@@ -54,9 +51,15 @@ export function wasChildWorkflowTerminated({ cause }: ChildWorkflowFailure): boo
   return cause instanceof TerminatedFailure;
 }
 
-function isForOperator(details: unknown): boolean {
-  const { errorClass }: Partial<FailureDetails> = details ?? {};
-  return errorClass === 'operator';
+/** True if an activity failed because of its input, so that repeating it in any way would fail again. */
+export function isPermanentFailure(error: unknown): boolean {
+  const cause = error instanceof ActivityFailure ? error.cause : undefined;
+  return cause instanceof ApplicationFailure && errorClassOf(cause) === 'permanent';
+}
+
+function errorClassOf({ details }: ApplicationFailure): ErrorClass | undefined {
+  const { errorClass }: Partial<FailureDetails> = details?.[0] ?? {};
+  return errorClass;
 }
 
 /**
@@ -91,12 +94,9 @@ export async function recordUnsuccessfulRunEnd(
     }
     const failure = toRunFailure(error);
     if (failure === undefined) return error;
-    // The job is updated first, because operators take an open run that shows an error code for a parked one. Older
-    // runs showed the code first, and must replay so.
-    const recordsFirst = patched('record-before-code');
-    if (!recordsFirst) showRunFailure(failure);
+    // The job is updated first, because operators take an open run that shows an error code for a parked one.
     await record.failed(failure).catch(ignoreFailure);
-    if (recordsFirst) showRunFailure(failure);
+    showRunFailure(failure);
     return runFailure(failure, error);
   });
 }

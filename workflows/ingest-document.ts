@@ -5,7 +5,6 @@ import {
   continueAsNew,
   defineQuery,
   isCancellation,
-  patched,
   proxyActivities,
   setHandler,
   workflowInfo,
@@ -21,7 +20,7 @@ import type {
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/workflow-runs.ts';
-import { readJobAttemptOfRun, recordUnsuccessfulRunEnd, toRunFailure } from './failure.ts';
+import { isPermanentFailure, readJobAttemptOfRun, recordUnsuccessfulRunEnd, toRunFailure } from './failure.ts';
 import { createParkableStepRunner } from './parking.ts';
 import {
   fileTransferPolicy,
@@ -77,8 +76,7 @@ export async function ingestDocument({
   async function continueAsNewIfLong(): Promise<void> {
     const { historyLength, continueAsNewSuggested } = workflowInfo();
     const isLong = historyLength > eventsPerRun || continueAsNewSuggested;
-    // Runs that began before this rule have long histories without a continue-as-new, and must replay without it.
-    if (!isLong || !patched('new-history')) return;
+    if (!isLong) return;
     await condition(allHandlersFinished);
     await continueAsNew<typeof ingestDocument>({ ...input, progress });
   }
@@ -95,8 +93,7 @@ export async function ingestDocument({
     for (let before = Infinity; ; ) {
       const left = await runStep(slice);
       if (left <= 0) return;
-      // Runs that began before this check have repeated slices without progress, and must replay without it.
-      if (left >= before && patched('no-progress')) throw noProgress(progress.stage, before, left);
+      if (left >= before) throw noProgress(progress.stage, before, left);
       before = left;
     }
   }
@@ -109,7 +106,8 @@ export async function ingestDocument({
       progress = { ...progress, converted, chunksTotal };
       return isDone;
     } catch (error) {
-      if (isCancellation(error) || toRunFailure(error) === undefined) throw error;
+      const isFinal = isCancellation(error) || isPermanentFailure(error) || toRunFailure(error) === undefined;
+      if (isFinal) throw error;
       return false;
     }
   }

@@ -1,4 +1,4 @@
-import { ApplicationFailure, condition, defineUpdate, patched, setHandler } from '@temporalio/workflow';
+import { ApplicationFailure, condition, defineUpdate, setHandler } from '@temporalio/workflow';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/workflow-runs.ts';
 import { needsOperatorAction, type RunFailure, toRunFailure } from './failure.ts';
 import { showRunParked } from './visibility.ts';
@@ -61,8 +61,7 @@ export function createParkableStepRunner(record: {
         return await step();
       } catch (error) {
         const failure = needsOperatorAction(error) ? toRunFailure(error) : undefined;
-        // Runs that began before parking was introduced failed at this point, and must replay the same way.
-        if (failure === undefined || !patched('parking')) throw error;
+        if (failure === undefined) throw error;
         await park(failure);
       }
     }

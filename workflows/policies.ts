@@ -42,7 +42,11 @@ export const documentBatchPolicy: ActivityOptions = {
  * For activities that record in the job that its run has ended or is parked. Their priority is high, because clients
  * wait for these updates.
  */
-export const jobUpdatePolicy: ActivityOptions = { ...quickActivityPolicy, priority: { priorityKey: 1 } };
+export const jobUpdatePolicy: ActivityOptions = {
+  ...quickActivityPolicy,
+  priority: { priorityKey: 1 },
+  summary: 'Recording the state of the run in its job',
+};
 
 export const storeAuditPolicy: ActivityOptions = {
   ...retriedForADay,

@@ -4,7 +4,6 @@ import {
   continueAsNew,
   defineQuery,
   defineSignal,
-  patched,
   proxyActivities,
   setHandler,
   workflowInfo,
@@ -23,7 +22,7 @@ import { clearRunErrorCode, showRunStage } from './visibility.ts';
 const { scoreNextRound } = proxyActivities<AlignmentActivities>(quickActivityPolicy);
 const { recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
   proxyActivities<AlignmentActivities>(jobUpdatePolicy);
-const { nameChat } = proxyActivities<AlignmentActivities>(optionalActivityPolicy);
+const { nameChat } = proxyActivities<AlignmentActivities>({ ...optionalActivityPolicy, summary: 'Writing a title' });
 
 const stageQuery = defineQuery<AlignmentProgress>(stageQueryName);
 const nudgeSignal = defineSignal(scoreNewRoundsSignalName);
@@ -56,29 +55,27 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
       });
   }
 
-  async function scoreWaitingRounds(): Promise<void> {
+  /** Returns true if the last scored round has closed the job. */
+  async function scoreWaitingRounds(): Promise<boolean> {
     for (;;) {
+      if (workflowInfo().historyLength > eventsPerRun) await continueAsNew<typeof scoreAlignment>(input);
       const result = await scoreNextRound(input);
-      if (!result.scored) return;
+      if (!result.scored) return false;
       const { round, state, ewma } = result;
       isUntitled = result.isUntitled;
       progress = { scoredRounds: progress.scoredRounds + 1, lastRound: round };
       showRunStage('score', `Round ${round}: ${state}, trend ${ewma.toFixed(1)} of 100.`);
-      if (workflowInfo().historyLength > eventsPerRun) await continueAsNew<typeof scoreAlignment>(input);
+      if (result.isJobDone) return true;
     }
   }
 
   async function scoreUntilDone(): Promise<void> {
-    // Histories recorded by older versions set no stage before the first scored round, and have to replay without it.
-    if (patched('stage-from-the-start')) showRunStage('score', 'Looking for unscored rounds.');
-    // Older histories generate the chat's title after the scores, and must replay so.
-    const namesBeside = patched('name-beside-scores');
+    showRunStage('score', 'Looking for unscored rounds.');
     do {
       isNudged = false;
-      await scoreWaitingRounds();
-      if (!namesBeside) await nameChat(input).catch(goOnWithoutTitle);
-      await recordAlignmentSuccess(input);
-      if (namesBeside && isUntitled && naming === undefined) beginNaming();
+      const isRecorded = await scoreWaitingRounds();
+      if (!isRecorded) await recordAlignmentSuccess(input);
+      if (isUntitled && naming === undefined) beginNaming();
       await condition(() => isNudged || !isNaming);
     } while (isNudged);
     showRunStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
@@ -95,7 +92,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
       cancelled: () => recordAlignmentCancellation({ ...input, ...readJobAttemptOfRun() }),
       failed: (failure) => recordAlignmentFailure({ ...input, error: failure }),
     });
-    const isRetried = end instanceof ApplicationFailure && isNudged && patched('continue-after-late-nudge');
+    const isRetried = end instanceof ApplicationFailure && isNudged;
     return isRetried ? undefined : end;
   }
 

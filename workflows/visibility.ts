@@ -4,8 +4,10 @@ import type { SearchAttributeName } from '#src/contracts/jobs.ts';
 
 const keyword = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'KEYWORD');
 
+/** The attribute is written only when it changes, because each write is an event of the history. */
 export function showRunStage(stage: string, details: string): void {
-  upsertSearchAttributes([{ key: keyword('Stage'), value: stage }]);
+  const key = keyword('Stage');
+  if (workflowInfo().typedSearchAttributes.get(key) !== stage) upsertSearchAttributes([{ key, value: stage }]);
   show(details);
 }
 

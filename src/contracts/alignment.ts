@@ -2,8 +2,9 @@ import type { JobAttempt } from './workflow-runs.ts';
 
 export type ScoreAlignmentInput = { orgId: string; chatId: string };
 
+/** `isJobDone`: no round was left, so the activity has closed the job. */
 export type ScoreRoundResult =
-  | { scored: true; round: number; state: string; ewma: number; isUntitled: boolean }
+  | { scored: true; round: number; state: string; ewma: number; isUntitled: boolean; isJobDone: boolean }
   | { scored: false };
 
 /**

@@ -20,7 +20,13 @@ export type JobKind =
   | 'export';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
-/** Workflow start in the job's row (transactional outbox). `summary` is shown in the Temporal UI: no user content. */
+/** In the summary of a job, the place of the name of its document, chat, connection or agent. */
+export const subjectInSummary = '{subject}';
+
+/**
+ * Workflow start in the job's row (transactional outbox). `summary` is shown in the Temporal UI: no user content except
+ * by `subjectInSummary`, because a job outlives what it works on.
+ */
 export type WorkflowToStart = { summary: string; bulk?: boolean; traceparent?: string } & (
   | { workflow: 'ingestDocument'; input: IngestDocumentRunInput }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }

@@ -57,6 +57,21 @@ export const activityQueues = {
 
 export type WorkflowType = keyof typeof activityQueues;
 
+/** Stage in which a run begins. It is a search attribute of the start, which saves an event of the history. */
+export const firstStages: Partial<Record<WorkflowType, string>> = {
+  ingestDocument: 'parse',
+  scoreAlignment: 'score',
+  deleteDocument: 'stop',
+  reembedOrganization: 'reembed',
+  proposeAnchorWords: 'propose',
+  previewDocument: 'render',
+  evaluateVersion: 'plan',
+  compareVersions: 'plan',
+  importFromConnector: 'list',
+  syncConnection: 'list',
+  exportOrganization: 'count',
+};
+
 export const traceHeaderName = 'traceparent';
 
 /** Trace span of a workflow run that has ended; the workflow passes it to the worker, which exports it. */

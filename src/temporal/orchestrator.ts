@@ -14,7 +14,13 @@ import proto from '@temporalio/proto';
 import { scoreNewRoundsSignalName } from '#src/contracts/alignment.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/ingestion.ts';
 import { type JobKind, unstoppableJobKinds, type WorkflowToStart } from '#src/contracts/jobs.ts';
-import { retryUpdateName, skipUpdateName, type TaskQueue, taskQueues } from '#src/contracts/workflow-runs.ts';
+import {
+  firstStages,
+  retryUpdateName,
+  skipUpdateName,
+  type TaskQueue,
+  taskQueues,
+} from '#src/contracts/workflow-runs.ts';
 import { appError, isErrorCode } from '#src/errors.ts';
 import type { Orchestrator, ParkedRunUpdateResult, WorkflowRunState } from '#src/ports/orchestrator.ts';
 import { searchAttributes, type TemporalConnection } from './connection.ts';
@@ -146,6 +152,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
           AgentId: attributes.agentId,
           ChatId: attributes.chatId,
           JobKind: jobKinds[start.workflow],
+          Stage: firstStages[start.workflow],
         }),
       } as const;
 

@@ -11,7 +11,7 @@ import { detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
 let orchestrator: Orchestrator;
 const input = { orgId: 'org', documentId: 'document', generation: 1 };
-const summary = 'Ingest document document, generation 1';
+const summary = 'Ingest handbook.pdf';
 
 /** Starts it with the options that the gateway uses. */
 const ingest = (stub: StubActivities) =>

@@ -19,7 +19,8 @@ describe('scoreAlignment', () => {
         if (left === 0) return { scored: false };
         left -= 1;
         round += 1;
-        return { scored: true, round, state: 'stable', ewma: 100, isUntitled: stub.timesOf('nameChat') === 0 };
+        const isUntitled = stub.timesOf('nameChat') === 0;
+        return { scored: true, round, state: 'stable', ewma: 100, isUntitled, isJobDone: left === 0 };
       },
       ...replaced,
     });
@@ -31,24 +32,24 @@ describe('scoreAlignment', () => {
     return { ...stub, run, arrive };
   }
 
-  it('scores all unscored rounds, closes the job and then names the chat', async () => {
+  it('scores all unscored rounds, the last of which closes the job, and then names the chat', async () => {
     const { run, names } = await align(3);
     await run.result();
-    expect(names).deep.equal([...Array(4).fill('scoreNextRound'), 'recordAlignmentSuccess', 'nameChat']);
+    expect(names).deep.equal([...Array(3).fill('scoreNextRound'), 'nameChat']);
     expect(await run.query(stageQueryName)).deep.equal({ scoredRounds: 3, lastRound: 3 });
   });
 
   it('looks for unscored rounds again when a signal arrives during its last step', async () => {
     const nudged = Promise.withResolvers<void>();
-    const { run, arrive, timesOf, untilCalled } = await align(1, {
+    const { run, arrive, timesOf, untilCalled } = await align(0, {
       recordAlignmentSuccess: () => withHeartbeats(() => nudged.promise),
     });
     await untilCalled('recordAlignmentSuccess');
     await arrive();
     nudged.resolve();
     await run.result();
-    expect(await run.query(stageQueryName)).deep.equal({ scoredRounds: 2, lastRound: 2 });
-    expect(timesOf('recordAlignmentSuccess')).equal(2);
+    expect(await run.query(stageQueryName)).deep.equal({ scoredRounds: 1, lastRound: 1 });
+    expect(timesOf('recordAlignmentSuccess')).equal(1);
   });
 
   it('retries only the round whose scoring failed with a transient fault', async () => {
@@ -69,7 +70,7 @@ describe('scoreAlignment', () => {
       },
     });
     await run.result();
-    expect([timesOf('nameChat'), timesOf('recordAlignmentSuccess')]).deep.equal([1, 1]);
+    expect(timesOf('nameChat')).equal(1);
   });
 
   it('scores the next round while a slow model still generates the title', async () => {
@@ -79,7 +80,7 @@ describe('scoreAlignment', () => {
     });
     await untilCalled('nameChat');
     await arrive();
-    await untilCalled('recordAlignmentSuccess', 2);
+    await untilCalled('scoreNextRound', 2);
     isScored.resolve();
     await run.result();
     expect(await run.query(stageQueryName)).deep.equal({ scoredRounds: 2, lastRound: 2 });
@@ -87,7 +88,9 @@ describe('scoreAlignment', () => {
   });
 
   it('generates no title for a chat that has one', async () => {
-    const rounds = [{ scored: true, round: 7, state: 'stable', ewma: 100, isUntitled: false } as const];
+    const rounds = [
+      { scored: true, round: 7, state: 'stable', ewma: 100, isUntitled: false, isJobDone: true } as const,
+    ];
     const { run, names } = await align(0, { scoreNextRound: async () => rounds.shift() ?? { scored: false } });
     await run.result();
     expect(names).not.include('nameChat');
@@ -151,9 +154,9 @@ describe('scoreAlignment', () => {
   });
 
   it('continues as a new run before its history grows long', async () => {
-    const { run, timesOf } = await align(230);
+    const { run, timesOf } = await align(260);
     await run.result();
-    expect(timesOf('scoreNextRound')).equal(231);
+    expect(timesOf('scoreNextRound')).equal(260);
     const { historyLength, runId } = await run.describe();
     expect(runId).not.equal(run.firstExecutionRunId);
     expect(historyLength).below(1_800);

@@ -61,6 +61,27 @@ export function createAlignmentService(deps: {
     });
   }
 
+  /**
+   * Ends the job as succeeded. If another round was completed meanwhile, the job stays open, because the completion of
+   * that round has already signalled the workflow to go on.
+   * @returns false if the job stays open
+   */
+  async function recordSuccess(input: ScoreAlignmentInput): Promise<boolean> {
+    return db.transaction(async (trx) => {
+      const chat = createAlignmentRepository(trx);
+      // Completing a round takes the same lock on the chat, so no round is completed between this check and the end of
+      // the job.
+      await chat.lockChat(input);
+      if (await chat.hasUnscored(input)) return false;
+      const done = (await chat.findNewestScored(input)) ?? 0;
+      await jobs.advanceWithin(trx, alignmentWorkflowId(input.chatId), {
+        status: 'succeeded',
+        progress: { done, total: null, unit: 'round' },
+      });
+      return true;
+    });
+  }
+
   return {
     /**
      * Scores the oldest unscored round; if there is none, rescores a batch of rounds that another scorer version
@@ -81,7 +102,8 @@ export function createAlignmentService(deps: {
           stage: 'score',
           progress: { done: round, total: null, unit: 'round' },
         });
-        return { scored: true, round, state, ewma, isUntitled: chat.titleSource === 'message' };
+        const isJobDone = chat.rescoringWantedAt === null && (await recordSuccess(input));
+        return { scored: true, round, state, ewma, isUntitled: chat.titleSource === 'message', isJobDone };
       }
     },
 
@@ -94,23 +116,8 @@ export function createAlignmentService(deps: {
       if (title !== null) await repository.nameChat(input, title);
     },
 
-    /**
-     * Ends the job as succeeded. If another round was completed meanwhile, the job stays open, because the completion
-     * of that round has already signalled the workflow to go on.
-     */
     async recordSuccess(input: ScoreAlignmentInput): Promise<void> {
-      await db.transaction(async (trx) => {
-        const chat = createAlignmentRepository(trx);
-        // Completing a round takes the same lock on the chat, so no round is completed between this check and the end
-        // of the job.
-        await chat.lockChat(input);
-        if (await chat.hasUnscored(input)) return;
-        const done = (await chat.findNewestScored(input)) ?? 0;
-        await jobs.advanceWithin(trx, alignmentWorkflowId(input.chatId), {
-          status: 'succeeded',
-          progress: { done, total: null, unit: 'round' },
-        });
-      });
+      await recordSuccess(input);
     },
 
     /** Ends the job as failed and records the reason in the unscored round. The sweeper queues the chat again. */

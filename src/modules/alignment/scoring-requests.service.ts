@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { NIL } from 'uuid';
+import { subjectInSummary } from '#src/contracts/jobs.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatToQueueForScoring } from './alignment.model.ts';
@@ -40,7 +41,7 @@ export function createChatScoringQueueService(deps: {
       start: {
         workflow: 'scoreAlignment' as const,
         input: { orgId: chat.orgId, chatId: chat.id },
-        summary: `Alignment of chat ${chat.id}`,
+        summary: `Score the alignment of ${subjectInSummary}`,
         ...(bulk && { bulk }),
       },
       requestId,

@@ -6,6 +6,7 @@ import type {
   RecordAnchorWordsEndInput,
   RecordAnchorWordsFailureInput,
 } from '#src/contracts/alignment.ts';
+import { subjectInSummary } from '#src/contracts/jobs.ts';
 import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -60,7 +61,7 @@ export function createAnchorWordCandidatesService(deps: {
       requestId: string | null,
     ): Promise<string> {
       const { orgId, agentId, acl, createdBy } = agent;
-      const summary = `Anchor words for agent ${agentId}`;
+      const summary = `Propose anchor words for ${subjectInSummary}`;
       const start = { workflow: 'proposeAnchorWords', input: { orgId, agentId }, summary } as const;
       const id = jobIdOf(agent);
       await jobs.enqueue(trx, { id, kind: 'anchors', orgId, agentId, acl, createdBy, start, requestId });

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { ImportRun } from '#src/contracts/connectors.ts';
+import { subjectInSummary } from '#src/contracts/jobs.ts';
 import { importWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -54,7 +55,7 @@ export function createImportsService(deps: {
         createdBy: userId,
         acl: [`user:${userId}`],
         connectionId,
-        start: { workflow: 'importFromConnector', input: of, summary: `Import from connection ${connectionId}` },
+        start: { workflow: 'importFromConnector', input: of, summary: `Import from ${subjectInSummary}` },
         requestId,
       });
     });

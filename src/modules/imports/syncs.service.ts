@@ -2,6 +2,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { QueueSyncInput, QueueSyncResult } from '#src/contracts/connectors.ts';
+import { subjectInSummary } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
@@ -71,7 +72,7 @@ export function createSyncsService(deps: {
       createdBy: userId,
       acl: [`user:${userId}`],
       connectionId,
-      start: { workflow: 'syncConnection', input: of, summary: `Sync connection ${connectionId}`, bulk: true },
+      start: { workflow: 'syncConnection', input: of, summary: `Sync ${subjectInSummary}`, bulk: true },
       requestId,
     });
     return of.runId;

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
+import { subjectInSummary } from '#src/contracts/jobs.ts';
 import { ingestWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/access/visibility.ts';
 import {
@@ -76,8 +77,7 @@ export function createGenerationsService(deps: {
       start: {
         workflow: 'ingestDocument',
         input: { ...of, isSmall: isSmallDocument(document) },
-        // The job summary leaves out the document's name, because jobs and workflow runs outlive the document.
-        summary: `Ingest document ${of.documentId}, generation ${of.generation}`,
+        summary: `Ingest ${subjectInSummary}`,
         bulk: isBulk,
       },
       requestId: actor.requestId,

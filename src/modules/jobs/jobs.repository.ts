@@ -39,6 +39,15 @@ import {
 type Run = Pick<Job, 'id' | 'startId'>;
 
 const jobId = pickColumns(JobModel, 'id');
+const jobToStart = defineRowShape({ ...JobModel.columns, subject: textColumn().nullable() });
+export type JobToStart = SqlRow<typeof jobToStart>;
+/** Name of what a job works on, read at each start, because a job outlives its document and must not keep its name. */
+const subjectOfJob = `coalesce(
+  (select d.name from documents d where d.org_id = jobs.org_id and d.id = jobs.document_id),
+  (select c.title from chats c where c.org_id = jobs.org_id and c.id = jobs.chat_id),
+  (select k.display_name from connections k where k.org_id = jobs.org_id and k.id = jobs.connection_id),
+  (select a.agent_name from agents a where a.org_id = jobs.org_id and a.id = jobs.agent_id)
+) as subject`;
 const done = defineRowShape({ isDone: booleanColumn() });
 const listedJob = defineRowShape({ ...JobModel.columns, sortKey: textColumn() });
 
@@ -167,20 +176,21 @@ export function createJobsRepository(db: Knex) {
       );
     },
 
-    async findUndispatched(id: string): Promise<Job | undefined> {
-      return JobModel.query(db).findById(id).whereNull('dispatchedAt').whereNull('finishedAt');
+    async findUndispatched(id: string): Promise<JobToStart | undefined> {
+      const query = `select jobs.*, ${subjectOfJob} from jobs where id = :id and dispatched_at is null and finished_at is null`;
+      return queryFirstRow(db, jobToStart, query, { id });
     },
 
-    async claimUndispatched(limit: number, leaseSeconds: number): Promise<Job[]> {
+    async claimUndispatched(limit: number, leaseSeconds: number): Promise<JobToStart[]> {
       return queryRows(
         db,
-        JobModel,
+        jobToStart,
         `update jobs set dispatch_after = now() + make_interval(secs => :leaseSeconds)
          where id in (
            select id from jobs where dispatched_at is null and finished_at is null and dispatch_after <= now()
            order by dispatch_after limit :limit for update skip locked
          )
-         returning *`,
+         returning jobs.*, ${subjectOfJob}`,
         { limit, leaseSeconds },
       );
     },

@@ -1,12 +1,12 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { unstoppableJobKinds } from '#src/contracts/jobs.ts';
+import { subjectInSummary, unstoppableJobKinds } from '#src/contracts/jobs.ts';
 import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
 import { AppError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Tracing } from '#src/ports/telemetry.ts';
 import type { EndedJob, Job, JobError, JobUpdate, NewJob, UnfinishedJobsFilter, WatchedJob } from './jobs.model.ts';
-import { createJobsRepository } from './jobs.repository.ts';
+import { createJobsRepository, type JobToStart } from './jobs.repository.ts';
 
 /**
  * For this long only the request that queued a job may start it, right after its commit; then the sweeper starts it.
@@ -44,7 +44,7 @@ export function createJobsService(deps: {
   const jobs = createJobsRepository(db);
 
   /** Starts or resumes a job's run. Records a refusal by Temporal, because further attempts are refused too. */
-  async function start(job: Job): Promise<void> {
+  async function start(job: JobToStart): Promise<void> {
     try {
       await (job.status === 'parked' ? resume(job) : begin(job));
     } catch (error) {
@@ -53,7 +53,7 @@ export function createJobsService(deps: {
     }
   }
 
-  async function begin(job: Job): Promise<void> {
+  async function begin(job: JobToStart): Promise<void> {
     const { traceparent } = job.start;
     const run = () => orchestrator.start(startOf(job));
     const answer = await (tracing === undefined ? run() : tracing.within(traceparent, run));
@@ -214,10 +214,10 @@ export function createJobsService(deps: {
   }
 }
 
-function startOf(job: Job): Parameters<Orchestrator['start']>[0] {
+function startOf(job: JobToStart): Parameters<Orchestrator['start']>[0] {
   return {
     workflowId: job.id,
-    start: job.start,
+    start: { ...job.start, summary: summaryOf(job) },
     startId: job.startId,
     attempt: job.attempt,
     attributes: {
@@ -229,6 +229,17 @@ function startOf(job: Job): Parameters<Orchestrator['start']>[0] {
     },
     requestId: job.requestId,
   };
+}
+
+/** Maximum length of a name in a summary: Temporal refuses summaries of more than 400 bytes. */
+const maxSubjectCharacters = 60;
+
+function summaryOf({ start: { summary }, subject, documentId, chatId, connectionId, agentId }: JobToStart): string {
+  const name = (subject ?? documentId ?? chatId ?? connectionId ?? agentId ?? '').replaceAll(/\s+/g, ' ');
+  const characters = [...name];
+  const isShort = characters.length <= maxSubjectCharacters;
+  const shown = isShort ? name : `${characters.slice(0, maxSubjectCharacters).join('')}…`;
+  return summary.replace(subjectInSummary, () => shown);
 }
 
 function isRefusal(error: unknown): error is AppError {

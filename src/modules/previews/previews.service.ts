@@ -10,6 +10,7 @@ import type {
   RecordPreviewFailureInput,
   RenderPreviewResult,
 } from '#src/contracts/ingestion.ts';
+import { subjectInSummary } from '#src/contracts/jobs.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { isOfficeFormat } from '#src/domain/documents/formats.ts';
 import { alignPages } from '#src/domain/documents/pages.ts';
@@ -112,7 +113,7 @@ export function createPreviewsService(deps: {
       if (request === undefined) return null;
       const { orgId, documentId, generation } = of;
       const input = { orgId, documentId, generation };
-      const summary = `Preview document ${documentId}, generation ${generation}`;
+      const summary = `Render the preview of ${subjectInSummary}`;
       const start = { workflow: 'previewDocument', input, summary, bulk: true } as const;
       await jobs.enqueue(trx, { id: jobIdOf(of), kind: 'preview', orgId, documentId, start, ...request });
       return jobIdOf(of);
