@@ -61,16 +61,19 @@ async function show(
   { limit, json, print }: { limit: number; json: boolean } & Pick<CommandOutput, 'print'>,
 ): Promise<boolean> {
   const rows = await log.list(filters, limit);
-  for (const { id, at, orgId, actorId, action, target, detail, requestId } of json ? rows : []) {
-    print(JSON.stringify({ id, at, org_id: orgId, actor_id: actorId, action, target, detail, request_id: requestId }));
+  for (const row of json ? rows : []) {
+    const { id, at, orgId, orgName, actorId, actorEmail, action, target, targetEmail, detail, requestId } = row;
+    const who = { org_id: orgId, org_name: orgName, actor_id: actorId, actor_email: actorEmail };
+    print(JSON.stringify({ id, at, ...who, action, target, target_email: targetEmail, detail, request_id: requestId }));
   }
   if (json) return true;
   if (rows.length === 0) print('No entries match.');
-  const words = rows.map(({ at, action, actorId, target, detail }) => {
+  const words = rows.map(({ at, action, orgName, actorId, actorEmail, target, targetEmail, detail }) => {
     const more = Object.entries(detail ?? {}).map(([name, value]) => `${name}=${value}`);
-    return [at.toISOString(), action, actorId ?? '-', target ?? '-', more.join(' ')];
+    const on = [target ?? '-', ...(targetEmail === null ? [] : [targetEmail])].join(' ');
+    return [at.toISOString(), action, orgName ?? '-', actorEmail ?? actorId ?? '-', on, more.join(' ')];
   });
-  const lines = words.length > 0 ? alignColumns([['at', 'action', 'by', 'on', ''], ...words]) : [];
+  const lines = words.length > 0 ? alignColumns([['at', 'action', 'organization', 'by', 'on', ''], ...words]) : [];
   for (const line of lines) print(line);
   return true;
 }

@@ -10,31 +10,25 @@ export const verifyCommand: Command = {
 };
 
 async function run(invariants: InvariantChecks, print: CommandOutput['print']): Promise<boolean> {
-  const { invariantsCoveredByTests } = await import('#src/modules/store-audit/invariants.ts');
   let violations = 0;
   let failedChecks = 0;
-  let previous = '';
   for await (const report of invariants.reports()) {
-    for (const line of linesOf(report, report.invariant === previous ? '' : report.invariant)) print(line);
-    previous = report.invariant;
+    for (const line of linesOf(report)) print(line);
     if (report.outcome === 'failed') failedChecks += 1;
     else violations += report.violations;
   }
-  print(
-    `Not checked here: ${invariantsCoveredByTests.map(({ invariant }) => invariant).join(', ')} (see docs/operators.md).`,
-  );
   print(verdict(violations, failedChecks));
   return violations === 0 && failedChecks === 0;
 }
 
 function verdict(violations: number, failedChecks: number): string {
   if (failedChecks > 0) return `${failedChecks} checks could not run; ${violations} violations found.`;
-  if (violations === 0) return 'All invariants hold.';
-  return `${violations} violations found: docs/operators.md describes how to repair each.`;
+  if (violations === 0) return 'The stored data is sound.';
+  return `${violations} violations found: docs/operators.md says under each number in brackets how to repair them.`;
 }
 
-function linesOf(report: InvariantReport, name: string): string[] {
-  const head = (word: string, counts: string) => `${name.padEnd(3)}  ${word.padEnd(4)}  ${counts}: ${report.title}`;
+function linesOf(report: InvariantReport): string[] {
+  const head = (word: string, result: string) => `${word.padEnd(5)} [${report.invariant}] ${report.title}: ${result}`;
   if (report.outcome === 'failed') return [head('?', `could not be checked (${errorReason(report.error)})`)];
   const { checked, violations, first } = report;
   if (violations === 0) return [head('ok', `${checked} checked`)];
@@ -42,5 +36,5 @@ function linesOf(report: InvariantReport, name: string): string[] {
     return `       ${detail} (organization ${orgId}${documentId === undefined ? '' : `, document ${documentId}`})`;
   });
   const more = violations > first.length ? [`       and ${violations - first.length} more`] : [];
-  return [head('FAIL', `${checked} checked, ${violations} violations`), ...shown, ...more];
+  return [head('WRONG', `${violations} violations in ${checked} checked`), ...shown, ...more];
 }

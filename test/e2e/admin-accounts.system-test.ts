@@ -128,6 +128,20 @@ describe('npm run admin, for accounts and keys', function () {
     expect(await audit('--org', eve.orgId, '--action', 'session.ended')).length(2);
   });
 
+  it('lists organizations with their admins, and users with their organizations', async () => {
+    const organizations = await readJson('list-organizations', '--json');
+    const acme = organizations.find(({ org_id }) => org_id === ada.orgId);
+    expect(acme).deep.include({ members: 2, documents: 0, admins: [ada.email], deleted_at: null });
+    expect((await admin('list-organizations')).stdout).match(/^org_id +name +tier +members /);
+    const users = await readJson('list-users', '--org', ada.orgId, '--json');
+    expect(users.map(({ email, role }) => [email, role])).to.have.deep.members([
+      [ada.email, 'admin'],
+      [grace.email, 'member'],
+    ]);
+    expect((await readJson('list-users', '--json')).length).greaterThan(2);
+    expect((await admin('list-users', '--org', uuidv7())).stdout).equal('There are no users.\n');
+  });
+
   it('reads the audit log by organization, user, action and time', async () => {
     const added = await audit('--org', grace.orgId, '--action', 'member');
     expect(added.map(({ action }) => action)).deep.equal(['member.added']);
@@ -135,8 +149,9 @@ describe('npm run admin, for accounts and keys', function () {
     expect(await audit('--org', ada.orgId, '--since', '2100-01-01')).length(0);
     const { stdout } = await admin('audit', '--user', ada.email);
     expect(stdout)
-      .match(/^at +action +by +on\n/)
-      .match(/Z {2}account\.registered +[\da-f-]{36} {2}[\da-f-]{36}\n/);
+      .match(/^at +action +organization +by +on\n/)
+      .include(`account.registered`)
+      .match(new RegExp(`Z {2}account\\.registered .+ ${ada.email} +${ada.userId} ${ada.email}\\n`));
     expect((await admin('audit', '--org', uuidv7())).stdout).equal('No entries match.\n');
   });
 

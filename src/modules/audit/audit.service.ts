@@ -2,9 +2,9 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import {
   type AuditEntry,
-  type AuditEntryRow,
   type AuditFilter,
   insertAuditEntry,
+  type ListedAuditEntry,
   listAuditEntries,
 } from './audit.model.ts';
 
@@ -18,7 +18,7 @@ export function createAuditService(deps: { db: Knex; logger: Logger }) {
       deps.logger.info({ msg: 'audit', ...entry });
     },
 
-    list(filter: AuditFilter, limit: number): Promise<AuditEntryRow[]> {
+    list(filter: AuditFilter, limit: number): Promise<ListedAuditEntry[]> {
       return listAuditEntries(deps.db, filter, limit);
     },
   };

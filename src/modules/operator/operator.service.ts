@@ -9,6 +9,7 @@ import type {
   AccessRightsChangesService,
   OrganizationService,
 } from '#src/modules/organization/organization.service.ts';
+import { createOperatorRepository } from './operator.repository.ts';
 
 /** The operator who runs a command: name of their user account on the machine, and a request id of the command. */
 export type OperatorIdentity = { name: string; requestId: string };
@@ -34,7 +35,13 @@ export function createOperatorService(deps: {
     await audit.record(trx, { ...entry, actorId: null, detail: { ...detail, operator: name }, requestId });
   }
 
+  const lists = createOperatorRepository(db);
+
   return {
+    listOrganizations: (limit: number) => lists.listOrganizations(limit),
+
+    listUsers: (of: { orgId: string | null; limit: number }) => lists.listUsers(of),
+
     find: (user: EmailOrUserId) => accounts.find(user),
 
     async createOrganization(

@@ -41,14 +41,6 @@ const invariantChecks: InvariantCheck[] = [
   importCountsMatchFiles,
 ];
 
-/** Invariants that no query on stored data can check, each with the tests that cover it. */
-export const invariantsCoveredByTests = [
-  { invariant: 'I3', reason: 'tests compare the content after a fault with that of a run without a fault' },
-  { invariant: 'I9', reason: 'it is about responses: tests search them for content of other organizations' },
-  { invariant: 'I10', reason: 'it is about responses: tests use tokens of revoked sessions' },
-  { invariant: 'I12', reason: 'it is about calls: tests count the requests that the model server receives' },
-] as const satisfies readonly { invariant: InvariantId; reason: string }[];
-
 /** Result of checking one invariant. `first` holds at most 20 violations, to bound the memory. */
 export type InvariantReport = { invariant: InvariantId; title: string } & (
   | { outcome: 'checked'; checked: number; violations: number; first: InvariantViolation[] }
