@@ -109,7 +109,7 @@ export default {
     only(
       'workers',
       '^workers/',
-      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders|http/server/http-server))',
+      '^(workers/|activities/|src/(container|config|contracts/|errors|temporal/|temporary-folders|http/server/http-server))',
     ),
     {
       name: 'src-imports-only-src',

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import pino from 'pino';
-import { createLogDestination } from './adapters/log-destination.ts';
+import { createLogger } from './adapters/logger.ts';
 import { loadCodecServerConfig } from './config/temporal-config.ts';
 import { ConfigError } from './config.ts';
 import { createCodecApp } from './http/server/codec-app.ts';
@@ -14,7 +13,7 @@ import { createPayloadCodec } from './temporal/data-converter.ts';
  */
 async function main(): Promise<void> {
   const { host, port, payloadKeys, ...access } = loadCodecServerConfig(process.env);
-  const logger = pino({ level: access.logLevel, base: { role: 'codec' } }, createLogDestination(process.stdout.fd));
+  const logger = createLogger({ level: access.logLevel, base: { role: 'codec' } }, process.stdout.fd);
   const server = createServer(createCodecApp({ codec: createPayloadCodec(payloadKeys), ...access, logger }));
 
   await listenOnPort(server, { host, port }, { host: 'CODEC_HOST', port: 'CODEC_PORT' });

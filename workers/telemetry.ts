@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import type { Container } from '#src/container.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { workflowTraceSinkName } from '#src/contracts/workflow-runs.ts';
+import { isErrorCode } from '#src/errors.ts';
 import type { TraceSinks } from '../workflows/interceptors/trace.ts';
 
 /** Sends the log of the Temporal SDK to our logger. Leaves signals to `main.ts`, which stops the process in order. */
@@ -29,22 +30,30 @@ export function installTemporalRuntime(logger: Logger, metricsAddress?: string):
   });
 }
 
-/** Logs failures that a user's file caused at level info, because an operator cannot do anything about them. */
+/**
+ * Logs an error of the catalogue by its code and reason, without a stack. One that a user's file caused has the level
+ * info, because an operator cannot do anything about it.
+ */
 export function writeTemporalSdkLog(logger: Logger, { level, message, meta }: LogEntry): void {
   const { error, ...where } = meta ?? {};
-  const failure = benignFailure(error);
-  if (failure !== null) logger.info({ ...where, ...failure }, message);
-  else if (level === 'ERROR') logger.error({ ...meta, err: error }, message);
-  else logger.warn({ ...meta, err: error }, message);
+  const failure = expectedFailure(error);
+  const logged = failure === null ? { ...where, err: error } : { ...where, code: failure.code, reason: failure.reason };
+  if (failure?.isBenign) logger.info(logged, message);
+  else if (level === 'ERROR') logger.error(logged, message);
+  else logger.warn(logged, message);
 }
 
-/** Compares fields instead of using `instanceof`, because the workflow sandbox has its own error classes. */
-function benignFailure(error: unknown): { code: unknown; reason: unknown } | null {
+/**
+ * Finds the innermost failure with a code of the catalogue. Compares fields instead of using `instanceof`, because the
+ * workflow sandbox has its own error classes.
+ */
+function expectedFailure(error: unknown): { code: string; reason: unknown; isBenign: boolean } | null {
   if (typeof error !== 'object' || error === null) return null;
-  if ('category' in error && error.category === ApplicationFailureCategory.BENIGN && 'type' in error) {
-    return { code: error.type, reason: 'message' in error ? error.message : undefined };
-  }
-  return 'cause' in error ? benignFailure(error.cause) : null;
+  const inner = 'cause' in error ? expectedFailure(error.cause) : null;
+  const code = 'type' in error && typeof error.type === 'string' && isErrorCode(error.type) ? error.type : undefined;
+  if (inner !== null || code === undefined || code === 'internal_error') return inner;
+  const isBenign = 'category' in error && error.category === ApplicationFailureCategory.BENIGN;
+  return { code, reason: 'message' in error ? error.message : undefined, isBenign };
 }
 
 type SdkMetrics = {

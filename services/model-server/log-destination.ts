@@ -1,7 +1,5 @@
 import { writeSync } from 'node:fs';
 
-const WARN = 40;
-
 /**
  * Creates the synchronous destination of the log, so that the last lines survive a crash. A line that cannot be
  * written, for instance on a full disk, is dropped and counted; requests do not fail.
@@ -21,7 +19,7 @@ export function createLogDestination(fd: number): { write(line: string): void } 
   function tellLost(): void {
     if (lost === 0) return;
     const msg = `${lost} lines before this one are lost: ${reason}`;
-    append(`${JSON.stringify({ level: WARN, time: Date.now(), pid: process.pid, msg })}\n`);
+    append(`${JSON.stringify({ level: 'warn', time: new Date().toISOString(), pid: process.pid, msg })}\n`);
     lost = 0;
   }
 

@@ -27,7 +27,14 @@ const environment = z
     error: `must be one of ${LOOPBACK.join(', ')}, since the server asks for no key, unless TRUST_NETWORK=true says that only the service reaches it`,
   });
 
-const log = pino({ name: 'model-server' }, createLogDestination(process.stdout.fd));
+const log = pino(
+  {
+    name: 'model-server',
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (level) => ({ level }) },
+  },
+  createLogDestination(process.stdout.fd),
+);
 
 // An empty environment variable counts as unset.
 const settings = environment.safeParse(Object.fromEntries(Object.entries(process.env).filter(([, value]) => value)));

@@ -1,7 +1,5 @@
 import { writeSync } from 'node:fs';
 
-const WARN = 40;
-
 /** Writes log lines synchronously, so that a crash loses none. Drops and counts lines that cannot be written. */
 export function createLogDestination(fd: number, onLost: () => void = () => undefined): { write(line: string): void } {
   let lost = 0;
@@ -18,7 +16,7 @@ export function createLogDestination(fd: number, onLost: () => void = () => unde
   function reportLost(): void {
     if (lost === 0) return;
     const msg = `${lost} lines before this one are lost: ${reason}`;
-    append(`${JSON.stringify({ level: WARN, time: Date.now(), pid: process.pid, msg })}\n`);
+    append(`${JSON.stringify({ level: 'warn', time: new Date().toISOString(), pid: process.pid, msg })}\n`);
     lost = 0;
   }
 

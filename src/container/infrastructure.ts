@@ -1,13 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pino from 'pino';
 import { createFilesystemBlobStore } from '../adapters/blob/filesystem-blob-store.ts';
 import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
 import { createAvatarImageMaker } from '../adapters/converter/avatar/avatar-maker.ts';
 import { createConverter } from '../adapters/converter/converter.ts';
 import { createFairWorkQueue, createInMemoryRateLimiter } from '../adapters/limits.ts';
-import { createLogDestination } from '../adapters/log-destination.ts';
+import { createLogger } from '../adapters/logger.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from '../adapters/models/embedder.ts';
 import { createModelCapabilityLearner } from '../adapters/models/model-capabilities.ts';
@@ -58,7 +57,7 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
   const { metrics, tracing } = telemetry;
   const isObserved = telemetry !== noopTelemetry;
   const tempDir = tmpdir();
-  const logger = pino(
+  const logger = createLogger(
     {
       level: config.server.logLevel,
       base: { role },
@@ -69,7 +68,8 @@ export function createInfrastructure(config: Config, role: ProcessRole, telemetr
         censor: '[redacted]',
       },
     },
-    createLogDestination(process.stdout.fd, () => metrics.count('acs_log_lines_lost_total', {})),
+    process.stdout.fd,
+    () => metrics.count('acs_log_lines_lost_total', {}),
   );
   const db = createDatabase({
     url: config.database.url,

@@ -33,8 +33,8 @@ const each = <Schema extends z.ZodType>(schema: Schema, names: string) =>
   Object.fromEntries(names.split(' ').map((name) => [name, schema]));
 
 const always = {
-  level: z.union([20, 30, 40, 50, 60].map((level) => z.literal(level))),
-  time: z.number().int().positive(),
+  level: z.enum(['debug', 'info', 'warn', 'error', 'fatal']),
+  time: z.iso.datetime(),
   role: z.enum(['api', 'worker', 'admin', 'codec', 'test']),
   msg: z.string().min(1),
 };
@@ -46,8 +46,8 @@ const others: Record<string, z.ZodType> = {
   route: z.string().startsWith('/').nullable(),
   status: z.number().int(),
   clientLeft: z.literal(true),
-  // An error as pino writes it; those of the service have a code.
-  err: z.looseObject({ type: z.string(), message: z.string(), stack: z.string() }),
+  // An error as pino writes it; those of the catalogue have a code in place of a stack.
+  err: z.looseObject({ type: z.string(), message: z.string() }),
   target: text.nullable(),
   metricsPort: count.nullable(),
   isLocal: z.boolean(),
@@ -56,13 +56,16 @@ const others: Record<string, z.ZodType> = {
   ...each(z.array(id), 'chunkIds models queues'),
   ...each(id, 'userId jobId documentId chatId connectionId streamId blobKey chunkId id model evaluatorModel provider'),
   ...each(id, 'sweep action deploymentName buildId'),
-  ...each(count, 'durationMs round rounds count addresses cases calls checked orphaned port delayMs pid attempt'),
+  ...each(
+    count,
+    'durationMs round rounds count addresses cases calls checked orphaned port delayMs pid attempt latencyMs inputTokens completionTokens citations',
+  ),
   ...each(text, 'method code reason truncatedBy pass kind host sdkComponent namespace taskQueue'),
   ...each(text, 'workflowId workflowType runId activityId activityType'),
 };
 
 /** A process that has lost lines says so before it knows its role. */
-const lostLines = z.strictObject({ level: z.literal(40), time: always.time, pid: count, msg: always.msg });
+const lostLines = z.strictObject({ level: z.literal('warn'), time: always.time, pid: count, msg: always.msg });
 
 const logLine = z.union([z.strictObject({ ...always, ...z.strictObject(others).partial().shape }), lostLines]);
 

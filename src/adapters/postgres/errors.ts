@@ -1,4 +1,5 @@
 import { stdSerializers } from 'pino';
+import { AppError } from '#src/errors.ts';
 
 const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EHOSTUNREACH']);
 
@@ -30,9 +31,21 @@ export function isUniqueViolation(error: unknown, index: string): boolean {
 /** Fields of a Postgres error that never contain values of a row or a request, unlike `detail` and `where`. */
 const loggedFields = ['type', 'message', 'stack', 'code', 'severity', 'schema', 'table', 'column', 'constraint'];
 
-/** Serializes errors for pino without the values that Postgres puts into its errors. */
+/**
+ * Serializes errors for pino without the values that Postgres puts into its errors. An error of the catalogue was expected,
+ * and has no stack in the log.
+ */
 export function toLoggableError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
+  if (error instanceof AppError && error.code !== 'internal_error') {
+    const cause = error.cause instanceof Error ? toLoggableError(error.cause) : undefined;
+    return {
+      type: error.name,
+      code: error.code,
+      message: error.message,
+      ...(cause !== undefined && { cause: Object(cause).message }),
+    };
+  }
   const serialized = Object.entries(stdSerializers.err(error));
   const fields = Object.fromEntries(
     isPostgresError(error) ? serialized.filter(([name]) => loggedFields.includes(name)) : serialized,

@@ -172,6 +172,9 @@ export function createChatService(deps: {
       lease.stop();
       rights.stop();
     }
+    const { latencyMs, inputTokens, completionTokens, citations } = written;
+    const answered = { ...key, latencyMs, inputTokens, completionTokens };
+    logger.info({ ...answered, citations: citations.length, requestId: actor.requestId }, 'a round was answered');
     // Does not wait for the scoring job: the answer is stored, and chat must work while Temporal is down.
     trackUntilDone(scoringRequests.nudge(chat.id));
     return presenter.fresh(open, written);

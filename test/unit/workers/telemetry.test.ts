@@ -26,10 +26,13 @@ describe('the log of the Temporal SDK', () => {
       .and.not.have.any.keys('err', 'error');
   });
 
-  it('reports every other failure as a warning with its stack', () => {
-    const [line] = linesOf(failed());
+  it('reports another error of the catalogue as a warning without a stack, and any other failure with its stack', () => {
+    const [expected] = linesOf(failed());
+    expect(expected).include({ level: 40, code: 'encrypted_document', reason: 'It has a password.' });
+    expect(expected).not.have.any.keys('err', 'error');
+    const [line] = linesOf(new Error('a bug'));
     expect(line).include({ level: 40, workflowId: 'ingest-1-1' });
-    expect(line.err.stack).include('Activity task failed');
+    expect(line.err.stack).include('a bug');
   });
 });
 
