@@ -8,8 +8,7 @@ import type { ParserPool } from '../parser-pool.ts';
 import { runParserProcess } from '../parser-process.ts';
 import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema, pdfPagesToMarkdown } from './pdf-layout.ts';
 
-const childScript = join(import.meta.dirname, 'pdf_child.py');
-const childModule = join(import.meta.dirname, 'pdf_xfa.py');
+const childFolder = join(import.meta.dirname, 'pdf_child');
 /** Share of the parser's memory limit that PDFium's data may use (RLIMIT_DATA); the rest is for program code. */
 const shareOfData = 0.95;
 const endMarkWithinBytes = 4_096;
@@ -91,8 +90,10 @@ function childCommand(
 ): { command: string; args: string[] } {
   const dataBytes = Math.floor(source.limits.processMemoryBytes * shareOfData);
   const toolsDir = resolve(source.toolsDir);
-  const python = [source.python, '-I', childScript, toolsDir, String(dataBytes), ...what] as const;
-  const [command, ...args] = source.sandbox.confine(python, { read: [childScript, childModule, toolsDir, readable] });
+  // -I ignores Python's environment variables and the working directory; -B writes no bytecode beside the scripts.
+  const options = ['-I', '-B', join(childFolder, 'main.py')];
+  const python = [source.python, ...options, toolsDir, String(dataBytes), ...what] as const;
+  const [command, ...args] = source.sandbox.confine(python, { read: [childFolder, toolsDir, readable] });
   return { command, args };
 }
 

@@ -4,11 +4,46 @@ The pages of a dynamic XFA form only ask for another program. Its form is in two
 data that was filled in. Scripts do not run; what they would compute is missing, as are numbers of pages.
 """
 
+import ctypes
 from xml.etree import ElementTree
+
+import pypdfium2.raw as raw
+
+from text_lines import Line
 
 TEXT_VALUES = ("text", "integer", "decimal", "float", "date", "time", "dateTime", "exData")
 # Their contents are secret, a picture, a label for a click, or a drawing.
 SKIPPED_WIDGETS = ("passwordEdit", "imageEdit", "button", "signature", "barcode")
+
+
+def xfa_lines(file):
+    """The lines of a form in XFA; none if one of its packets is missing or damaged."""
+    packets = dict(xfa_packets(file))
+    try:
+        texts = read_xfa(packets[b"template"], packets.get(b"datasets"))
+    except (KeyError, ElementTree.ParseError):
+        return []
+    # As rows of a table, each of which is a line of its own.
+    return [Line(text, baseline=-20 * at, size=10, gap=100) for at, text in enumerate(texts)]
+
+
+def xfa_packets(file):
+    name, length = ctypes.create_string_buffer(64), ctypes.c_ulong()
+    for index in range(raw.FPDF_GetXFAPacketCount(file)):
+        raw.FPDF_GetXFAPacketName(file, index, name, len(name))
+        raw.FPDF_GetXFAPacketContent(file, index, None, 0, length)
+        content = ctypes.create_string_buffer(length.value)
+        raw.FPDF_GetXFAPacketContent(file, index, content, length, length)
+        yield name.value, content.raw
+
+
+def read_xfa(template, datasets):
+    """The texts of a form. Raises ElementTree.ParseError if one of the packets is damaged."""
+    root = ElementTree.fromstring(template)
+    data = child(ElementTree.fromstring(datasets), "data") if datasets else None
+    form = Form(data)
+    form.add_container(root, [data] if data is not None else [])
+    return form.lines
 
 
 def name_of(element):
@@ -110,12 +145,3 @@ class Form:
     def add_line(self, text):
         if text.strip():
             self.lines.append(text.strip())
-
-
-def read_xfa(template, datasets):
-    """The lines of a form. Raises ElementTree.ParseError if one of the packets is damaged."""
-    root = ElementTree.fromstring(template)
-    data = child(ElementTree.fromstring(datasets), "data") if datasets else None
-    form = Form(data)
-    form.add_container(root, [data] if data is not None else [])
-    return form.lines
