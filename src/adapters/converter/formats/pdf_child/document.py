@@ -41,6 +41,12 @@ class Document:
         return self.file[index]
 
 
+# The lookbehind begins a match only at the first digit: a run of digits, such as the space for a signature, would
+# take quadratic time otherwise.
+REFERENCE = re.compile(rb"(?<!\d)(\d+)\s+\d+\s+R\b")
+OBJECT = re.compile(rb"(?<!\d)(\d+)\s+(\d+)\s+obj\b")
+
+
 def objects_of(path):
     """The objects of a damaged file without their streams, and what follows the last one."""
     with open(path, "rb") as file:
@@ -51,7 +57,7 @@ def objects_of(path):
 def is_complete(path):
     objects, rest = objects_of(path)
     text = b"\n".join(objects)
-    missing = set(re.findall(rb"(\d+)\s+\d+\s+R\b", text)) - set(re.findall(rb"(\d+)\s+\d+\s+obj\b", text))
+    missing = set(REFERENCE.findall(text)) - {number for number, _ in OBJECT.findall(text)}
     # Objects in streams of objects are not looked into.
     return not missing and b"/ObjStm" not in text and not re.search(rb"\d\s+obj\b", rest)
 
@@ -60,9 +66,9 @@ def with_trailer(path):
     """A file that has lost its end, with a trailer that tells PDFium which of its objects is the first."""
     for each in objects_of(path)[0]:
         if re.search(rb"/Type\s*/Catalog\b", each):
-            number, generation = re.findall(rb"(\d+)\s+(\d+)\s+obj\b", each)[-1]
+            root = OBJECT.findall(each)[-1]
             with open(path, "rb") as file:
-                return file.read() + b"\ntrailer\n<< /Root %b %b R >>\n%%%%EOF\n" % (number, generation)
+                return file.read() + b"\ntrailer\n<< /Root %b %b R >>\n%%%%EOF\n" % root
     return None
 
 
