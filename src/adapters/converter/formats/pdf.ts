@@ -6,7 +6,8 @@ import type { ConversionProcessLimits } from '../conversion-limits.ts';
 import { type CleanParsedDocument, discardDefaultTitle } from '../parsed-document.ts';
 import type { ParserPool } from '../parser-pool.ts';
 import { runParserProcess } from '../parser-process.ts';
-import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema, pdfPagesToMarkdown } from './pdf-layout.ts';
+import { pdfPagesToMarkdown } from './pdf-layout.ts';
+import { type PdfPage, pdfDocumentMessageSchema, pdfPageMessageSchema } from './pdf-page.ts';
 
 const childFolder = join(import.meta.dirname, 'pdf_child');
 /** Share of the parser's memory limit that PDFium's data may use (RLIMIT_DATA); the rest is for program code. */
