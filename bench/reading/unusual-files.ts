@@ -12,12 +12,10 @@ export type UnusualFile = {
   absent: string[];
   /** The least likeness to the text; lower than usual only for a reason. */
   least: Likeness;
-  /** The converter is known to read words that are absent. */
-  isShowingAbsent: boolean;
   reason: string | null;
 };
 
-type Shortcoming = Partial<Likeness> & { shows?: boolean; reason: string };
+type Shortcoming = Partial<Likeness> & { reason: string };
 
 const folder = join(import.meta.dirname, 'set');
 const usual: Likeness = { recall: 0.95, order: 0.95 };
@@ -32,12 +30,11 @@ export function readUnusualFiles(): UnusualFile[] {
     const [head = '', text = ''] = each.split('\n--- text\n');
     const [name = '', ...lines] = head.split('\n');
     const fields = Object.fromEntries(lines.map((line) => line.split(': ')));
-    const { reason = null, shows = false, ...least } = known[name] ?? {};
+    const { reason = null, ...least } = known[name] ?? {};
     return {
       ...{ name, path: join(folder, name), what: fields.what, text },
       absent: fields.absent?.split(', ') ?? [],
       least: { ...usual, ...least },
-      isShowingAbsent: shows,
       reason,
     };
   });
