@@ -9,7 +9,7 @@ import { report } from '../report.ts';
 import { average } from './bootstrap.ts';
 import { readCranfield } from './cranfield.ts';
 import { ndcg } from './metrics.ts';
-import { readXquad } from './xquad.ts';
+import { readXquadCollection, xquadLanguages } from './xquad.ts';
 
 type Collection = {
   name: string;
@@ -29,7 +29,7 @@ export async function measureEmbeddingModels(toolsDir: string): Promise<Measured
     const endpoint = { baseUrl: server.baseUrl, apiKey: 'local' };
     const models = (await createModelCatalog(endpoint).list()).filter(({ kind }) => kind === 'embedding');
     const measured: Measured[] = [];
-    for (const collection of [cranfield(), ...['es', 'ru', 'vi', 'th'].map(xquad)]) {
+    for (const collection of [cranfield(), ...xquadLanguages.map(xquad)]) {
       for (const model of models) measured.push(await measure(collection, model, endpoint));
     }
     return measured;
@@ -71,15 +71,9 @@ function cranfield(): Collection {
   return { name: 'Cranfield, en', passages: documents, queries };
 }
 
-function xquad(language: string): Collection {
-  const paragraphs = readXquad(language).map((paragraph, index) => ({ ...paragraph, id: String(index) }));
-  return {
-    name: `XQuAD, ${language}`,
-    passages: paragraphs,
-    queries: paragraphs.flatMap(({ id, questions }) =>
-      questions.map(({ text }) => ({ text, relevant: new Set([id]) })),
-    ),
-  };
+function xquad(language: (typeof xquadLanguages)[number]): Collection {
+  const { paragraphs, questions } = readXquadCollection(language);
+  return { name: `XQuAD, ${language}`, passages: paragraphs, queries: questions };
 }
 
 /** @returns lines of a Markdown table */

@@ -237,8 +237,7 @@ export function createModelsService(deps: {
 
     /** ISO 639-1 codes of the languages that the embedding model knows; null for all, also while that is unknown. */
     async languages(embeddingModel: string): Promise<readonly string[] | null> {
-      const { model } = parseEmbeddingSpaceId(embeddingModel);
-      return (await listed()).find(({ id }) => id === model)?.languages ?? null;
+      return (await listedEmbedding(embeddingModel))?.languages ?? null;
     },
 
     async priceOf(id: string): Promise<VersionedPrice | null> {
