@@ -2,8 +2,11 @@ import { removeInvisibleCharacters, sanitizeForPrompt } from '../chat/context-bl
 import { type TokenCounter, truncateToTokens } from '../text/tokens.ts';
 import { contentStems, type TextAnalyzer } from '../text/words.ts';
 import { type Chunk, chunkByTokens, chunkSemantically } from './chunking.ts';
+import { parseMarkdownBlocks } from './markdown.ts';
 import { pageNumberAt } from './pages.ts';
 import type { RagConfig } from './rag-config.ts';
+
+const pathSeparator = ' › ';
 
 /**
  * Contextual prefix of a chunk: `Handbook › Leave › Parental leave (page 4)`, followed by the context that a model
@@ -16,9 +19,34 @@ export function textWithChunkContext(place: {
   pageNumber: number;
   context?: string | undefined;
 }): string {
-  const path = [place.documentName, ...place.headingPath].filter((part) => part.trim() !== '').join(' › ');
+  const path = [place.documentName, ...place.headingPath].filter((part) => part.trim() !== '').join(pathSeparator);
   const where = `${path} (page ${place.pageNumber})`;
   return place.context ? `${where}\n${place.context}` : where;
+}
+
+/**
+ * Finds the heading of the section in which a place of a chunk stands: the nearest heading before it in the chunk, else
+ * the innermost one of the chunk's contextual prefix. In a chunk of code only the latter counts, because a `#` there may
+ * begin a comment.
+ * @param chunk `documentName` is the name that the document had when it was chunked
+ * @param offset position in `content`
+ */
+export function headingAbove(
+  chunk: { content: string; chunkKind: string; contextualText: string | null; documentName: string },
+  offset: number,
+): string | null {
+  const headings = chunk.chunkKind === 'code' ? [] : parseMarkdownBlocks(chunk.content);
+  const nearest = headings.findLast(({ kind, start }) => kind === 'heading' && start <= offset);
+  const title = nearest?.headingPath.findLast((heading) => heading !== '');
+  return title ?? innermostHeading(chunk.contextualText ?? '', chunk.documentName);
+}
+
+/** The inverse of {@link textWithChunkContext}. */
+function innermostHeading(contextualText: string, documentName: string): string | null {
+  const path = /^(.*) \(page \d+\)(?:\n|$)/.exec(contextualText)?.[1] ?? '';
+  const name = documentName.trim() === '' ? '' : `${documentName}${pathSeparator}`;
+  if (path === documentName || !path.startsWith(name)) return null;
+  return path.slice(name.length).split(pathSeparator).at(-1) || null;
 }
 
 export const chunkContextPromptVersion = 1;

@@ -1,6 +1,8 @@
 import { unknownToolIds } from '#src/domain/agents/tools.ts';
-import type { ChatHistory, Round } from './chat.model.ts';
-import { toToolCallDto } from './chat.schema.ts';
+import { removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
+import { escapeMarkdown } from '#src/domain/text/plain-text.ts';
+import type { ChatHistory, Citation, Round } from './chat.model.ts';
+import { toCitationDto, toToolCallDto } from './chat.schema.ts';
 
 export const chatExportFormats = ['markdown', 'json'] as const;
 
@@ -25,9 +27,7 @@ function toJson({ chat, agentName, rounds }: ChatHistory) {
       const turn = { round: round.round, pruned: round.pruned };
       const question = { role: 'user', content: round.userContent, at: round.startedAt.toISOString(), ...turn };
       if (round.assistantReply === null) return [question];
-      const citations = round.citations.map(({ chunkId, documentId }) => {
-        return { chunk_id: chunkId, document_id: documentId };
-      });
+      const citations = round.citations.map(toCitationDto);
       const at = round.finishedAt?.toISOString() ?? null;
       const tool_calls = round.toolCalls.map(toToolCallDto);
       return [question, { role: 'assistant', content: round.assistantReply, at, citations, tool_calls, ...turn }];
@@ -43,6 +43,7 @@ function toMarkdown({ chat, agentName, rounds }: ChatHistory): string {
     '## Assistant',
     ...toolsOf(round),
     replyOf(round),
+    ...sourcesOf(round),
   ]);
   return `${[...head, ...turns].join('\n\n')}\n`;
 }
@@ -59,6 +60,22 @@ function toolsOf({ toolCalls }: Round): string[] {
 
 function replyOf({ assistantReply, status, errorCode }: Round): string {
   return assistantReply ?? (status === 'open' ? '*Still being written.*' : `*No answer (${errorCode}).*`);
+}
+
+/** Lists the sources by the numbers that the reply uses. */
+function sourcesOf({ citations }: Round): string[] {
+  if (citations.length === 0) return [];
+  return ['**Sources**', citations.map((citation, index) => `${index + 1}. ${sourceOf(citation)}`).join('\n')];
+}
+
+function sourceOf({ documentId, documentName, pageNumber, heading, quote }: Citation): string {
+  const escaped = (text: string) => escapeMarkdown(removeInvisibleCharacters(text));
+  const place = [
+    escaped(documentName ?? `Document ${documentId}`),
+    pageNumber !== undefined && `page ${pageNumber}`,
+    heading != null && `under “${escaped(heading)}”`,
+  ].filter((part) => part !== false);
+  return `${place.join(', ')}${quote === undefined ? '' : `: “${escaped(quote)}”`}`;
 }
 
 function fileTitle(title: string): string {

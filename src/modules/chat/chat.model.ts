@@ -173,6 +173,8 @@ type CitedPlace = {
   pageNumber: number;
   /** Offset of the quote in the document's text, in UTF-16 code units. */
   contentOffset: number;
+  /** Heading of the section in which the quote stands; null without one, missing in answers of older releases. */
+  heading?: string | null;
   quote: string;
 };
 

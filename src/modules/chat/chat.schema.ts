@@ -66,6 +66,7 @@ const citations = z
         .int()
         .nullable()
         .describe('Offset of the quote in the text of the document (UTF-16 code units).'),
+      heading: z.string().nullable().describe('The heading above the quote; null if there is none.'),
       quote: z.string().nullable().describe('The sentence or line of the document that supports the statement best.'),
     }),
   )
@@ -185,12 +186,13 @@ function orNull(list: string[] | undefined): string[] | null {
   return list === undefined || list.length === 0 ? null : [...new Set(list)];
 }
 
-const toCitationDto = (citation: Citation) => ({
+export const toCitationDto = (citation: Citation) => ({
   chunk_id: citation.chunkId,
   document_id: citation.documentId,
   document_name: citation.documentName ?? null,
   page_number: citation.pageNumber ?? null,
   content_offset: citation.contentOffset ?? null,
+  heading: citation.heading ?? null,
   quote: citation.quote ?? null,
 });
 

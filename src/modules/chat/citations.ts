@@ -11,6 +11,7 @@ import {
   shareOfWordsInPassage,
   splitReplyIntoStatements,
 } from '#src/domain/chat/citation-markers.ts';
+import { headingAbove } from '#src/domain/documents/chunk-document.ts';
 import { pageNumberAt } from '#src/domain/documents/pages.ts';
 import { contentStems, type TextAnalyzer } from '#src/domain/text/words.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -163,12 +164,14 @@ export function createCitationTracker(deps: {
     if (place === undefined || quote === null) return { chunkId, documentId };
     const contentOffset = place.contentOffset + quote.start;
     const pageNumber = pageNumberAt(place.pageMap, contentOffset);
+    const heading = headingAbove({ ...place, content, documentName: place.chunkedName }, quote.start);
     return {
       chunkId,
       documentId,
       documentName,
       pageNumber,
       contentOffset,
+      heading,
       quote: content.slice(quote.start, quote.end),
     };
   }

@@ -6,6 +6,7 @@ import {
   chunkInContextSchema,
   chunkingStatusSchema,
   chunkListSchema,
+  chunkQuery,
   embeddingStatusSchema,
   toChunkInContextDto,
   toChunkingStatusDto,
@@ -26,10 +27,11 @@ export function chunksRoutes(documents: DocumentsService): HttpRoute[] {
       summary: 'A chunk, for example of a citation, and its position in the document',
       access: 'document:read',
       params: z.strictObject({ chunk_id: uuidPathParam('chunk_not_found') }),
+      query: chunkQuery,
       responses: { 200: { description: 'The chunk', schema: chunkInContextSchema } },
       errors: ['chunk_not_found'],
-      handle: async ({ actor, params: { chunk_id } }) =>
-        okAnswer(toChunkInContextDto(await documents.getChunk(actor, chunk_id))),
+      handle: async ({ actor, params: { chunk_id }, query }) =>
+        okAnswer(toChunkInContextDto(await documents.getChunk(actor, chunk_id), query)),
     }),
     defineRoute({
       method: 'get',

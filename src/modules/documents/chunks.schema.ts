@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { uuidField, visibilityField } from '#src/http/request/fields.ts';
+import { integerField, uuidField, visibilityField } from '#src/http/request/fields.ts';
 import type { ChunkInContext, ChunkRow, DocumentView } from './documents.model.ts';
 
 export const chunkListSchema = z.strictObject({
@@ -19,6 +19,22 @@ export const chunkListSchema = z.strictObject({
   ),
 });
 
+const bodyPosition = integerField({ min: 0, max: 2_147_483_647 }).optional();
+
+export const chunkQuery = z
+  .strictObject({
+    quote_offset: bodyPosition.describe('The `content_offset` of a citation of this chunk.'),
+    quote_length: bodyPosition.describe("Length of the citation's `quote` in UTF-16 code units."),
+  })
+  .superRefine(({ quote_offset, quote_length }, context) => {
+    if ((quote_offset === undefined) === (quote_length === undefined)) return;
+    const missing = quote_offset === undefined ? 'quote_offset' : 'quote_length';
+    const other = quote_offset === undefined ? 'quote_length' : 'quote_offset';
+    context.addIssue({ code: 'custom', path: [missing], message: `is required together with ${other}` });
+  });
+
+type ChunkQuery = z.output<typeof chunkQuery>;
+
 export const chunkInContextSchema = z
   .strictObject({
     chunk_id: uuidField,
@@ -29,6 +45,12 @@ export const chunkInContextSchema = z
     visibility: visibilityField,
     page_number: z.int(),
     content_offset: z.int().describe('Where the chunk starts in the body, in UTF-16 code units.'),
+    highlight: z
+      .strictObject({ start: z.int(), end: z.int() })
+      .nullable()
+      .describe(
+        'Where the requested quote stands in `content` (UTF-16 code units, end exclusive); null if none was requested or the chunk does not contain it.',
+      ),
   })
   .meta({ id: 'ChunkInContext' });
 
@@ -62,7 +84,12 @@ export function toChunkListDto(documentId: string, chunks: ChunkRow[]): z.infer<
   };
 }
 
-export function toChunkInContextDto(chunk: ChunkInContext): z.infer<typeof chunkInContextSchema> {
+export function toChunkInContextDto(
+  chunk: ChunkInContext,
+  { quote_offset, quote_length }: ChunkQuery,
+): z.infer<typeof chunkInContextSchema> {
+  const start = (quote_offset ?? 0) - chunk.contentOffset;
+  const end = start + (quote_length ?? 0);
   return {
     chunk_id: chunk.id,
     chunk_index: chunk.chunkIndex,
@@ -72,6 +99,7 @@ export function toChunkInContextDto(chunk: ChunkInContext): z.infer<typeof chunk
     visibility: chunk.visibility,
     page_number: chunk.pageNumber,
     content_offset: chunk.contentOffset,
+    highlight: start >= 0 && start < end && end <= chunk.content.length ? { start, end } : null,
   };
 }
 

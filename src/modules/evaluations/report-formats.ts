@@ -1,6 +1,6 @@
 import { removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
 import { maxJudgeScore } from '#src/domain/judging/rubric.ts';
-import { escapeHtml } from '#src/domain/text/plain-text.ts';
+import { escapeHtml, escapeMarkdown } from '#src/domain/text/plain-text.ts';
 import type { CaseScoreChange, EvaluationReport } from './report.ts';
 
 export const evaluationReportFormats = ['markdown', 'json', 'html'] as const;
@@ -269,12 +269,7 @@ function escapedHtml(text: string): string {
 }
 
 function escapedMarkdown(text: string): string {
-  return removeInvisibleCharacters(text)
-    .replace(/\s+/g, ' ')
-    .trim()
-    .replace(/[\\`*_{}[\]<>|~&#!$@]/g, '\\$&')
-    .replace(/:(?=\/\/)/g, '\\:')
-    .replace(/\bwww\./gi, (prefix) => `${prefix.slice(0, -1)}\\.`);
+  return escapeMarkdown(removeInvisibleCharacters(text));
 }
 
 /** Puts text into a fenced code block; the fence is longer than every run of backticks in the text. */

@@ -58,10 +58,16 @@ export const retrievalCandidateRowShape = defineRowShape({
 });
 export type RetrievalCandidate = SqlRow<typeof retrievalCandidateRowShape>;
 
-/** `pageMap` holds the offset of each page in the document's text; null for a format without pages. */
+/**
+ * `pageMap` holds the offset of each page in the document's text; null for a format without pages. `chunkedName` is the
+ * name that the document had when it was chunked.
+ */
 export const chunkPlaceRowShape = defineRowShape({
   chunkId: uuidColumn(),
   contentOffset: integerColumn(),
+  chunkKind: textColumn(),
+  contextualText: textColumn().nullable(),
+  chunkedName: textColumn(),
   pageMap: integerArrayColumn().nullable(),
 });
 export type ChunkPlace = SqlRow<typeof chunkPlaceRowShape>;

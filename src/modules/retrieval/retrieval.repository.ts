@@ -176,7 +176,8 @@ export function createRetrievalRepository(db: Knex) {
       const found = readableChunks(actor, chunkIds)
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
         .join('conversions as v', { 'v.orgId': 'g.orgId', 'v.id': 'g.conversionId' })
-        .select('c.id as chunkId', 'c.contentOffset', 'v.pageMap');
+        .select('c.id as chunkId', 'c.contentOffset', 'c.chunkKind', 'c.contextualText')
+        .select('g.documentName as chunkedName', 'v.pageMap');
       return queryRows(db, chunkPlaceRowShape, found);
     },
 

@@ -4,6 +4,7 @@ import { ragConfigResultSchema } from '#src/modules/rag/rag.schema.ts';
 import {
   aColleague,
   anIngestedDocument,
+  anUpload,
   aPublishedAgent,
   ask,
   type ChatMessage,
@@ -13,8 +14,10 @@ import {
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
+import { pdfFile } from '#test/support/document-fixtures.ts';
 import { answerError, answerJson } from '#test/support/scripted-server.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { untilRun } from '#test/support/until-job.ts';
 
 const cited = ({ citations }: ChatMessage) => citations.map(({ document_id }) => document_id);
 const dataOf = (wanted: string, { echo }: ChatMessage) =>
@@ -104,6 +107,49 @@ describe('answers from documents:', () => {
       answer(' [7] [8]');
       const { body } = await ada.post('/chat', { agent_id: agentId, message: 'What about the loan?' }, 502);
       expect(body).include({ code: 'model_response_invalid' });
+    });
+
+    it('name page, heading and words of the cited sentence in answers, chunks and exports', async () => {
+      await signUp();
+      const quote = 'A replacement *key* costs forty crowns.';
+      const [first, second] = [
+        ['Lockers', 'A locker is rented for a whole term by the front desk.'],
+        ['Lost keys', quote],
+      ].map(([heading = '', text = '']) => [
+        { text: heading, x: 50, y: 750, size: 24, font: 'bold' as const },
+        { text, x: 50, y: 700 },
+        ...Array.from({ length: 5 }, (_, n) => ({
+          text: `The front desk of ${heading} writes note ${n}.`,
+          x: 50,
+          y: 680 - n * 12,
+        })),
+      ]);
+      const name = 'House_rules.pdf';
+      const content = new Uint8Array(pdfFile([first ?? [], second ?? []]));
+      const { id: document_id, embedding_job_id } = await anUpload(ada, { name, content });
+      await untilRun(ada, embedding_job_id ?? '', 'succeeded');
+
+      answer('For a lost one, a replacement key costs forty crowns [1].');
+      const { chat_id, citations } = await ask(ada, { agent_id: agentId, message: 'What does a lost key cost?' }, 201);
+      const [citation] = citations;
+      const place = { document_id, document_name: name, page_number: 2, heading: 'Lost keys', quote };
+      expect(citation).deep.include(place);
+
+      const path = `/documents/chunks/${citation?.chunk_id}`;
+      const marked = `${path}?quote_offset=${citation?.content_offset}&quote_length=${quote.length}`;
+      const chunk = Object((await ada.get(marked, 200)).body);
+      expect(chunk.page_number).equal(1);
+      expect(chunk.content.slice(chunk.highlight.start, chunk.highlight.end)).equal(quote);
+      for (const query of ['', '?quote_offset=100000&quote_length=5', '?quote_offset=0&quote_length=100000']) {
+        expect((await ada.get(path + query, 200)).body, query).include({ highlight: null });
+      }
+
+      const { turns } = Object((await ada.get(`/chat/${chat_id}/export?format=json`, 200)).body);
+      expect(turns[1].citations).deep.equal(citations);
+      const source = String.raw`1. House\_rules.pdf, page 2, under “Lost keys”: “A replacement \*key\* costs forty crowns.”`;
+      expect(String((await ada.get(`/chat/${chat_id}/export`, 200)).body)).include(
+        `[1].\n\n**Sources**\n\n${source}\n`,
+      );
     });
 
     it('of a document that became unreadable for the user while the answer was written are removed', async () => {

@@ -154,6 +154,9 @@ const refusedInQuery: Record<string, readonly string[]> = {
   'listDocuments.limit': ['0', '101'],
   'listRecentDocuments.limit': ['0', '32'],
   offset: ['-1', '1.5', 'x'],
+  // One without the other is refused, too.
+  quote_offset: ['-1', '1.5', 'x', '0'],
+  quote_length: ['-1', '1.5', 'x', '1'],
   state: ['no_such_state', ''],
   status: ['no_such_status', ''],
 };

@@ -25,7 +25,10 @@ describe('the citation tracker of a reply', () => {
           lookedUp.push(...chunkIds);
           return new Set(chunkIds);
         },
-        findPlaces: async () => [{ chunkId: 'chunk', contentOffset: 100, pageMap: [0, 90, 120] }],
+        findPlaces: async () => {
+          const chunked = { chunkKind: 'text', contextualText: 'Old loans › Rates (page 2)', chunkedName: 'Old loans' };
+          return [{ chunkId: 'chunk', contentOffset: 100, pageMap: [0, 90, 120], ...chunked }];
+        },
       },
       models: { unrelatedSimilarity: async () => unrelated },
       embedders: { of: (model) => ({ model, embed }) },
@@ -55,10 +58,10 @@ describe('the citation tracker of a reply', () => {
     expect(String(await waiting.catch((error: unknown) => error))).equal('Error: stopped');
   });
 
-  it('says of a citation which sentence supports the statement, and on which page it stands', async () => {
+  it('says of a citation which sentence supports the statement, and on which page and under which heading it stands', async () => {
     const { citations, rewrite } = start();
     await rewrite('The bank is repaid each month [1].');
-    const place = { documentName: 'Loans', pageNumber: 2, contentOffset: 119 };
+    const place = { documentName: 'Loans', pageNumber: 2, contentOffset: 119, heading: 'Rates' };
     const quoted = { ...place, quote: 'A loan is repaid month by month.' };
     const expected = [{ chunkId: 'chunk', documentId: 'document', ...quoted }];
     expect((await citations.sources('The bank is repaid each month [1].')).citations).deep.equal(expected);

@@ -5,6 +5,7 @@ import {
   buildChunkContextMessages,
   chunkContextExcerpt,
   cleanChunkContext,
+  headingAbove,
   maxChunkContextTokens,
   textWithChunkContext,
 } from '#src/domain/documents/chunk-document.ts';
@@ -64,6 +65,39 @@ describe('the contextual text of a chunk', () => {
     expect(text).to.equal('Handbook › Leave (page 4)');
     const written = { documentName: ' ', headingPath: ['Leave', ' '], pageNumber: 4, context: 'Of the handbook.' };
     expect(textWithChunkContext(written)).to.equal('Leave (page 4)\nOf the handbook.');
+  });
+});
+
+describe('the heading above a place in a chunk', () => {
+  const headingAt = (
+    content: string,
+    place: string,
+    headingPath: string[],
+    chunkKind = 'text',
+    documentName = 'A › B',
+  ) => {
+    const context = 'Of › the handbook (page 9).';
+    const contextualText = textWithChunkContext({ documentName, headingPath, pageNumber: 4, context });
+    return headingAbove({ content, chunkKind, contextualText, documentName }, content.indexOf(place));
+  };
+
+  it('is the nearest one before it in the chunk, else the one above the chunk', () => {
+    const content = 'Parents stay at home.\n\n## Sick *leave*\n\nThe sick stay in bed.\n\n##\n\nOthers come.\n';
+    expect(headingAt(content, 'Parents', ['Leave', 'Parental leave (2)'])).equal('Parental leave (2)');
+    expect(headingAt(content, 'Parents', [])).equal(null);
+    expect(headingAt(content, 'Parents', ['Leave'], 'text', ' ')).equal('Leave');
+    expect(headingAt(content, '## Sick', ['Leave'])).equal('Sick leave');
+    expect(headingAt(content, 'The sick', ['Leave'])).equal('Sick leave');
+    expect(headingAt(content, 'Others', ['Leave'])).equal('Leave');
+  });
+
+  it('is no comment of a program', () => {
+    expect(headingAt('x = 1\n# Add one\nx += 1\n', 'x += 1', ['Counting'], 'code')).equal('Counting');
+  });
+
+  it('is unknown for a chunk without a contextual prefix', () => {
+    const chunk = { content: 'Parents stay.', chunkKind: 'text', contextualText: null, documentName: 'Handbook' };
+    expect(headingAbove(chunk, 0)).equal(null);
   });
 });
 
