@@ -28,7 +28,7 @@ export function createAgentServices(services: SharedServices & AccountServices &
       analyze,
     }),
   };
-  const anchoring = createAnchorWordCandidatesService({ db, jobs, ...anchorWordSources, logger });
+  const anchoring = createAnchorWordCandidatesService({ db, jobs, models, ...anchorWordSources, logger });
   const tools = services.toolCatalog;
   const agents = createAgentsService({ db, drafts, limits, teams, models, tools, anchoring, jobs });
   const evaluating = { db, drafts, limits, models, jobs, logger, jobWatch: services.jobWatch };

@@ -51,6 +51,6 @@ export function createChatServices(services: SharedServices & AccountServices & 
     metrics: services.telemetry.metrics,
     logger,
   });
-  const alignment = createAlignmentService({ db, rounds, chatModel, jobs });
+  const alignment = createAlignmentService({ db, rounds, chatModel, models, jobs });
   return { alignment, scoringRequests, chat, logs: createLogsService({ db }) };
 }

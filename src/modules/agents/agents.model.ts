@@ -23,7 +23,8 @@ export class AgentModel extends tableModel('agents', {
   tags: textArrayColumn(),
   color: textColumn().nullable(),
   iconName: textColumn().nullable(),
-  chatModel: textColumn(),
+  /** Null: the agent follows the default model of the deployment. */
+  chatModel: textColumn().nullable(),
   temperature: doubleColumn(),
   maxTokens: integerColumn(),
   userOffTopicStreakThreshold: integerColumn(),
@@ -56,13 +57,15 @@ export class HiddenAgentModel extends tableModel(
 /** A published agent. Its prompt, model, anchor words and scope never change. */
 export type Agent = SqlRow<typeof AgentModel>;
 
-export type AgentView = SqlRow<typeof agentViewRowShape>;
-
-export const agentViewRowShape = defineRowShape({
+export const agentWithChatsRowShape = defineRowShape({
   ...AgentModel.columns,
   createdByName: textColumn(),
   hasChats: booleanColumn(),
 });
+export type AgentWithChats = SqlRow<typeof agentWithChatsRowShape>;
+
+/** `usedChatModel` is the agent's own model, or the default that it follows. */
+export type AgentView = AgentWithChats & { usedChatModel: string };
 
 export type AgentUpdate = {
   [Field in 'agentName' | 'tags' | 'color' | 'iconName' | 'enabledTools']?: Agent[Field] | undefined;

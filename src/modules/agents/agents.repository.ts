@@ -8,8 +8,8 @@ import {
   type Agent,
   AgentModel,
   type AgentUpdate,
-  type AgentView,
-  agentViewRowShape,
+  type AgentWithChats,
+  agentWithChatsRowShape,
   HiddenAgentModel,
 } from './agents.model.ts';
 
@@ -30,18 +30,18 @@ export function createAgentsRepository(db: Knex) {
   const hiddenBy = ({ userId }: Actor) => HiddenAgentModel.query(db).where('hiddenAgents.userId', userId);
 
   return {
-    async listReadable(actor: Actor): Promise<AgentView[]> {
+    async listReadable(actor: Actor): Promise<AgentWithChats[]> {
       const shown = readable(actor)
         .whereNotExists(hiddenBy(actor).whereRaw('hidden_agents.agent_id = agents.id'))
         .orderBy([
           { column: 'agents.createdAt', order: 'desc' },
           { column: 'agents.id', order: 'desc' },
         ]);
-      return queryRows(db, agentViewRowShape, shown);
+      return queryRows(db, agentWithChatsRowShape, shown);
     },
 
-    async findReadable(actor: Actor, id: string): Promise<AgentView | undefined> {
-      return queryFirstRow(db, agentViewRowShape, readable(actor).where('agents.id', id));
+    async findReadable(actor: Actor, id: string): Promise<AgentWithChats | undefined> {
+      return queryFirstRow(db, agentWithChatsRowShape, readable(actor).where('agents.id', id));
     },
 
     async exists(orgId: string, id: string): Promise<boolean> {

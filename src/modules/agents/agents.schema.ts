@@ -42,7 +42,11 @@ export const agentSchema = z
     tags: z.array(z.string()),
     color: z.string().nullable(),
     icon_name: z.string().nullable(),
-    chat_model: z.string(),
+    chat_model: z.string().describe('The model that the agent uses now.'),
+    chosen_chat_model: z
+      .string()
+      .nullable()
+      .describe("The model that its author chose; null if it follows the deployment's default."),
     temperature: z.number(),
     max_tokens: z.int(),
     user_off_topic_streak_threshold: z.int(),
@@ -84,7 +88,8 @@ export function toAgentDto(actor: Actor, agent: AgentView, isReady: boolean): Ag
     tags: agent.tags,
     color: agent.color,
     icon_name: agent.iconName,
-    chat_model: agent.chatModel,
+    chat_model: agent.usedChatModel,
+    chosen_chat_model: agent.chatModel,
     temperature: agent.temperature,
     max_tokens: agent.maxTokens,
     user_off_topic_streak_threshold: agent.userOffTopicStreakThreshold,

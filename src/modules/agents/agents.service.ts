@@ -11,7 +11,7 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service.ts';
-import type { Agent, AgentUpdate, AgentView } from './agents.model.ts';
+import type { Agent, AgentUpdate, AgentView, AgentWithChats } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
 /**
@@ -31,17 +31,22 @@ export function createAgentsService(deps: {
   drafts: Pick<DraftsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
-  models: Pick<ModelsService, 'chatModels'>;
+  models: Pick<ModelsService, 'chatModels' | 'chatModelOrDefault'>;
   tools: Pick<ToolCatalogService, 'usableToolIds'>;
   anchoring: Pick<AnchorWordCandidatesService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
 }) {
   const agents = createAgentsRepository(deps.db);
 
+  const toView = (agent: AgentWithChats): AgentView => ({
+    ...agent,
+    usedChatModel: deps.models.chatModelOrDefault(agent.chatModel),
+  });
+
   const get = async (actor: Actor, agentId: string): Promise<AgentView> => {
     const agent = await agents.findReadable(actor, agentId);
     if (agent === undefined) throw appError('agent_not_found');
-    return agent;
+    return toView(agent);
   };
 
   async function lockReadable(trx: Knex, actor: Actor, agentId: string): Promise<Agent> {
@@ -84,7 +89,7 @@ export function createAgentsService(deps: {
         tags: version.tags,
         color: version.color,
         iconName: version.iconName,
-        chatModel: version.chatModel ?? offered.default,
+        chatModel: version.chatModel,
         temperature: version.temperature,
         maxTokens: version.maxTokens,
         enabledTools: version.enabledTools,
@@ -105,7 +110,7 @@ export function createAgentsService(deps: {
 
   return {
     async list(actor: Actor): Promise<AgentView[]> {
-      return agents.listReadable(actor);
+      return (await agents.listReadable(actor)).map(toView);
     },
 
     get,
@@ -145,10 +150,10 @@ export function createAgentsService(deps: {
       });
     },
 
-    async readiness({ orgId }: Actor): Promise<(agent: Agent) => boolean> {
+    async readiness({ orgId }: Actor): Promise<(agent: AgentView) => boolean> {
       const [offered, usable] = await Promise.all([deps.models.chatModels(), deps.tools.usableToolIds(orgId)]);
-      return ({ chatModel, enabledTools }) =>
-        offered.all.includes(chatModel) && enabledTools.every((id) => usable.has(id));
+      return ({ usedChatModel, enabledTools }) =>
+        offered.all.includes(usedChatModel) && enabledTools.every((id) => usable.has(id));
     },
 
     /**

@@ -28,7 +28,8 @@ export const chatToScoreRowShape = defineRowShape({
   rescoringWantedAt: ChatModel.columns.rescoringWantedAt,
   rescoredTo: ChatModel.columns.rescoredTo,
 });
-export type ChatToScore = SqlRow<typeof chatToScoreRowShape>;
+/** `chatModel` is the model that the agent uses. */
+export type ChatToScore = Omit<SqlRow<typeof chatToScoreRowShape>, 'chatModel'> & { chatModel: string };
 
 export const chatToQueueRowShape = pickColumns(ChatModel, 'id', 'orgId', 'agentId', 'createdBy', 'acl');
 export type ChatToQueueForScoring = SqlRow<typeof chatToQueueRowShape>;

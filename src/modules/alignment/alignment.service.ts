@@ -8,6 +8,7 @@ import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { removeInvisibleCharacters, sanitizeForPrompt } from '#src/domain/chat/context-blocks.ts';
 import { removeLinks } from '#src/domain/chat/link-filter.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 import { type AlignmentAfterRound, type ChatToScore, streakThresholdsOfChat } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
@@ -25,10 +26,16 @@ export function createAlignmentService(deps: {
   db: Knex;
   rounds: RoundMeasurer;
   chatModel: Pick<ChatModel, 'complete'>;
+  models: Pick<ModelsService, 'chatModelOrDefault'>;
   jobs: Pick<JobsService, 'advance' | 'advanceWithin' | 'recordCancellationOfNudged'>;
 }) {
-  const { db, rounds, chatModel, jobs } = deps;
+  const { db, rounds, chatModel, models, jobs } = deps;
   const repository = createAlignmentRepository(db);
+
+  async function findChat(of: ScoreAlignmentInput): Promise<ChatToScore | undefined> {
+    const chat = await repository.findChat(of);
+    return chat && { ...chat, chatModel: models.chatModelOrDefault(chat.chatModel) };
+  }
 
   /**
    * Scores the oldest unscored round of a chat.
@@ -90,7 +97,7 @@ export function createAlignmentService(deps: {
      */
     async scoreNextRound(input: ScoreAlignmentInput, options: ScoringOptions): Promise<ScoreRoundResult> {
       for (;;) {
-        const chat = await repository.findChat(input);
+        const chat = await findChat(input);
         if (chat === undefined) return { scored: false };
         const oldest = await scoreOldest(chat, options);
         if (oldest === null) continue;
@@ -108,7 +115,7 @@ export function createAlignmentService(deps: {
     },
 
     async nameChat(input: ScoreAlignmentInput, signal: AbortSignal): Promise<void> {
-      const chat = await repository.findChat(input);
+      const chat = await findChat(input);
       if (chat?.titleSource !== 'message') return;
       const message = await repository.findFirstMessage(input);
       if (message === undefined) return;

@@ -32,7 +32,7 @@ export type AnchorWordsService = ReturnType<typeof createAnchorWordsService>;
 
 export function createAnchorWordsService(deps: {
   agents: Pick<AgentsService, 'get'>;
-  models: Pick<ModelsService, 'chatModels' | 'refusalOf'>;
+  models: Pick<ModelsService, 'chatModelOrDefault' | 'refusalOf'>;
   retrieval: Pick<RetrievalService, 'rankChunks'>;
   chatModel: Pick<ChatModel, 'stream'>;
   findCandidates: AnchorWordCandidateRanker;
@@ -60,7 +60,7 @@ export function createAnchorWordsService(deps: {
     chosenModel: string | null,
     signal: AbortSignal,
   ): Promise<string[]> {
-    const model = chosenModel ?? (await models.chatModels()).default;
+    const model = models.chatModelOrDefault(chosenModel);
     const options = { model, timeoutMs: proposalTimeoutMs, signal };
     return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {
       signal.throwIfAborted();

@@ -10,6 +10,7 @@ import { subjectInSummary } from '#src/contracts/jobs.ts';
 import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
 import { type AnchorWordCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
 import { type AgentForAnchorWords, createAnchorWordCandidatesRepository } from './anchoring.repository.ts';
@@ -29,10 +30,11 @@ export function createAnchorWordCandidatesService(deps: {
   db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
   chatModel: Pick<ChatModel, 'stream'>;
+  models: Pick<ModelsService, 'chatModelOrDefault'>;
   findCandidates: AnchorWordCandidateRanker;
   logger: Pick<Logger, 'warn'>;
 }) {
-  const { jobs, chatModel, findCandidates, logger } = deps;
+  const { jobs, chatModel, models, findCandidates, logger } = deps;
   const repository = createAnchorWordCandidatesRepository(deps.db);
 
   type Step = { mayDegrade: boolean; signal: AbortSignal };
@@ -44,11 +46,12 @@ export function createAnchorWordCandidatesService(deps: {
     { mayDegrade, signal }: Step,
   ): Promise<string[]> {
     const subject = { ...agent, words, excludeWords: [] };
-    const options = { model: agent.chatModel, timeoutMs: proposalTimeoutMs, signal };
+    const model = models.chatModelOrDefault(agent.chatModel);
+    const options = { model, timeoutMs: proposalTimeoutMs, signal };
     return proposeAnchorWords(chatModel, subject, options).catch((error: unknown) => {
       signal.throwIfAborted();
       if (!mayDegrade && error instanceof AppError && error.errorClass === 'transient') throw error;
-      logger.warn({ err: error, model: agent.chatModel }, 'asking a chat model for anchor words failed');
+      logger.warn({ err: error, model }, 'asking a chat model for anchor words failed');
       return [];
     });
   }

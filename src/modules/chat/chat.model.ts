@@ -236,7 +236,10 @@ export const chatAgentRowShape = pickColumns(
   'enabledTools',
   'deletedAt',
 );
-export type ChatAgent = SqlRow<typeof chatAgentRowShape>;
+export type StoredChatAgent = SqlRow<typeof chatAgentRowShape>;
+
+/** `chatModel` is the model that answers: the agent's own, or the default that it follows. */
+export type ChatAgent = Omit<StoredChatAgent, 'chatModel'> & { chatModel: string };
 
 export type Echo = { state: EchoState; ewma: number; alignmentScore: number; round: number; events: AlignmentEvent[] };
 

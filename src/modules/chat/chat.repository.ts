@@ -8,7 +8,6 @@ import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import {
   type Chat,
-  type ChatAgent,
   ChatModel,
   type ChatSummary,
   chatAgentRowShape,
@@ -16,6 +15,7 @@ import {
   type NewChat,
   type RagSettings,
   RoundEventModel,
+  type StoredChatAgent,
 } from './chat.model.ts';
 
 const listedChat = defineRowShape({ ...chatSummaryRowShape.columns, sortKey: textColumn() });
@@ -118,7 +118,7 @@ export function createChatRepository(db: Knex) {
     },
 
     /** Finds an agent even if it is deleted or the user may not read it; the caller checks `deletedAt` and `acl`. */
-    async findAgent(orgId: string, agentId: string): Promise<ChatAgent | undefined> {
+    async findAgent(orgId: string, agentId: string): Promise<StoredChatAgent | undefined> {
       const agent = AgentModel.table(db).where({ orgId, id: agentId }).select(Object.keys(chatAgentRowShape.columns));
       return queryFirstRow(db, chatAgentRowShape, agent);
     },

@@ -58,13 +58,18 @@ export type ChatRoundOpener = ReturnType<typeof createChatRoundOpener>;
 export function createChatRoundOpener(deps: {
   db: Knex;
   teams: Pick<TeamsService, 'grantScope'>;
-  models: Pick<ModelsService, 'contextWindow'>;
+  models: Pick<ModelsService, 'contextWindow' | 'chatModelOrDefault'>;
   tokenCounter: TokenCounter;
 }) {
   const { db, teams, models, tokenCounter } = deps;
 
+  async function findAgent(orgId: string, agentId: string): Promise<ChatAgent | undefined> {
+    const agent = await createChatRepository(db).findAgent(orgId, agentId);
+    return agent && { ...agent, chatModel: models.chatModelOrDefault(agent.chatModel) };
+  }
+
   async function startChat(actor: Actor, message: SendMessageInput): Promise<OpenedRound> {
-    const agent = await createChatRepository(db).findAgent(actor.orgId, message.agentId ?? '');
+    const agent = await findAgent(actor.orgId, message.agentId ?? '');
     if (agent === undefined || agent.deletedAt !== null || !mayPerformAction(actor, 'agent:read', agent))
       throw appError('agent_not_found');
     const scope = await teams.grantScope(db, actor, {
@@ -107,7 +112,7 @@ export function createChatRoundOpener(deps: {
     if (message.agentId !== null && message.agentId !== agentId) {
       throw fieldError('agent_id', 'is not the agent of this chat');
     }
-    const agent = await createChatRepository(db).findAgent(actor.orgId, agentId);
+    const agent = await findAgent(actor.orgId, agentId);
     if (agent === undefined || agent.deletedAt !== null) throw appError('agent_deleted');
     if (!mayPerformAction(actor, 'agent:read', agent)) throw appError('agent_not_found');
     await refuseTooLong(agent, message.text);

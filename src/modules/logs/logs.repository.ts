@@ -83,7 +83,7 @@ const asked = 'wanted_words(:orgId, :words)';
 
 const shown = `
   select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words,
-         c.agent_id, a.agent_name, coalesce(newest.model, a.chat_model) as model,
+         c.agent_id, a.agent_name, coalesce(newest.model, a.chat_model, '') as model,
          l.started_at, ${namesOfRoundTotals.map((column) => `l.${column}`).join(', ')}
   from page
   join chat_logs l using (chat_id)

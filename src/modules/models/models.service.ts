@@ -160,6 +160,9 @@ export function createModelsService(deps: {
 
     chatModels,
 
+    /** Returns the model that an agent or draft version uses: its own, or the default if it names none. */
+    chatModelOrDefault: (own: string | null): string => own ?? settings.chatModel,
+
     async find(id: string): Promise<SelectableModel | undefined> {
       return (await list()).find((model) => model.id === id);
     },

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { agentListSchema } from '#src/modules/agents/agents.schema.ts';
 import {
   aColleague,
@@ -10,7 +11,10 @@ import {
   readDraft,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
-import { type Stack, stack } from '#test/support/stack.ts';
+import { startScriptedModel } from '#test/support/scripted-model.ts';
+import { type Stack, stack, startStack } from '#test/support/stack.ts';
+import { untilJob, untilRun } from '#test/support/until-job.ts';
+import { down, up } from '../../../migrations/20261129001000_agents_of_the_default_model.ts';
 
 describe('agents', () => {
   let shared: Stack;
@@ -106,5 +110,55 @@ describe('agents', () => {
     await ada.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 409);
     await ada.delete(`/agents/${id}`, 204);
     await anAgentOfDraft(ada, draft);
+  });
+});
+
+describe('agents of a deployment that gets another default model', () => {
+  it('use the new default model if they have none of their own', async () => {
+    const model = await startScriptedModel();
+    model.offer([{ id: 'older' }, { id: 'newer' }]);
+    const before = await startStack({ ...model.settings, CHAT_MODEL: 'older' }, { workers: false });
+    const after = await startStack({ ...before.settings, CHAT_MODEL: 'newer' });
+    try {
+      const ada = await before.signUp();
+      const now = ada.at(after.baseUrl);
+      const follower = await anAgentOfDraft(ada, await aDraft(ada));
+      expect(follower).include({ chat_model: 'older', chosen_chat_model: null });
+      const chooser = await anAgentOfDraft(ada, await aDraft(ada, { ...clerk, chat_model: 'older' }));
+      const orphan = await aDraft(ada);
+      const { id: orphanId } = await anAgentOfDraft(ada, orphan);
+      await ada.delete(`/agent-drafts/${orphan.id}`, 204);
+      // Agents of older releases, which copied the default model.
+      await down(before.container.db);
+      await up(before.container.db);
+
+      const read = async (id: string) => (await now.get(`/agents/${id}`, 200)).body;
+      expect(await read(follower.id)).include({ chat_model: 'newer', chosen_chat_model: null, ready: true });
+      expect(await read(chooser.id)).include({ chat_model: 'older', chosen_chat_model: 'older' });
+      expect(await read(orphanId)).include({ chosen_chat_model: 'extractive-1', ready: false });
+      const fork = await aDraft(now, { source_agent_id: follower.id });
+      expect(fork.versions[0]).include({ chat_model: null });
+
+      const wordsFor = [follower.id, chooser.id, orphanId].map(anchorWordsWorkflowId);
+      await Promise.all(wordsFor.map((job) => untilJob(now, job, 'succeeded')));
+      expect(model.anchorRequests.map((request) => request.model)).include.members(['newer', 'older']);
+      model.calls.splice(0);
+
+      const usedFor = async (agent_id: string) => {
+        const sent = { agent_id, message: 'What is a tax?', enable_rag: false };
+        const { model: answeredBy, postprocess_job_id } = await ask(now, sent, 201);
+        await untilRun(now, postprocess_job_id, 'succeeded');
+        await now.post('/anchor-words/expand', { agent_id }, 200);
+        const asked = model.calls.splice(0).filter(({ path }) => path === '/chat/completions');
+        return [answeredBy, ...asked.map(({ body }) => Object(body).model)];
+      };
+      // The response, and the model's calls for the reply, the title of the chat and the words.
+      expect(await usedFor(follower.id)).deep.equal(['newer', 'newer', 'newer', 'newer']);
+      expect(await usedFor(chooser.id)).deep.equal(['older', 'older', 'older', 'older']);
+    } finally {
+      await after.close();
+      await before.close();
+      await model.close();
+    }
   });
 });
