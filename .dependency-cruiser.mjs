@@ -66,8 +66,15 @@ export default {
       name: 'a-module-keeps-to-itself',
       severity: 'error',
       comment: "Another module is used through its service's type, handed in by the container.",
-      from: { path: '^src/modules/([^/]+)/', pathNot: sql },
+      from: { path: '^src/modules/([^/]+)/', pathNot: [sql, '\\.schema\\.ts$'] },
       to: { path: '^src/modules/', pathNot: '^src/modules/$1/', ...values },
+    },
+    {
+      name: 'a-schema-builds-only-on-the-schemas-of-another',
+      severity: 'error',
+      comment: 'A request may take what a request of another module takes.',
+      from: { path: '^src/modules/([^/]+)/.*\\.schema\\.ts$' },
+      to: { path: '^src/modules/', pathNot: ['^src/modules/$1/', '\\.schema\\.ts$'], ...values },
     },
     {
       name: 'a-module-reads-only-the-tables-of-another',

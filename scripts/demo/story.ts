@@ -77,13 +77,12 @@ export async function publishAgent(api: ApiClient, name: string, anchorWords: Re
 }
 
 async function publishNewAgent(api: ApiClient, name: string, anchorWords: Record<string, number>): Promise<Agent> {
-  const draft = await api.post<{ id: string; head_version_id: string }>('/agent-drafts', {
+  return api.post<Agent>('/agents', {
     agent_name: name,
     agent_prompt:
       'You are a careful guide to the documents of this organization. Answer from the passages, cite them, and say so when they do not hold the answer.',
     anchor_words: anchorWords,
   });
-  return api.post<Agent>(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id });
 }
 
 export async function askQuestion(

@@ -42,6 +42,7 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     connectTool: () => ({ api_key: 'not one word' }),
     createS3Connection: () => ({ display_name: word, credentials: {}, config: {} }),
     changeConnection: () => ({ display_name: word }),
+    createAgent: () => ({ agent_prompt: word, anchor_words: { loan: 1 } }),
     changeAgent: () => ({ agent_name: word }),
     publishVersion: ({ version_id }) => ({ version_id }),
     expandAnchorWords: ({ agent_id }) => ({ agent_id }),

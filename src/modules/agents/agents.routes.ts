@@ -8,10 +8,12 @@ import {
   agentListSchema,
   agentSchema,
   changeAgentBody,
+  createAgentBody,
   hiddenAgentsSchema,
   publishAgentBody,
   toAgentDto,
   toAgentUpdate,
+  toCreateAgentInput,
 } from './agents.schema.ts';
 import type { AgentsService } from './agents.service.ts';
 
@@ -34,6 +36,28 @@ export function agentsRoutes(agents: AgentsService): HttpRoute[] {
         const [all, isReady] = await Promise.all([agents.list(actor), agents.readiness(actor)]);
         return okAnswer({ items: all.map((agent) => toAgentDto(actor, agent, isReady(agent))) });
       },
+    }),
+    defineRoute({
+      method: 'post',
+      path: '/agents',
+      operationId: 'createAgent',
+      tag: 'agents',
+      summary: 'Make an agent in one request: a draft, and of its first version a live agent',
+      access: 'user',
+      body: createAgentBody,
+      idempotent: true,
+      responses: { 201: { description: 'The agent; `source_draft_id` is its new draft', schema: agentSchema } },
+      errors: [
+        'agent_not_found',
+        'version_not_found',
+        'team_not_found',
+        'unknown_model',
+        'not_ready',
+        'draft_limit_reached',
+        'agent_limit_reached',
+      ],
+      handle: async ({ actor, body, newId }) =>
+        createdAnswer(await toDto(actor, await agents.create(actor, newId, toCreateAgentInput(body)))),
     }),
     defineRoute({
       method: 'get',

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { agentRequestFields, uuidField, visibilityField } from '#src/http/request/fields.ts';
+import { createDraftBody, toCreateDraftInput } from '#src/modules/drafts/drafts.schema.ts';
 import type { AgentUpdate, AgentView } from './agents.model.ts';
 
 export const publishAgentBody = z.strictObject({
@@ -9,6 +10,9 @@ export const publishAgentBody = z.strictObject({
   visibility: visibilityField.optional().describe("The draft's when omitted."),
   team_ids: z.array(uuidField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
 });
+
+export const createAgentBody = createDraftBody;
+export const toCreateAgentInput = toCreateDraftInput;
 
 const immutable = z
   .unknown()

@@ -1,14 +1,15 @@
 import type { Knex } from 'knex';
+import { v7 as uuidv7 } from 'uuid';
 import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
 import { publicationProblems } from '#src/domain/agents/drafts.ts';
 import { appError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AnchorWordCandidatesService } from '#src/modules/anchor-words/anchoring.service.ts';
-import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
+import type { CreateDraftInput, DraftsService, OwnDraftVersion } from '#src/modules/drafts/drafts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { RemainingTierQuota, TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service.ts';
 import type { Agent, AgentUpdate, AgentView, AgentWithChats } from './agents.model.ts';
@@ -20,15 +21,14 @@ import { createAgentsRepository } from './agents.repository.ts';
  */
 const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
 
-type PublishInput = {
-  versionId: string;
-  visibility?: Visibility | undefined;
-  teamIds?: string[] | undefined;
-};
+type PublicationScope = { visibility?: Visibility | undefined; teamIds?: string[] | undefined };
+type PublishInput = PublicationScope & { versionId: string };
+
+type LockVersion = (trx: Knex, quota: RemainingTierQuota) => Promise<OwnDraftVersion>;
 
 export function createAgentsService(deps: {
   db: Knex;
-  drafts: Pick<DraftsService, 'lockOwnVersion'>;
+  drafts: Pick<DraftsService, 'lockOwnVersion' | 'fieldsFrom' | 'insertWithin'>;
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'chatModels' | 'chatModelOrDefault'>;
@@ -55,16 +55,17 @@ export function createAgentsService(deps: {
     return agent;
   }
 
+  /** Publishes the version that `lockVersion` returns, in the transaction in which it locks or creates the version. */
   async function insertAgent(
     actor: RequestActor,
-    draftId: string,
     agentId: string,
-    input: PublishInput,
+    input: PublicationScope,
+    lockVersion: LockVersion,
   ): Promise<AgentView> {
     const offered = await deps.models.chatModels();
     const jobId = await deps.limits.transaction(actor.orgId, async (trx) => {
       const quota = await deps.limits.lock(trx, actor.orgId);
-      const { draft, version } = await deps.drafts.lockOwnVersion(trx, actor, draftId, input.versionId);
+      const { draft, version } = await lockVersion(trx, quota);
       const missing = publicationProblems(version, offered.all);
       if (missing.length > 0) {
         throw appError('not_ready', {
@@ -160,13 +161,34 @@ export function createAgentsService(deps: {
      * Creates an agent from a draft version; publishing the version again creates another agent. A job adds anchor word
      * candidates later. Throws `agent_not_found` if a retry of this request finds its agent deleted.
      */
-    async publish(actor: RequestActor, draftId: string, agentId: string, input: PublishInput): Promise<AgentView> {
+    async publish(
+      actor: RequestActor,
+      draftId: string,
+      agentId: string,
+      { versionId, ...input }: PublishInput,
+    ): Promise<AgentView> {
+      const lockVersion: LockVersion = (trx) => deps.drafts.lockOwnVersion(trx, actor, draftId, versionId);
       return createOrFindExisting(
-        () => insertAgent(actor, draftId, agentId, input),
-        async () => ((await agents.exists(actor.orgId, agentId)) ? get(actor, agentId) : undefined),
+        () => insertAgent(actor, agentId, input, lockVersion),
+        () => findMade(actor, agentId),
       );
     },
+
+    /** Creates a draft and publishes its first version, in one transaction. Otherwise like `publish`. */
+    async create(actor: RequestActor, agentId: string, input: CreateDraftInput): Promise<AgentView> {
+      const insert = async () => {
+        const fields = await deps.drafts.fieldsFrom(actor, input.source);
+        return insertAgent(actor, agentId, {}, (trx, quota) =>
+          deps.drafts.insertWithin(trx, quota, actor, uuidv7(), { ...input, fields }),
+        );
+      };
+      return createOrFindExisting(insert, () => findMade(actor, agentId));
+    },
   };
+
+  async function findMade(actor: Actor, agentId: string): Promise<AgentView | undefined> {
+    return (await agents.exists(actor.orgId, agentId)) ? get(actor, agentId) : undefined;
+  }
 }
 
 export type AgentsService = ReturnType<typeof createAgentsService>;

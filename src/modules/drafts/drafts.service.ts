@@ -14,7 +14,7 @@ import {
 } from '#src/domain/agents/drafts.ts';
 import { appError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { RemainingTierQuota, TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { Draft, DraftVersion, DraftView, DraftWithVersions } from './drafts.model.ts';
 import { createDraftsRepository } from './drafts.repository.ts';
@@ -35,6 +35,9 @@ export type CommitVersionInput = {
   evalScores?: Record<string, unknown> | null | undefined;
   force: boolean;
 };
+
+/** A version of a draft that the caller owns; the draft is locked. */
+export type OwnDraftVersion = { draft: Draft; version: DraftVersion };
 
 export type DraftsService = ReturnType<typeof createDraftsService>;
 
@@ -72,6 +75,13 @@ export function createDraftsService(deps: {
     return draft;
   }
 
+  async function lockOwnVersion(trx: Knex, actor: Actor, draftId: string, versionId: string): Promise<OwnDraftVersion> {
+    const draft = await lockOwn(trx, actor, draftId);
+    const version = await createDraftsRepository(trx).findVersion(draft, versionId);
+    if (version === undefined) throw appError('version_not_found');
+    return { draft, version };
+  }
+
   async function requireOffered({ chatModel }: PartialDraftFields): Promise<void> {
     if (chatModel !== null && chatModel !== undefined) await models.requireChatModel(chatModel);
   }
@@ -95,26 +105,40 @@ export function createDraftsService(deps: {
     }
   }
 
+  /**
+   * Inserts a draft with its first version.
+   * @param trx a transaction that has locked the organization, with the quota that the lock returned
+   */
+  async function insertWithin(
+    trx: Knex,
+    quota: RemainingTierQuota,
+    actor: Actor,
+    draftId: string,
+    { fields, ...sentScope }: DraftVisibilityScope & { fields: DraftFields },
+  ): Promise<OwnDraftVersion> {
+    const repository = createDraftsRepository(trx);
+    quota.take('draftsPerUser', await repository.countOwn(actor));
+    const scope = await teams.grantScope(trx, actor, sentScope);
+    const versionId = uuidv7();
+    const owner = { orgId: actor.orgId, createdBy: actor.userId };
+    await repository.insert({ ...owner, ...scope, id: draftId, headVersionId: versionId, nextVersionNumber: 2 });
+    await repository.insertVersion({
+      ...owner,
+      ...fields,
+      id: versionId,
+      draftId,
+      parentVersionId: null,
+      versionNumber: 1,
+      title: versionTitleOrDefault(undefined, 1),
+      evalScores: null,
+    });
+    return lockOwnVersion(trx, actor, draftId, versionId);
+  }
+
   async function insertDraft(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftWithVersions> {
     const fields = await fieldsFrom(actor, input.source);
-    const versionId = uuidv7();
     await limits.transaction(actor.orgId, async (trx) => {
-      const repository = createDraftsRepository(trx);
-      const quota = await limits.lock(trx, actor.orgId);
-      quota.take('draftsPerUser', await repository.countOwn(actor));
-      const scope = await teams.grantScope(trx, actor, input);
-      const owner = { orgId: actor.orgId, createdBy: actor.userId };
-      await repository.insert({ ...owner, ...scope, id: draftId, headVersionId: versionId, nextVersionNumber: 2 });
-      await repository.insertVersion({
-        ...owner,
-        ...fields,
-        id: versionId,
-        draftId,
-        parentVersionId: null,
-        versionNumber: 1,
-        title: versionTitleOrDefault(undefined, 1),
-        evalScores: null,
-      });
+      await insertWithin(trx, await limits.lock(trx, actor.orgId), actor, draftId, { ...input, fields });
     });
     return get(actor, draftId);
   }
@@ -263,16 +287,11 @@ export function createDraftsService(deps: {
       });
     },
 
-    async lockOwnVersion(
-      trx: Knex,
-      actor: Actor,
-      draftId: string,
-      versionId: string,
-    ): Promise<{ draft: Draft; version: DraftVersion }> {
-      const draft = await lockOwn(trx, actor, draftId);
-      const version = await createDraftsRepository(trx).findVersion(draft, versionId);
-      if (version === undefined) throw appError('version_not_found');
-      return { draft, version };
-    },
+    lockOwnVersion,
+
+    /** Returns what a new draft begins with. Call it outside of a transaction, because it may ask the provider. */
+    fieldsFrom,
+
+    insertWithin,
   };
 }

@@ -1,16 +1,18 @@
 import { expect } from 'chai';
 import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { agentListSchema } from '#src/modules/agents/agents.schema.ts';
+import { agentListSchema, agentSchema } from '#src/modules/agents/agents.schema.ts';
 import {
   aColleague,
   aDraft,
   anAgentOfDraft,
   aSettledAgentOfDraft,
   ask,
+  aTeam,
   clerk,
   readDraft,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
+import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
 import { startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
@@ -38,6 +40,36 @@ describe('agents', () => {
     expect(await list(grace)).deep.equal([{ ...shareable, can_write: false }]);
     expect(await list(await shared.signUp('Eve'))).deep.equal([]);
   });
+
+  it('can be created with their draft in one request, as a publication of its first version would', async () => {
+    const scope = { visibility: 'team_level', team_ids: [await aTeam(ada, [grace])] };
+    const { body } = await ada.post('/agents', { ...clerk, ...scope, temperature: 0.2 }, 201);
+    const agent = agentSchema.parse(body);
+    const draft = await readDraft(ada, agent.source_draft_id);
+    expect(draft).deep.include({ name: clerk.agent_name, next_version_number: 2, ...scope });
+    expect(draft.versions).length(1);
+    const { id, created_at, updated_at, ...fields } = agent;
+    const again = await anAgentOfDraft(ada, draft);
+    expect(again).deep.include(fields);
+    expect((await list(grace)).map((each) => each.id)).deep.equal([again.id, id]);
+    const fork = Object((await grace.post('/agents', { source_agent_id: id, agent_name: 'Ignored' }, 201)).body);
+    expect(fork).deep.include({ agent_name: clerk.agent_name, anchor_word_candidates: [], visibility: 'personal' });
+  });
+
+  it('are not created in one request, and leave no draft, if the draft or its publication would be rejected', async () => {
+    for (const [sent, status, expected] of [
+      [{ agent_name: 'Clerk' }, 409, { code: 'not_ready', 'errors[0].path': 'agent_prompt' }],
+      [{ ...clerk, visibility: 'team_level' }, 422, { 'errors[0].path': 'team_ids' }],
+      [{ ...clerk, chat_model: 'unheard-of' }, 422, { code: 'unknown_model' }],
+      [{ source_agent_id: crypto.randomUUID() }, 404, { code: 'agent_not_found' }],
+    ] as const) {
+      expect((await grace.post('/agents', sent, status)).body).nested.include(expected);
+    }
+    expect((await grace.get('/agent-drafts', 200)).body).deep.equal({ items: [] });
+  });
+
+  // In that test, the limits of agents and drafts are equal, and the draft is counted first.
+  itHoldsTheLimit('draft_limit_reached', async (member) => () => post(member, '/agents', clerk));
 
   it('are ready while their chat model and tools are available', async () => {
     const { id } = await publish();

@@ -88,8 +88,8 @@ describe('a request with an Idempotency-Key', () => {
   };
   const asUsual = (operationId: string) => () => ({ body: bodies[operationId]?.(ids) });
   const usual = [
-    ...['createTeam', 'createMember', 'createTeamMember', 'createFolder', 'createDraft', 'uploadDocument'],
-    ...['pasteDocument', 'importDocumentsFromConnector', 'sendMessage', 'streamMessage'],
+    ...['createTeam', 'createMember', 'createTeamMember', 'createFolder', 'createDraft', 'createAgent'],
+    ...['uploadDocument', 'pasteDocument', 'importDocumentsFromConnector', 'sendMessage', 'streamMessage'],
   ];
 
   /** What is sent to each idempotent route. */
@@ -192,6 +192,7 @@ describe('a request with an Idempotency-Key', () => {
   it('gets 404 when repeated after a crash if what it created is deleted by then; only a draft is created again', async () => {
     for (const [operationId, pathOf, code] of [
       ['publishVersion', ({ id }) => `/agents/${id}`, 'agent_not_found'],
+      ['createAgent', ({ id }) => `/agents/${id}`, 'agent_not_found'],
       ['createMember', ({ user_id }) => `/entity/members/${user_id}`, 'member_not_found'],
       ['createTeam', ({ id }) => `/entity/teams/${id}`, 'team_not_found'],
       ['createDraft', ({ id }) => `/agent-drafts/${id}`, undefined],

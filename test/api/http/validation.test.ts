@@ -165,7 +165,7 @@ const freeQuery = new Set(['code', 'error', 'format', 'iss', 'login_hint', 'q', 
 
 const fieldsOf = ({ body }: HttpRoute): string[] => {
   const schema = body !== undefined && 'kind' in body ? body.fields : body;
-  return Object.keys(Object(schema).shape ?? Object(schema).in?.shape ?? {});
+  return Object.keys(Object(schema).shape ?? Object(schema).in?.shape ?? Object(schema).out?.shape ?? {});
 };
 
 describe('a request', () => {
