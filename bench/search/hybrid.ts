@@ -29,7 +29,8 @@ export async function measureHybrid(subject: SearchSubject): Promise<string[]> {
   const ways: Record<Way, (query: CorpusQuery) => Promise<unknown>> = {
     vectors: ({ vector }) => vectors.search({ readable: { orgId, acl }, model, vector, limit, minSimilarity: 0.25 }),
     words: ({ terms }) => searchWords({ readable: { orgId, acl }, terms, limit }),
-    hybrid: (query) => searchOf(subject, query)(actor, { query: '', signal: new AbortController().signal }),
+    hybrid: (query) =>
+      searchOf(subject, query)(actor, { orgId, acl }, { query: '', signal: new AbortController().signal }),
     rankCd: ({ terms }) => searchByRankCd(db, { orgId, acl, terms }),
   };
   const times: Record<Way, number[]> = { vectors: [], words: [], hybrid: [], rankCd: [] };

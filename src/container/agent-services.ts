@@ -30,7 +30,7 @@ export function createAgentServices(services: SharedServices & AccountServices &
   };
   const anchoring = createAnchorWordCandidatesService({ db, jobs, models, ...anchorWordSources, logger });
   const tools = services.toolCatalog;
-  const agents = createAgentsService({ db, drafts, limits, teams, models, tools, anchoring, jobs });
+  const agents = createAgentsService({ db, drafts, limits, teams, models, tools, anchoring, retrieval, jobs });
   const evaluating = { db, drafts, limits, models, jobs, logger, jobWatch: services.jobWatch };
   const nonceKey = deriveKey(config.urlSigningKey, 'judged-texts');
 

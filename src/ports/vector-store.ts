@@ -16,6 +16,11 @@ export type ReadableDocumentsFilter = {
   includeDocumentIds?: readonly string[];
   excludeDocumentIds?: readonly string[];
   retrievalSettings?: readonly string[];
+  /**
+   * Only documents in one of these folders, or with one of these ids. A store that does not know the folders ignores
+   * it, because each hit is checked against Postgres.
+   */
+  scope?: { folderIds: readonly string[]; documentIds: readonly string[] };
 };
 
 export type VectorHit = { chunkId: string; similarity: number };

@@ -21,7 +21,10 @@ export function whereReadableByActor<Query extends SqlQueryBuilder>(
 export const readableDocumentConditionSql = `d.org_id = :orgId and d.acl && :acl::text[]
   and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
   and (:include::uuid[] is null or d.id = any (:include::uuid[]))
-  and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
+  and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))
+  and (:scopeFolders::uuid[] is null or d.id = any (:scopeDocuments::uuid[]) or exists (
+    select from folder_links l where l.document_id = d.id and l.folder_id = any (:scopeFolders::uuid[])
+  ))`;
 
 export function readableDocumentBindings(readable: ReadableDocumentsFilter) {
   const listed = (values: readonly string[] | undefined) => (values === undefined ? null : [...values]);
@@ -31,6 +34,8 @@ export function readableDocumentBindings(readable: ReadableDocumentsFilter) {
     settings: listed(readable.retrievalSettings),
     include: listed(readable.includeDocumentIds),
     exclude: listed(readable.excludeDocumentIds),
+    scopeFolders: listed(readable.scope?.folderIds),
+    scopeDocuments: listed(readable.scope?.documentIds),
   };
 }
 

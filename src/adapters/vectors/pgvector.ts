@@ -74,9 +74,12 @@ export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeou
   async function chooseCandidates(query: VectorQuery): Promise<number | null> {
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
     if (stored === undefined) return null;
-    const { orgId, acl, includeDocumentIds, retrievalSettings = [] } = query.readable;
-    // Cache key of the number of readable documents. Excluded documents are not part of the key, because they are few.
-    const key = [orgId, query.model, ...retrievalSettings, '', ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
+    // Excluded documents are not part of the key of the cached count, because they are few.
+    const { excludeDocumentIds: _few, ...counted } = query.readable;
+    // Hashed, because the key can list thousands of documents.
+    const key = createHash('sha256')
+      .update(JSON.stringify([query.model, counted]))
+      .digest('base64');
     const readable = await countReadable(key, query);
     const share = readable / Math.max(stored, 1);
     if (share < MIN_INDEXED_SHARE && readable <= MAX_SCANNED) return null;

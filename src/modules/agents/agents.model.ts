@@ -14,6 +14,7 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { AnchorWords } from '#src/domain/agents/drafts.ts';
+import type { DocumentScope } from '#src/domain/retrieval/document-scope.ts';
 
 export class AgentModel extends tableModel('agents', {
   id: uuidColumn(),
@@ -32,6 +33,8 @@ export class AgentModel extends tableModel('agents', {
   enabledTools: textArrayColumn(),
   anchorWords: jsonColumn<AnchorWords>(),
   anchorWordCandidates: textArrayColumn(),
+  /** Null if the agent uses all documents that the user may read. */
+  documentScope: jsonColumn<DocumentScope>().nullable(),
   visibility: textColumn<Visibility>(),
   teamIds: uuidArrayColumn(),
   acl: textArrayColumn(),
@@ -54,7 +57,7 @@ export class HiddenAgentModel extends tableModel(
   ['userId', 'agentId'],
 ) {}
 
-/** A published agent. Its prompt, model, anchor words and scope never change. */
+/** A published agent. Its prompt, model, anchor words and visibility never change. */
 export type Agent = SqlRow<typeof AgentModel>;
 
 export const agentWithChatsRowShape = defineRowShape({
@@ -68,5 +71,5 @@ export type AgentWithChats = SqlRow<typeof agentWithChatsRowShape>;
 export type AgentView = AgentWithChats & { usedChatModel: string };
 
 export type AgentUpdate = {
-  [Field in 'agentName' | 'tags' | 'color' | 'iconName' | 'enabledTools']?: Agent[Field] | undefined;
+  [Field in 'agentName' | 'tags' | 'color' | 'iconName' | 'enabledTools' | 'documentScope']?: Agent[Field] | undefined;
 };

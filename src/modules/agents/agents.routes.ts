@@ -14,6 +14,7 @@ import {
   toAgentDto,
   toAgentUpdate,
   toCreateAgentInput,
+  toDocumentScope,
 } from './agents.schema.ts';
 import type { AgentsService } from './agents.service.ts';
 
@@ -89,7 +90,7 @@ export function agentsRoutes(agents: AgentsService): HttpRoute[] {
       path: '/agents/:agent_id',
       operationId: 'changeAgent',
       tag: 'agents',
-      summary: 'Change how an agent is shown, or its tools; all else stays as it was published',
+      summary: 'Change how an agent is shown, its tools or its documents; all else stays as it was published',
       access: 'agent:write',
       takesIfMatch: true,
       params,
@@ -169,6 +170,7 @@ export function agentsRoutes(agents: AgentsService): HttpRoute[] {
           versionId: body.version_id,
           visibility: body.visibility,
           teamIds: body.team_ids,
+          documentScope: toDocumentScope(body.document_scope),
         });
         return createdAnswer(await toDto(actor, agent));
       },

@@ -1,18 +1,52 @@
 import { z } from 'zod';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
+import type { DocumentScope } from '#src/domain/retrieval/document-scope.ts';
 import { agentRequestFields, uuidField, visibilityField } from '#src/http/request/fields.ts';
-import { createDraftBody, toCreateDraftInput } from '#src/modules/drafts/drafts.schema.ts';
+import {
+  createdDraft,
+  oneSourceAtMost,
+  toCreateDraftInput,
+  withoutIgnoredFields,
+} from '#src/modules/drafts/drafts.schema.ts';
 import type { AgentUpdate, AgentView } from './agents.model.ts';
+
+const documentScopeIds = (kind: string, limit: number) => z.array(uuidField).max(limit).default([]).describe(kind);
+
+const documentScope = z
+  .strictObject({
+    folder_ids: documentScopeIds('Folders, with all that is below them.', 100),
+    document_ids: documentScopeIds('Single documents.', 1_000),
+  })
+  .refine((scope) => scope.folder_ids.length + scope.document_ids.length > 0, {
+    error: 'must name a folder or a document; null for all that the user may read',
+  })
+  .nullable()
+  .optional()
+  .describe(
+    'Binds the agent to these folders and documents, within what the user of a chat may read. Null: all of that.',
+  );
 
 export const publishAgentBody = z.strictObject({
   version_id: uuidField,
   visibility: visibilityField.optional().describe("The draft's when omitted."),
   team_ids: z.array(uuidField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
+  document_scope: documentScope,
 });
 
-export const createAgentBody = createDraftBody;
-export const toCreateAgentInput = toCreateDraftInput;
+export const createAgentBody = z.preprocess(
+  withoutIgnoredFields,
+  createdDraft.safeExtend({ document_scope: documentScope }).meta(oneSourceAtMost),
+);
+
+export const toCreateAgentInput = ({ document_scope, ...draft }: z.output<typeof createAgentBody>) => ({
+  ...toCreateDraftInput(draft),
+  documentScope: toDocumentScope(document_scope),
+});
+
+export function toDocumentScope(scope: z.output<typeof documentScope>): DocumentScope | null {
+  return scope ? { folderIds: [...new Set(scope.folder_ids)], documentIds: [...new Set(scope.document_ids)] } : null;
+}
 
 const immutable = z
   .unknown()
@@ -25,6 +59,7 @@ const immutable = z
 
 export const changeAgentBody = z.strictObject({
   ...agentRequestFields,
+  document_scope: documentScope,
   agent_prompt: immutable,
   chat_model: immutable,
   temperature: immutable,
@@ -58,6 +93,10 @@ export const agentSchema = z
     enabled_tools: z.array(z.string()),
     visibility: visibilityField,
     team_ids: z.array(uuidField),
+    document_scope: z
+      .strictObject({ folder_ids: z.array(uuidField), document_ids: z.array(uuidField) })
+      .nullable()
+      .describe('Null if the agent uses all documents that its user may read.'),
     created_by: uuidField,
     created_by_name: z.string(),
     created_at: z.iso.datetime(),
@@ -81,6 +120,7 @@ export function toAgentUpdate(body: z.infer<typeof changeAgentBody>): AgentUpdat
     color: body.color,
     iconName: body.icon_name,
     enabledTools: body.enabled_tools,
+    documentScope: body.document_scope === undefined ? undefined : toDocumentScope(body.document_scope),
   };
 }
 
@@ -101,6 +141,10 @@ export function toAgentDto(actor: Actor, agent: AgentView, isReady: boolean): Ag
     enabled_tools: agent.enabledTools,
     visibility: agent.visibility,
     team_ids: agent.teamIds,
+    document_scope: agent.documentScope && {
+      folder_ids: agent.documentScope.folderIds,
+      document_ids: agent.documentScope.documentIds,
+    },
     created_by: agent.createdBy,
     created_by_name: agent.createdByName,
     created_at: agent.createdAt.toISOString(),

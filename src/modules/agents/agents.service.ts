@@ -4,12 +4,14 @@ import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
 import { publicationProblems } from '#src/domain/agents/drafts.ts';
+import type { DocumentScope } from '#src/domain/retrieval/document-scope.ts';
 import { appError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AnchorWordCandidatesService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { CreateDraftInput, DraftsService, OwnDraftVersion } from '#src/modules/drafts/drafts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RemainingTierQuota, TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service.ts';
 import type { Agent, AgentUpdate, AgentView, AgentWithChats } from './agents.model.ts';
@@ -21,8 +23,13 @@ import { createAgentsRepository } from './agents.repository.ts';
  */
 const streakThresholds = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
 
-type PublicationScope = { visibility?: Visibility | undefined; teamIds?: string[] | undefined };
-type PublishInput = PublicationScope & { versionId: string };
+type Publication = {
+  visibility?: Visibility | undefined;
+  teamIds?: string[] | undefined;
+  documentScope: DocumentScope | null;
+};
+type PublishInput = Publication & { versionId: string };
+type CreateInput = CreateDraftInput & Pick<Publication, 'documentScope'>;
 
 type LockVersion = (trx: Knex, quota: RemainingTierQuota) => Promise<OwnDraftVersion>;
 
@@ -34,6 +41,7 @@ export function createAgentsService(deps: {
   models: Pick<ModelsService, 'chatModels' | 'chatModelOrDefault'>;
   tools: Pick<ToolCatalogService, 'usableToolIds'>;
   anchoring: Pick<AnchorWordCandidatesService, 'enqueue'>;
+  retrieval: Pick<RetrievalService, 'requireReadableScope'>;
   jobs: Pick<JobsService, 'dispatch'>;
 }) {
   const agents = createAgentsRepository(deps.db);
@@ -49,6 +57,18 @@ export function createAgentsService(deps: {
     return toView(agent);
   };
 
+  async function requireReadable(actor: Actor, { documentScope: scope }: AgentUpdate, before?: Agent): Promise<void> {
+    if (!scope) return;
+    await deps.retrieval.requireReadableScope(actor, scope, { path: 'document_scope', before: before?.documentScope });
+  }
+
+  function requireWritable(actor: Actor, agent: Agent): void {
+    if (mayPerformAction(actor, 'agent:write', agent)) return;
+    throw appError('forbidden', {
+      detail: 'Only the creator of an agent, or an org admin if it is shared, may change it.',
+    });
+  }
+
   async function lockReadable(trx: Knex, actor: Actor, agentId: string): Promise<Agent> {
     const agent = await createAgentsRepository(trx).lockReadable(actor, agentId);
     if (agent === undefined) throw appError('agent_not_found');
@@ -59,9 +79,10 @@ export function createAgentsService(deps: {
   async function insertAgent(
     actor: RequestActor,
     agentId: string,
-    input: PublicationScope,
+    input: Publication,
     lockVersion: LockVersion,
   ): Promise<AgentView> {
+    await requireReadable(actor, input);
     const offered = await deps.models.chatModels();
     const jobId = await deps.limits.transaction(actor.orgId, async (trx) => {
       const quota = await deps.limits.lock(trx, actor.orgId);
@@ -95,6 +116,7 @@ export function createAgentsService(deps: {
         maxTokens: version.maxTokens,
         enabledTools: version.enabledTools,
         anchorWords: version.anchorWords,
+        documentScope: input.documentScope,
         sourceDraftId: draft.id,
         sourceVersionId: version.id,
         createdBy: actor.userId,
@@ -117,13 +139,12 @@ export function createAgentsService(deps: {
     get,
 
     async change(actor: Actor, agentId: string, change: AgentUpdate, expected: IfMatchVersions): Promise<AgentView> {
+      const before = await get(actor, agentId);
+      requireWritable(actor, before);
+      await requireReadable(actor, change, before);
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
-        if (!mayPerformAction(actor, 'agent:write', agent)) {
-          throw appError('forbidden', {
-            detail: 'Only the creator of an agent, or an org admin if it is shared, may change it.',
-          });
-        }
+        requireWritable(actor, agent);
         requireExpectedVersion(expected, agent);
         await createAgentsRepository(trx).update(agent, change);
       });
@@ -175,11 +196,15 @@ export function createAgentsService(deps: {
     },
 
     /** Creates a draft and publishes its first version, in one transaction. Otherwise like `publish`. */
-    async create(actor: RequestActor, agentId: string, input: CreateDraftInput): Promise<AgentView> {
+    async create(
+      actor: RequestActor,
+      agentId: string,
+      { source, documentScope, ...scope }: CreateInput,
+    ): Promise<AgentView> {
       const insert = async () => {
-        const fields = await deps.drafts.fieldsFrom(actor, input.source);
-        return insertAgent(actor, agentId, {}, (trx, quota) =>
-          deps.drafts.insertWithin(trx, quota, actor, uuidv7(), { ...input, fields }),
+        const fields = await deps.drafts.fieldsFrom(actor, source);
+        return insertAgent(actor, agentId, { documentScope }, (trx, quota) =>
+          deps.drafts.insertWithin(trx, quota, actor, uuidv7(), { ...scope, fields }),
         );
       };
       return createOrFindExisting(insert, () => findMade(actor, agentId));

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import type { AnchorWords } from '#src/domain/agents/drafts.ts';
 import type { AnchorWordsPromptInput } from '#src/domain/alignment/anchor-words.ts';
+import type { DocumentScope } from '#src/domain/retrieval/document-scope.ts';
 import { appError } from '#src/errors.ts';
 import type { AgentsService } from '#src/modules/agents/agents.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -28,6 +29,8 @@ export type ExpandAnchorWordsInput = {
   excludeWords: string[];
 };
 
+type Persona = DraftPersona & { words: string[]; documentScope: DocumentScope | null };
+
 export type AnchorWordsService = ReturnType<typeof createAnchorWordsService>;
 
 export function createAnchorWordsService(deps: {
@@ -40,18 +43,16 @@ export function createAnchorWordsService(deps: {
 }) {
   const { agents, models, retrieval, chatModel, findCandidates, logger } = deps;
 
-  async function readPersona(
-    actor: Actor,
-    persona: ExpandAnchorWordsInput['persona'],
-  ): Promise<DraftPersona & { words: string[] }> {
+  async function readPersona(actor: Actor, persona: ExpandAnchorWordsInput['persona']): Promise<Persona> {
     if (!('agentId' in persona)) {
       const { chatModel } = persona;
       const refusal = chatModel === null ? null : await models.refusalOf('chat', chatModel, 'chat_model');
       if (refusal !== null) throw refusal;
-      return { ...persona, words: [] };
+      return { ...persona, words: [], documentScope: null };
     }
-    const { agentName, agentPrompt, tags, chatModel, anchorWords } = await agents.get(actor, persona.agentId);
-    return { agentName, agentPrompt, tags, chatModel, words: Object.keys(anchorWords) };
+    const agent = await agents.get(actor, persona.agentId);
+    const { agentName, agentPrompt, tags, chatModel, documentScope } = agent;
+    return { agentName, agentPrompt, tags, chatModel, documentScope, words: Object.keys(agent.anchorWords) };
   }
 
   /** Asks the chat model for anchor words. Returns an empty list if the model fails. */
@@ -69,12 +70,13 @@ export function createAnchorWordsService(deps: {
     });
   }
 
-  async function passagesAbout(actor: Actor, persona: DraftPersona, signal: AbortSignal): Promise<string[]> {
+  async function passagesAbout(actor: Actor, persona: Persona, signal: AbortSignal): Promise<string[]> {
     const query = [persona.agentName, persona.tags.join(', '), persona.agentPrompt]
       .join('. ')
       .slice(0, queryCharacters);
     const reranking = { isEnabled: false, type: null };
-    const { ranked } = await retrieval.rankChunks(actor, { query, reranking, contextTokens: null, signal });
+    const of = { query, scope: persona.documentScope, reranking, contextTokens: null, signal };
+    const { ranked } = await retrieval.rankChunks(actor, of);
     return ranked.slice(0, passageCount).map(({ content }) => content);
   }
 

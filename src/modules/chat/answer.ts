@@ -150,7 +150,7 @@ export function createChatAnswerWriter(deps: {
     const rounds = createRoundsRepository(db);
     const retrieve = async () => {
       const contextTokens = await models.contextBudget(model);
-      return retrieval.retrieve(actor, { query: question, ...retrievalSettings(chat), contextTokens, signal });
+      return retrieval.retrieve(actor, { query: question, ...retrievalSettings(chat, agent), contextTokens, signal });
     };
     const [found, history, scored, window, offered] = await Promise.all([
       chat.ragEnabled ? retrieve() : null,

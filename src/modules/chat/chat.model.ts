@@ -131,9 +131,10 @@ const ragSettings = pickColumns(
 );
 export type RagSettings = SqlRow<typeof ragSettings>;
 
-export function retrievalSettings(chat: RagSettings) {
+export function retrievalSettings(chat: RagSettings, agent: Pick<ChatAgent, 'documentScope'>) {
   return {
     reranking: { isEnabled: chat.ragReranking, type: chat.ragRerankingType },
+    scope: agent.documentScope,
     includeDocumentIds: chat.ragIncludeDocumentIds ?? undefined,
     excludeDocumentIds: chat.ragExcludeDocumentIds ?? undefined,
   };
@@ -234,6 +235,7 @@ export const chatAgentRowShape = pickColumns(
   'maxTokens',
   'anchorWords',
   'enabledTools',
+  'documentScope',
   'deletedAt',
 );
 export type StoredChatAgent = SqlRow<typeof chatAgentRowShape>;

@@ -48,15 +48,14 @@ export function createRoundToolChooser(deps: {
 }) {
   const { toolCatalog, executors, retrieval, models } = deps;
 
-  function knowledgeTools(chat: Chat, { chatModel }: ChatAgent): Map<string, RunnableTool['run']> {
-    const settings = retrievalSettings(chat);
-    const { includeDocumentIds: include, excludeDocumentIds: exclude } = settings;
+  function knowledgeTools(chat: Chat, agent: ChatAgent): Map<string, RunnableTool['run']> {
+    const { reranking, ...selection } = retrievalSettings(chat, agent);
     return new Map<string, RunnableTool['run']>([
       [
         'knowledge.search',
         async ({ query }, { actor, signal }) => {
-          const contextTokens = await models.contextBudget(chatModel);
-          const request = { query: String(query), ...settings, contextTokens, signal };
+          const contextTokens = await models.contextBudget(agent.chatModel);
+          const request = { query: String(query), reranking, ...selection, contextTokens, signal };
           const { chunks } = await retrieval.retrieve(actor, request);
           if (chunks.length === 0) return 'No passage of the documents fits this search.';
           return { chunks, note: (numbers) => documentsOf(chunks, numbers) };
@@ -65,12 +64,8 @@ export function createRoundToolChooser(deps: {
       [
         'knowledge.read',
         async ({ document_id, part = 1 }, { actor }) => {
-          // Models may write a document id in capitals, which must not bypass the chat's lists of included and excluded
-          // documents.
           const documentId = String(document_id).toLowerCase();
-          const isLeftOut = include?.includes(documentId) === false || exclude?.includes(documentId) === true;
-          if (isLeftOut) throw appError('document_not_found');
-          const { chunks, parts } = await retrieval.readPart(actor, documentId, Number(part));
+          const { chunks, parts } = await retrieval.readPart(actor, { ...selection, documentId, part: Number(part) });
           if (chunks.length === 0)
             throw appError('tool_arguments_invalid', { detail: `The document has ${parts} parts.` });
           return { chunks, note: () => `This is part ${part} of ${parts} of document ${documentId}.` };

@@ -59,7 +59,7 @@ const fields = {
 
 const teamIds = z.array(uuidField).max(100).default([]).describe('Required for `team_level`.');
 
-const createdDraft = z
+export const createdDraft = z
   .strictObject({
     visibility: visibilityField.default('personal'),
     team_ids: teamIds,
@@ -70,12 +70,13 @@ const createdDraft = z
   .refine((body) => body.source_agent_id === undefined || body.source_version_id === undefined, {
     path: ['source_version_id'],
     message: 'only one of source_agent_id and source_version_id may be given',
-  })
-  .meta({ not: { required: ['source_agent_id', 'source_version_id'] } });
+  });
 
-export const createDraftBody = z.preprocess(withoutIgnoredFields, createdDraft);
+export const oneSourceAtMost = { not: { required: ['source_agent_id', 'source_version_id'] } };
 
-function withoutIgnoredFields(body: unknown): unknown {
+export const createDraftBody = z.preprocess(withoutIgnoredFields, createdDraft.meta(oneSourceAtMost));
+
+export function withoutIgnoredFields(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
   const isFork = 'source_agent_id' in body || 'source_version_id' in body;
   return isFork ? Object.fromEntries(Object.entries(body).filter(([name]) => !(name in fields))) : body;
@@ -188,7 +189,7 @@ export function toEvaluationOptions(body: z.output<typeof startEvaluationBody>) 
   };
 }
 
-export function toCreateDraftInput(body: z.infer<typeof createDraftBody>): CreateDraftInput {
+export function toCreateDraftInput(body: z.infer<typeof createdDraft>): CreateDraftInput {
   const scope = toDraftVisibilityScope(body);
   if (body.source_agent_id !== undefined) return { ...scope, source: { kind: 'agent', agentId: body.source_agent_id } };
   if (body.source_version_id !== undefined) {

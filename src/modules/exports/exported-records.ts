@@ -111,6 +111,9 @@ export const exportedRecordKinds: readonly ExportedRecordKind[] = [
     fields: `t.id as agent_id, t.agent_name, t.agent_prompt, t.tags, t.color, t.icon_name, t.chat_model, t.temperature,
       t.max_tokens, t.user_off_topic_streak_threshold, t.user_on_topic_streak_threshold, t.enabled_tools, t.anchor_words,
       t.anchor_word_candidates, t.visibility, t.team_ids, t.source_draft_id, t.source_version_id,
+      case when t.document_scope is not null then jsonb_build_object(
+        'folder_ids', t.document_scope -> 'folderIds', 'document_ids', t.document_scope -> 'documentIds'
+      ) end as document_scope,
       t.created_by, t.created_at, t.updated_at, t.deleted_at`,
     acl: 't.acl',
   },

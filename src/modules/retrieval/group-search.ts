@@ -1,4 +1,4 @@
-import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import {
   compareByScoreThenId,
   mergeRetrievalGroups,
@@ -40,12 +40,7 @@ type Answer = ChunkSearch & { found: readonly RetrievalHit[]; confirmed: readonl
 /** `isKnownLanguage`: the embedding model of the search knows the language of the document. */
 type ConfirmedHit = RetrievalHit & { rrfK: number; isKnownLanguage: boolean };
 
-export type GroupSearchQuery = {
-  query: string;
-  includeDocumentIds?: readonly string[] | undefined;
-  excludeDocumentIds?: readonly string[] | undefined;
-  signal: AbortSignal;
-};
+export type GroupSearchQuery = { query: string; signal: AbortSignal };
 
 export function createGroupSearch(deps: ChunkSearchDeps & { repository: RetrievalRepository }) {
   const { repository, models } = deps;
@@ -58,9 +53,9 @@ export function createGroupSearch(deps: ChunkSearchDeps & { repository: Retrieva
    */
   return async (
     actor: Actor,
+    documents: ReadableDocumentsFilter,
     query: GroupSearchQuery,
   ): Promise<{ candidates: RetrievalCandidate[]; degradations: RetrievalDegradation[] }> => {
-    const documents = readableDocuments(actor, query);
     const legs = startLegs(documents, query);
 
     async function ask(asked: readonly ChunkSearch[]): Promise<Answer[]> {
@@ -68,7 +63,7 @@ export function createGroupSearch(deps: ChunkSearchDeps & { repository: Retrieva
       const isSilent = asked.length > 0 && found.every((hits) => hits === null);
       if (isSilent && asked[0]?.onlyDocumentIds === undefined) throw noLegAnswered(legs.degradations());
       const ids = new Set(found.flatMap((hits) => hits?.map(({ id }) => id) ?? []));
-      const signatures = await repository.findSignatures(actor, [...ids]);
+      const signatures = await repository.findSignatures(documents, [...ids]);
       const languages = new Map<string, readonly string[] | null>();
       for (const { search } of asked) {
         languages.set(search.embeddingModel, await models.languages(search.embeddingModel));
@@ -116,18 +111,6 @@ export function createGroupSearch(deps: ChunkSearchDeps & { repository: Retrieva
       if (!found.isIncomplete) break;
     }
     return { candidates, degradations: legs.degradations() };
-  };
-}
-
-function readableDocuments(
-  actor: Actor,
-  { includeDocumentIds, excludeDocumentIds }: GroupSearchQuery,
-): ReadableDocumentsFilter {
-  return {
-    orgId: actor.orgId,
-    acl: accessKeysOfActor(actor),
-    ...(includeDocumentIds && { includeDocumentIds }),
-    ...(excludeDocumentIds && { excludeDocumentIds }),
   };
 }
 

@@ -14,6 +14,7 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
+import { FolderModel } from '#src/modules/folders/folders.model.ts';
 import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import {
   type ChunkPlace,
@@ -45,6 +46,8 @@ const signatureOfChunk = defineRowShape({ id: uuidColumn(), signature: textColum
 export type ChunkSignature = Omit<SqlRow<typeof signatureOfChunk>, 'id'>;
 const someId = defineRowShape({ id: uuidColumn() });
 
+type ScopedDocuments = ReadableDocumentsFilter & Required<Pick<ReadableDocumentsFilter, 'scope'>>;
+
 export type RetrievalRepository = ReturnType<typeof createRetrievalRepository>;
 
 export function createRetrievalRepository(db: Knex) {
@@ -54,6 +57,13 @@ export function createRetrievalRepository(db: Knex) {
         on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
       )
       .whereRaw('c.id = any (?::uuid[])', [[...chunkIds]]);
+
+  const activeChunks = (readable: ReadableDocumentsFilter) =>
+    db('documents as d')
+      .whereRaw(readableDocumentConditionSql, readableDocumentBindings(readable))
+      .join('chunks as c', (on) =>
+        on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
+      );
 
   const activeDocuments = (readable: ReadableDocumentsFilter) =>
     db('documents as d')
@@ -123,15 +133,16 @@ export function createRetrievalRepository(db: Knex) {
 
     /**
      * @returns the signature of the document group (its settings and model) and the language of each chunk, only for
-     * chunks that the caller may read and that are in the active generation
+     * chunks of `readable` documents that are in the active generation
      */
-    async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, ChunkSignature>> {
+    async findSignatures(
+      readable: ReadableDocumentsFilter,
+      chunkIds: readonly string[],
+    ): Promise<Map<string, ChunkSignature>> {
       if (chunkIds.length === 0) return new Map();
-      const found = readableChunks(actor, chunkIds).select(
-        'c.id',
-        db.raw(signatureOf('d')),
-        'd.activeLanguage as language',
-      );
+      const found = activeChunks(readable)
+        .whereRaw('c.id = any (?::uuid[])', [[...chunkIds]])
+        .select('c.id', db.raw(signatureOf('d')), 'd.activeLanguage as language');
       return new Map((await queryRows(db, signatureOfChunk, found)).map(({ id, ...signature }) => [id, signature]));
     },
 
@@ -149,16 +160,13 @@ export function createRetrievalRepository(db: Knex) {
     },
 
     async loadRun(
-      actor: Actor,
+      readable: ReadableDocumentsFilter,
       documentId: string,
       { first, limit }: { first: number; limit: number },
     ): Promise<DocumentPartChunk[]> {
       const ofActive =
         'from chunks a where a.org_id = d.org_id and a.document_id = d.id and a.generation = d.active_generation';
-      const run = whereReadableByActor(db('documents as d'), actor, 'd')
-        .join('chunks as c', (on) =>
-          on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
-        )
+      const run = activeChunks(readable)
         .where('d.id', documentId)
         .where('c.chunkIndex', '>=', first)
         .orderBy('c.chunkIndex')
@@ -184,6 +192,50 @@ export function createRetrievalRepository(db: Knex) {
     async readableChunkIds(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {
       const found = readableChunks(actor, chunkIds).select('c.id');
       return new Set((await queryRows(db, someId, found)).map(({ id }) => id));
+    },
+
+    /** @returns the folders with all folders below them */
+    async listSubtrees(orgId: string, folderIds: readonly string[]): Promise<string[]> {
+      if (folderIds.length === 0) return [];
+      const below = await queryRows(
+        db,
+        someId,
+        `with recursive below as (
+           select id from folders where org_id = :orgId and id = any (:folderIds::uuid[])
+           union
+           select f.id from below join folders f on f.org_id = :orgId and f.parent_id = below.id
+         )
+         select id from below`,
+        { orgId, folderIds: [...folderIds] },
+      );
+      return below.map(({ id }) => id);
+    },
+
+    /** @returns the documents of the scope that the caller may read; null if there are more than `limit` */
+    async listFewOfScope({ orgId, acl, scope }: ScopedDocuments, limit: number): Promise<string[] | null> {
+      const rows = await queryRows(
+        db,
+        someId,
+        `select d.id from (
+           select document_id as id from folder_links where org_id = :orgId and folder_id = any (:folderIds::uuid[])
+           union all
+           select unnest(:documentIds::uuid[])
+         ) of_scope
+         join documents d using (id)
+         where d.org_id = :orgId and d.acl && :acl::text[]
+         limit :limit::integer + 1`,
+        { orgId, acl: [...acl], folderIds: [...scope.folderIds], documentIds: [...scope.documentIds], limit },
+      );
+      // A document in two folders counts twice for the limit.
+      return rows.length > limit ? null : [...new Set(rows.map(({ id }) => id))];
+    },
+
+    async readableFolderIds(actor: Actor, folderIds: readonly string[]): Promise<Set<string>> {
+      if (folderIds.length === 0) return new Set();
+      const found = await whereReadableByActor(FolderModel.table(db), actor, 'folders')
+        .whereIn('id', folderIds)
+        .select('id');
+      return new Set(found.map(({ id }) => id));
     },
 
     async readableDocumentIds(actor: Actor, documentIds: readonly string[]): Promise<Set<string>> {

@@ -1,14 +1,16 @@
 import { validate as isUuid } from 'uuid';
 import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
 import { promptChunkLimits, selectChunksForPrompt } from '#src/domain/chat/context-window.ts';
+import { addedToScope, type DocumentScope } from '#src/domain/retrieval/document-scope.ts';
 import {
   chooseRerankerType,
   keepTopHitsOfGroups,
   type RerankingOptions,
 } from '#src/domain/retrieval/fusion-and-reranking.ts';
 import { queryTerms, type TextAnalyzer } from '#src/domain/text/words.ts';
-import { appError } from '#src/errors.ts';
+import { appError, fieldError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { ReadableDocumentsFilter } from '#src/ports/vector-store.ts';
 import { createGroupSearch, type GroupSearchQuery } from './group-search.ts';
 import { type ChunkSearchDeps, languagesOf } from './leg-search.ts';
 import type { PassageRanker } from './passage-ranker.ts';
@@ -62,10 +64,18 @@ export type { ChunkPlace, PassageHit, RetrievalDegradation, RetrievedChunk } fro
 
 export type RetrievalService = ReturnType<typeof createRetrievalService>;
 
-export type RetrieveInput = GroupSearchQuery & {
-  reranking: RerankingOptions;
-  contextTokens: number | null;
+/** Which of the documents that the caller may read are used: those of an agent's scope, narrowed by the lists of a chat. */
+export type DocumentSelection = {
+  scope?: DocumentScope | null | undefined;
+  includeDocumentIds?: readonly string[] | undefined;
+  excludeDocumentIds?: readonly string[] | undefined;
 };
+
+export type RetrieveInput = GroupSearchQuery &
+  DocumentSelection & {
+    reranking: RerankingOptions;
+    contextTokens: number | null;
+  };
 
 type Ranking = { ranked: RetrievalCandidate[]; degradations: RetrievalDegradation[] };
 
@@ -73,9 +83,17 @@ type Ranking = { ranked: RetrievalCandidate[]; degradations: RetrievalDegradatio
  * Finds passages that answer a question, in the documents that the actor may read and by their own retrieval settings.
  */
 export function createRetrievalService(
-  deps: ChunkSearchDeps & { rank: PassageRanker; models: Pick<ModelsService, 'reranker'> },
+  deps: ChunkSearchDeps & {
+    rank: PassageRanker;
+    models: Pick<ModelsService, 'reranker'>;
+    /**
+     * A scope with at most this many documents is searched by their ids, which finds them without looking at others. A
+     * larger one is searched by its folders, because its list of ids would slow down each query.
+     */
+    listedDocuments?: number;
+  },
 ) {
-  const { db, rank, models, logger } = deps;
+  const { db, rank, models, logger, listedDocuments = 10_000 } = deps;
   const repository = createRetrievalRepository(db);
   const search = createGroupSearch({ ...deps, repository });
 
@@ -115,9 +133,32 @@ export function createRetrievalService(
   async function rankChunks(actor: Actor, input: RetrieveInput): Promise<Ranking> {
     const query = input.query.slice(0, queryCharacters).toWellFormed();
     if (query.trim() === '') return { ranked: [], degradations: [] };
-    const found = await search(actor, { ...input, query });
+    const found = await search(actor, await listScope(await documentsOf(actor, input)), { ...input, query });
     const { ranked, degradations } = await rerank(actor, found.candidates, { ...input, query });
     return { ranked, degradations: [...found.degradations, ...degradations] };
+  }
+
+  async function documentsOf(actor: Actor, selection: DocumentSelection): Promise<ReadableDocumentsFilter> {
+    const { scope, includeDocumentIds, excludeDocumentIds } = selection;
+    return {
+      orgId: actor.orgId,
+      acl: accessKeysOfActor(actor),
+      ...(includeDocumentIds && { includeDocumentIds }),
+      ...(excludeDocumentIds && { excludeDocumentIds }),
+      ...(scope && {
+        scope: { ...scope, folderIds: await repository.listSubtrees(actor.orgId, scope.folderIds) },
+      }),
+    };
+  }
+
+  /** Replaces a scope with few documents by their ids. */
+  async function listScope(documents: ReadableDocumentsFilter): Promise<ReadableDocumentsFilter> {
+    const { scope, includeDocumentIds, ...others } = documents;
+    if (scope === undefined) return documents;
+    const ids = await repository.listFewOfScope({ ...others, scope }, listedDocuments);
+    if (ids === null) return documents;
+    const included = includeDocumentIds && new Set(includeDocumentIds);
+    return { ...others, includeDocumentIds: included ? ids.filter((id) => included.has(id)) : ids };
   }
 
   return {
@@ -135,15 +176,15 @@ export function createRetrievalService(
     /**
      * Reads one part of a document. A part beyond the end has no chunks.
      * @param part counts from 1
-     * @throws `document_not_found`, also for a document without searchable text
+     * @throws `document_not_found`, also for a document that the selection leaves out or that has no searchable text
      */
     async readPart(
       actor: Actor,
-      documentId: string,
-      part: number,
+      { documentId, part, ...selection }: DocumentSelection & { documentId: string; part: number },
     ): Promise<{ chunks: RetrievedChunk[]; parts: number }> {
-      const load = (first: number, limit: number) =>
-        isUuid(documentId) ? repository.loadRun(actor, documentId, { first, limit }) : Promise.resolve([]);
+      if (!isUuid(documentId)) throw appError('document_not_found');
+      const documents = await documentsOf(actor, selection);
+      const load = (first: number, limit: number) => repository.loadRun(documents, documentId, { first, limit });
       const run = await load((part - 1) * chunksPerPart, chunksPerPart);
       const [any] = run.length > 0 ? run : await load(0, 1);
       if (any === undefined) throw appError('document_not_found');
@@ -157,6 +198,28 @@ export function createRetrievalService(
 
     stillReadable(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {
       return repository.readableChunkIds(actor, chunkIds);
+    },
+
+    /** Throws 422 at `path` if a folder or document that the scope has and `before` lacks is not readable. */
+    async requireReadableScope(
+      actor: Actor,
+      scope: DocumentScope,
+      { path, before = null }: { path: string; before?: DocumentScope | null | undefined },
+    ): Promise<void> {
+      const added = addedToScope(scope, before);
+      const [folders, documents] = await Promise.all([
+        repository.readableFolderIds(actor, added.folderIds),
+        repository.readableDocumentIds(actor, added.documentIds),
+      ]);
+      for (const [kind, sent, ids, readable] of [
+        ['folder', scope.folderIds, added.folderIds, folders],
+        ['document', scope.documentIds, added.documentIds, documents],
+      ] as const) {
+        const unreadable = ids.find((id) => !readable.has(id));
+        if (unreadable === undefined) continue;
+        const place = `${path}.${kind}_ids.${sent.indexOf(unreadable)}`;
+        throw fieldError(place, `must be the id of a ${kind} that you can read`, `${kind}_not_found`);
+      }
     },
 
     async unreadableDocuments(actor: Actor, documentIds: readonly string[]): Promise<string[]> {

@@ -162,8 +162,11 @@ function isByKeysAlone({
   includeDocumentIds,
   excludeDocumentIds,
   retrievalSettings,
+  scope,
 }: ReadableDocumentsFilter): boolean {
-  return [includeDocumentIds, excludeDocumentIds, retrievalSettings].every((narrowing) => narrowing === undefined);
+  return [includeDocumentIds, excludeDocumentIds, retrievalSettings, scope].every(
+    (narrowing) => narrowing === undefined,
+  );
 }
 
 export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSearchLimits> = {}) {

@@ -81,6 +81,7 @@ const refused: Record<string, readonly unknown[]> = {
     ...[...noObject, {}, { access_key_id: 'key', secret_access_key: 'two words' }],
     { access_key_id: 'key', secret_access_key: 'secret', password: 'x' },
   ],
+  document_scope: [...noObject.filter((value) => value !== null), {}, { folder_ids: noId }, { extra: [] }],
   embedding: [...noObject, {}],
   enabled_tools: [...noList, ['no.such.tool'], [7]],
   error_code: [...noText, '', 'x'.repeat(101)],

@@ -1,5 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
 import { appError } from '#src/errors.ts';
 import type { EmbedderFactory } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -244,6 +245,36 @@ describe('retrieval', () => {
     };
     expect(contentsOf((await retrieve({ vectors })).chunks)).deep.equal(['The new fee of a loan.']);
     expect(searches).equal(2);
+  });
+
+  it('searches a large scope by its folders, also if the vector store does not know them', async () => {
+    const { db, vectors: store } = fixture();
+    const { orgId, userId: createdBy } = organization();
+    const ids = await Promise.all(
+      ['Loan one.', 'Loan two.', 'Loan three.', 'Loan four.'].map(
+        async (text) => (await add({ texts: [text] })).documentId,
+      ),
+    );
+    const [root, below] = [uuidv7(), uuidv7()];
+    for (const [id, parentId, of] of [
+      [root, null, ids[0]],
+      [below, root, ids[1]],
+    ] as const) {
+      const kind = parentId === null ? { kind: 'system', systemRole: 'org_root' } : { kind: 'user' };
+      const folder = { id, orgId, parentId, rootId: root, name: 'A', visibility: 'org_level', acl: [], createdBy };
+      await db('folders').insert({ ...folder, ...kind });
+      await db('folderLinks').insert({ orgId, folderId: id, documentId: of, createdBy });
+    }
+    const scope = { folderIds: [root], documentIds: ids.slice(2, 3) };
+    const unaware: Searcher = {
+      search: ({ readable: { scope: _ignored, ...readable }, ...input }) => store.search({ ...input, readable }),
+    };
+    for (const parts of [{}, { listedDocuments: 0 }, { listedDocuments: 0, vectors: unaware }, { vectors: unaware }]) {
+      const { chunks } = await retrieve(parts, { scope });
+      expect(contentsOf(chunks)).have.members(['Loan one.', 'Loan two.', 'Loan three.']);
+      const narrowed = await retrieve(parts, { scope, includeDocumentIds: ids.slice(1), excludeDocumentIds: [ids[2]] });
+      expect(contentsOf(narrowed.chunks)).deep.equal(['Loan two.']);
+    }
   });
 
   describe('while a service is unavailable', () => {
