@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { v5 as uuidv5 } from 'uuid';
 import { accessKeysOfRow, type Visibility } from '../../src/domain/access/visibility.ts';
-import { echoStates } from '../../src/modules/logs/logs.model.ts';
+import { echoStates } from '../../src/domain/alignment/chat-state.ts';
 import { seededRandom } from '../search/random.ts';
 import { benchId, type Person, type Reader, type TableRow, zipf } from './dataroom.ts';
 import { generateTexts } from './texts.ts';

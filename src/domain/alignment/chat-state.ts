@@ -1,10 +1,12 @@
 export type OnOrOffTopic = 'on' | 'off';
-type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
+const driftStates = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering'] as const;
+type DriftState = (typeof driftStates)[number];
 /**
  * Alignment state that is shown for a round and its chat. `refusal` is shown only for the round in which the agent
  * refused and does not change the drift state.
  */
-export type EchoState = DriftState | 'refusal';
+export const echoStates = [...driftStates, 'refusal'] as const;
+export type EchoState = (typeof echoStates)[number];
 type AlignmentStateCategory = 'stable' | 'drift' | 'refusal';
 
 /**

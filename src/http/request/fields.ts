@@ -12,9 +12,9 @@ export const notBlankPattern = '\\S';
 /** A UUID in lower case, as Postgres writes it, because ids are also compared as text. */
 export const uuidField = z.guid().toLowerCase();
 
-export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
+export const visibilityField = z.enum(['personal', 'team_level', 'org_level']).meta({ id: 'Visibility' });
 
-export const tierField = z.enum(['free', 'pro', 'max']);
+export const tierField = z.enum(['free', 'pro', 'max']).meta({ id: 'Tier' });
 
 /** Emails are lower-cased only after validation; otherwise the Kelvin sign (U+212A) would become a valid "k". */
 export const emailField = z
@@ -72,7 +72,8 @@ export const nullableNameField = nameText.transform((name) => name || null);
 const yes = ['true', 'yes', 'on', 'y', '1', 'enabled'];
 const no = ['false', 'no', 'off', 'n', '0', 'disabled'];
 
-export const booleanTextField = z.stringbool({ truthy: yes, falsy: no }).meta({ enum: [...yes, ...no] });
+/** Booleans in queries and forms are text, which OpenAPI describes as booleans: their text is `true` or `false`. */
+export const booleanTextField = z.stringbool({ truthy: yes, falsy: no }).meta({ type: 'boolean' });
 
 export const booleanField = z.union([z.boolean(), booleanTextField]);
 
@@ -91,12 +92,11 @@ export const clearableTextField = <Word extends z.ZodType<string>>(word: Word) =
 
 const hexColor = z.string().regex(/^#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i, 'must be a hex colour');
 
-const toolsField = z
-  .array(z.string())
-  .superRefine((ids, context) => {
-    for (const id of unknownToolIds(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
-  })
-  .meta({ items: { type: 'string', enum: allTools.map(({ id }) => id) } });
+const toolIdField = z.string().meta({ id: 'ToolId', enum: allTools.map(({ id }) => id) });
+
+const toolsField = z.array(toolIdField).superRefine((ids, context) => {
+  for (const id of unknownToolIds(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
+});
 
 export const tagField = oneLineField(64).trim().min(1).meta({ pattern: namePattern });
 

@@ -8,57 +8,7 @@ import { okAnswer } from '../response/answers.ts';
 import { problemSchema } from '../response/problem.ts';
 import { idempotencyKeyPattern } from '../routing/dispatch.ts';
 import { defineRoute, errorCodesOfRoute, type HttpRoute, type RouteResponseSpec } from '../routing/route.ts';
-
-type JsonSchema = z.core.JSONSchema.JSONSchema;
-
-type JsonSchemas = {
-  components: Record<string, unknown>;
-  /**
-   * Converts a schema to JSON Schema. `io` is the direction (request or response); `owner` is the name prefix of shared
-   * parts that have no id.
-   */
-  convert(schema: z.ZodType, io: 'input' | 'output', owner: string): JsonSchema;
-};
-
-function createJsonSchemas(): JsonSchemas {
-  const components: Record<string, unknown> = {};
-
-  function addComponent(name: string, schema: unknown): void {
-    const existing = components[name];
-    if (existing !== undefined && JSON.stringify(existing) !== JSON.stringify(schema)) {
-      throw new Error(`two different schemas have the same id: ${name}`);
-    }
-    components[name] = schema;
-  }
-
-  return {
-    components,
-    convert(schema, io, owner) {
-      const { $schema: _, $defs = {}, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
-      const nameOf = (name: string) => (name.startsWith('__') ? `${owner}${name.replace('__schema', 'Part')}` : name);
-      const relink = (value: unknown): unknown => {
-        if (Array.isArray(value)) return value.map(relink);
-        if (value === null || typeof value !== 'object') return value;
-        return Object.fromEntries(
-          Object.entries(value).map(([key, item]) => {
-            const name = key === '$ref' && typeof item === 'string' ? /^#\/\$defs\/(.+)$/.exec(item)?.[1] : undefined;
-            return [key, name === undefined ? relink(item) : `#/components/schemas/${nameOf(name)}`];
-          }),
-        );
-      };
-      const id = typeof root.id === 'string' ? root.id : undefined;
-      for (const [name, part] of Object.entries($defs)) addComponent(nameOf(name), relink(withoutId(part)));
-      if (id === undefined) return Object(relink(root));
-      addComponent(id, relink(withoutId(root)));
-      return { $ref: `#/components/schemas/${id}` };
-    },
-  };
-}
-
-function withoutId(schema: JsonSchema): JsonSchema {
-  const { id: _, ...rest } = schema;
-  return rest;
-}
+import { createJsonSchemas, type JsonSchemas } from './openapi-schemas.ts';
 
 type OpenApiDocument = {
   openapi: '3.1.0';
@@ -126,8 +76,15 @@ function describeParameters(
     name,
     in: location,
     required: location === 'path' || required.includes(name),
-    schema: property,
+    ...describeSchema(property),
   }));
+}
+
+/** Puts the description beside the schema, where generators and Swagger UI expect that of a parameter. */
+function describeSchema(schema: z.core.JSONSchema._JSONSchema) {
+  if (typeof schema === 'boolean') return { schema };
+  const { description, ...rest } = schema;
+  return { ...(description !== undefined && { description }), schema: rest };
 }
 
 function describeHeaders(route: HttpRoute) {
@@ -169,43 +126,59 @@ function describeHeaders(route: HttpRoute) {
 function describeBody(route: HttpRoute, schemas: JsonSchemas) {
   const spec = route.body;
   if (spec === undefined) return undefined;
-  const owner = `${route.operationId}Body`;
+  const name = `${capitalize(route.operationId)}Body`;
   if (!('kind' in spec)) {
-    const schema = schemas.convert(spec, 'input', owner);
     const required = !spec.safeParse({}).success;
-    return { required, content: { 'application/json': { schema } } };
+    return { required, content: { 'application/json': { schema: schemas.convertNamed(spec, 'input', name) } } };
   }
-  const form = schemas.convert(spec.fields, 'input', owner);
   if (spec.kind === 'form_or_json') {
+    const schema = schemas.convertNamed(spec.fields, 'input', name);
     const required = !spec.fields.safeParse({}).success;
-    return { required, content: { 'multipart/form-data': { schema: form }, 'application/json': { schema: form } } };
+    return { required, content: { 'multipart/form-data': { schema }, 'application/json': { schema } } };
   }
   const isFileRequired = spec.kind === 'multipart';
-  const schema = {
-    ...form,
-    properties: { file: { type: 'string', format: 'binary' }, ...form.properties },
-    required: [...(isFileRequired ? ['file'] : []), ...(form.required ?? [])],
+  const fields = schemas.convert(spec.fields, 'input', name);
+  const form = {
+    ...fields,
+    properties: { file: { type: 'string' as const, format: 'binary' }, ...fields.properties },
+    required: [...(isFileRequired ? ['file'] : []), ...(fields.required ?? [])],
   };
+  if (isFileRequired) {
+    return { required: true, content: { 'multipart/form-data': { schema: schemas.addComponent(name, form) } } };
+  }
   return {
-    required: isFileRequired,
+    required: false,
     content: {
-      'multipart/form-data': { schema },
-      ...(!isFileRequired && { 'application/json': { schema: form } }),
+      'multipart/form-data': { schema: schemas.addComponent(`${capitalize(route.operationId)}Form`, form) },
+      'application/json': { schema: schemas.convertNamed(spec.fields, 'input', name) },
     },
   };
 }
 
 function describeResponse(spec: RouteResponseSpec, route: HttpRoute, schemas: JsonSchemas) {
   const { description } = spec;
+  const name = `${capitalize(route.operationId)}Result`;
   if ('schema' in spec) {
-    const schema = schemas.convert(spec.schema, 'output', `${route.operationId}Answer`);
-    return { description, content: { 'application/json': { schema } } };
+    return {
+      description,
+      content: { 'application/json': { schema: schemas.convertNamed(spec.schema, 'output', name) } },
+    };
   }
   if ('contentType' in spec) {
-    return { description, content: Object.fromEntries([spec.contentType].flat().map((type) => [type, {}])) };
+    return {
+      description,
+      content: Object.fromEntries([spec.contentType].flat().map((type) => [type, describeFile(type)])),
+    };
   }
   return { description };
 }
+
+function describeFile(mediaType: string) {
+  if (mediaType === 'application/json') return {};
+  return { schema: mediaType.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' } };
+}
+
+const capitalize = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
 
 const retryAfter = {
   description: 'Seconds after which the request can be repeated',

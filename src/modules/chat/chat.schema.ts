@@ -3,6 +3,7 @@ import { alignmentWorkflowId, jobIdOfWorkflowPart } from '#src/contracts/workflo
 import { isBlank, isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { appError } from '#src/errors.ts';
 import { nameField, notBlankPattern, uuidField, visibilityField } from '#src/http/request/fields.ts';
+import { alignmentEventSchema, echoStateField, rerankerTypeField } from '#src/http/shared-schemas.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 import type {
   ChatAnswer,
@@ -33,7 +34,7 @@ export const sendMessageBody = z
     include_document_ids: ids.describe('Search only these documents; an empty list restricts nothing.'),
     exclude_document_ids: ids.describe('Search all documents except these; an empty list restricts nothing.'),
     reranking: z.boolean().optional().describe('If omitted, the settings of the documents apply.'),
-    reranking_type: z.enum(['cross_encoder', 'llm']).optional(),
+    reranking_type: rerankerTypeField.optional(),
   })
   .superRefine((body, context) => {
     const refuse = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message });
@@ -57,58 +58,60 @@ export const renameChatBody = z.strictObject({ title: nameField });
 
 const citations = z
   .array(
-    z.strictObject({
-      chunk_id: uuidField,
-      document_id: uuidField,
-      document_name: z.string().nullable(),
-      page_number: z.int().nullable().describe('Page of the quote, from 1.'),
-      content_offset: z
-        .int()
-        .nullable()
-        .describe('Offset of the quote in the text of the document (UTF-16 code units).'),
-      heading: z.string().nullable().describe('The heading above the quote; null if there is none.'),
-      quote: z.string().nullable().describe('The sentence or line of the document that supports the statement best.'),
-    }),
+    z
+      .strictObject({
+        chunk_id: uuidField,
+        document_id: uuidField,
+        document_name: z.string().nullable(),
+        page_number: z.int().nullable().describe('Page of the quote, from 1.'),
+        content_offset: z
+          .int()
+          .nullable()
+          .describe('Offset of the quote in the text of the document (UTF-16 code units).'),
+        heading: z.string().nullable().describe('The heading above the quote; null if there is none.'),
+        quote: z.string().nullable().describe('The sentence or line of the document that supports the statement best.'),
+      })
+      .meta({ id: 'Citation' }),
   )
   .describe('`[k]` in the text refers to the k-th of these.');
 
 const toolCalls = z
   .array(
-    z.strictObject({
-      id: z.string(),
-      tool: z.string(),
-      arguments: z
-        .union([z.record(z.string(), z.unknown()), z.string()])
-        .describe('As the model wrote them; a string if the tool does not accept them.'),
-      status: z.enum(['ok', 'error', 'timeout', 'refused']).describe('`refused`: the tool was not run.'),
-      error_code: z.string().nullable(),
-      started_at: z.iso.datetime(),
-      duration_ms: z.int(),
-      result_preview: z.string().describe('The beginning of the result.'),
-      result_characters: z.int().describe('Length of the whole result; the model may have got less.'),
-    }),
+    z
+      .strictObject({
+        id: z.string(),
+        tool: z.string(),
+        arguments: z
+          .union([z.record(z.string(), z.unknown()), z.string()])
+          .describe('As the model wrote them; a string if the tool does not accept them.'),
+        status: z
+          .enum(['ok', 'error', 'timeout', 'refused'])
+          .meta({ id: 'ToolCallStatus' })
+          .describe('`refused`: the tool was not run.'),
+        error_code: z.string().nullable(),
+        started_at: z.iso.datetime(),
+        duration_ms: z.int(),
+        result_preview: z.string().describe('The beginning of the result.'),
+        result_characters: z.int().describe('Length of the whole result; the model may have got less.'),
+      })
+      .meta({ id: 'ToolCall' }),
   )
   .describe('The tool calls of the model for this answer, in order.');
-
-const alignmentEvent = z.strictObject({
-  type: z.string(),
-  round: z.int(),
-  at: z.iso.datetime(),
-  data: z.record(z.string(), z.unknown()),
-});
 
 export const chatMessageSchema = z
   .strictObject({
     chat_id: uuidField,
     reply: z.string(),
     model: z.string(),
-    echo: z.strictObject({
-      state: z.string(),
-      ewma: z.number(),
-      alignment_score: z.number(),
-      round: z.int().describe('The round that this state describes: the newest scored one, or 0 before the first.'),
-      events: z.array(alignmentEvent),
-    }),
+    echo: z
+      .strictObject({
+        state: echoStateField,
+        ewma: z.number(),
+        alignment_score: z.number(),
+        round: z.int().describe('The round that this state describes: the newest scored one, or 0 before the first.'),
+        events: z.array(alignmentEventSchema),
+      })
+      .meta({ id: 'Echo' }),
     title: z.string(),
     postprocess_job_id: z.string(),
     citations,
@@ -122,7 +125,7 @@ export const chatSummarySchema = z
     agent_id: uuidField,
     title: z.string(),
     round: z.int(),
-    echo_state: z.string(),
+    echo_state: echoStateField,
     ewma: z.number(),
     echo_scoring_pending: z.boolean(),
     input_tokens: z.int().describe('Total of all rounds.'),
@@ -130,7 +133,7 @@ export const chatSummarySchema = z
     latency_ms: z.int().describe('Latency of the newest answer.'),
     rag_enabled: z.boolean(),
     rag_reranking: z.boolean().describe('Requested by the newest message.'),
-    rag_reranking_type: z.enum(['cross_encoder', 'llm']),
+    rag_reranking_type: rerankerTypeField,
     rag_include_document_ids: z.array(uuidField).nullable(),
     rag_exclude_document_ids: z.array(uuidField).nullable(),
     created_at: z.iso.datetime(),
@@ -150,13 +153,15 @@ export const chatHistorySchema = z
     agent_id: uuidField,
     title: z.string(),
     messages: z.array(
-      z.strictObject({
-        role: z.enum(['system', 'user', 'assistant']),
-        content: z.string(),
-        pruned: z.boolean().describe('The model does not get this message any more.'),
-        citations,
-        tool_calls: toolCalls.exactOptional().describe('Only in messages of the assistant.'),
-      }),
+      z
+        .strictObject({
+          role: z.enum(['system', 'user', 'assistant']),
+          content: z.string(),
+          pruned: z.boolean().describe('The model does not get this message any more.'),
+          citations,
+          tool_calls: toolCalls.exactOptional().describe('Only in messages of the assistant.'),
+        })
+        .meta({ id: 'Message' }),
     ),
     echo_scoring_pending: z.boolean(),
     agent_deleted: z.boolean(),

@@ -166,7 +166,7 @@ const configSchema = z.strictObject({
 export const connectionSchema = z
   .strictObject({
     id: uuidField,
-    provider: z.enum(connectorProviders),
+    provider: z.enum(connectorProviders).meta({ id: 'ConnectorProvider' }),
     display_name: z.string(),
     status: z.enum(['pending', 'active', 'needs_reauth', 'error']),
     last_error: z.string().nullable().describe('Error code and message; null while the connection works.'),

@@ -30,7 +30,9 @@ import type { ConnectionsService } from './connections.service.ts';
 
 const tag = 'connectors';
 const params = z.strictObject({ connection_id: uuidPathParam('connection_not_found') });
-const providerParams = z.strictObject({ provider: z.enum(connectorProviders, { error: 'provider_not_found' }) });
+const providerParams = z.strictObject({
+  provider: z.enum(connectorProviders, { error: 'provider_not_found' }).meta({ id: 'ConnectorProvider' }),
+});
 const one = '/connectors/connections/:connection_id';
 const outages = ['provider_unavailable', 'provider_throttled'] as const;
 

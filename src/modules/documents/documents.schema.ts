@@ -17,6 +17,7 @@ import {
   notBlankPattern,
   uuidField,
 } from '#src/http/request/fields.ts';
+import { chunkingMethodField, lastErrorField } from '#src/http/shared-schemas.ts';
 import type { DocumentLink, DocumentView, FullDocument } from './documents.model.ts';
 
 /** Maximum length of a signed download URL: many web servers reject longer URLs. */
@@ -33,7 +34,7 @@ const name = z
 export const uploadDocumentFields = z.strictObject({
   name: name.optional().describe('The file name when omitted.'),
   target_folder_id: uuidField.optional().describe('Your personal root when omitted.'),
-  chunking_method: z.enum(['token', 'semantic']).optional().describe('`token` when omitted.'),
+  chunking_method: chunkingMethodField.optional().describe('`token` when omitted.'),
   target_tokens: integerField({ min: 1, max: maxChunkTargetTokens }).optional(),
   overlap_tokens: integerField({ min: 0, max: maxChunkTargetTokens }).optional().describe('Less than `target_tokens`.'),
   ingest: booleanTextField.default(true).describe('Chunk and embed after the upload.'),
@@ -42,7 +43,7 @@ export const uploadDocumentFields = z.strictObject({
 export const changeDocumentFields = z.strictObject({
   name: name.optional(),
   target_folder_id: uuidField.optional().describe('Moves the document to this folder, out of all others.'),
-  chunking_method: z.enum(['token', 'semantic']).optional(),
+  chunking_method: chunkingMethodField.optional(),
   target_tokens: integerField({ min: 1, max: maxChunkTargetTokens }).optional(),
   overlap_tokens: integerField({ min: 0, max: maxChunkTargetTokens }).optional().describe('Less than `target_tokens`.'),
   ingest: booleanField
@@ -130,8 +131,7 @@ export const fullDocumentSchema = z
     converter_job_id: jobId,
     chunking_job_id: jobId,
     embedding_job_id: jobId,
-    last_error: z
-      .strictObject({ code: z.string(), message: z.string() })
+    last_error: lastErrorField
       .nullable()
       .describe('Why its newest ingestion has stopped: it failed, is parked until a retry, or was cancelled.'),
   })

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { TestCaseText } from '#src/domain/judging/judgement.ts';
 import type { AxisScore, TestCaseResult } from '#src/domain/judging/outcome.ts';
-import { hasReferenceAnswer, judgeRubrics, maxTestCases, weaknessSeverities } from '#src/domain/judging/rubric.ts';
+import { hasReferenceAnswer, maxTestCases, weaknessSeverities } from '#src/domain/judging/rubric.ts';
 import { oneLineField, tagField, uuidField } from '#src/http/request/fields.ts';
+import { rubricField } from '#src/http/shared-schemas.ts';
 import type { EvaluationRunWithResults, VersionComparison } from './evaluations.service.ts';
 
 /** Maximum length of each text of a golden case: the context windows of models and judges are limited. */
@@ -19,10 +20,7 @@ const evaluationCase = z.strictObject({
 });
 
 const judging = {
-  rubric: z
-    .enum(judgeRubrics)
-    .optional()
-    .describe('`plain` for a first version and `anchored` for others when not given.'),
+  rubric: rubricField.optional().describe('`plain` for a first version and `anchored` for others when not given.'),
   evaluator_model: oneLineField(200).min(1).optional(),
 };
 const ofVersion = { draft_id: uuidField, version_id: uuidField };
@@ -77,7 +75,7 @@ export const evaluationResultSchema = z
     agent_id: uuidField.nullable().describe("The draft's id; null for a prompt without one."),
     generation_model: z.string(),
     evaluator_model: z.string(),
-    rubric: z.enum(judgeRubrics),
+    rubric: rubricField,
     prompt_scores: z.array(axisScoreSchema),
     prompt_average: score,
     cases: z.array(caseResultSchema),

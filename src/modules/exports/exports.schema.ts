@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { uuidField } from '#src/http/request/fields.ts';
+import { jobStatusField, lastErrorField } from '#src/http/shared-schemas.ts';
 import type { ExportView } from './exports.service.ts';
-
-const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const;
 
 export const requestedExportSchema = z.strictObject({
   export_id: uuidField,
@@ -13,7 +12,7 @@ export const exportSchema = z
   .strictObject({
     export_id: uuidField,
     job_id: z.string(),
-    status: z.enum(statuses).describe('Status of the job. The export can be downloaded once it has succeeded.'),
+    status: jobStatusField.describe('Status of the job. The export can be downloaded once it has succeeded.'),
     created_by: uuidField.describe('The admin who requested the export. It holds what they may read.'),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().nullable(),
@@ -21,7 +20,7 @@ export const exportSchema = z
       .datetime()
       .describe('When the export expires. It is deleted with its files within the next hour.'),
     progress: z.strictObject({ done: z.int(), total: z.int().nullable(), unit: z.literal('records') }),
-    last_error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+    last_error: lastErrorField.nullable(),
     volumes: z
       .array(
         z.strictObject({

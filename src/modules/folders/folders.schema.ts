@@ -40,17 +40,19 @@ export const deleteFolderQuery = z.strictObject({
   cascade: booleanField.default(false).describe('Also deletes the contents of the folder.'),
 });
 
-export const folderSchema = z.strictObject({
-  id: uuidField,
-  name: z.string(),
-  kind: z.enum(['system', 'user']),
-  system_role: z.enum(['org_root', 'team_root', 'personal_root']).nullable(),
-  visibility: visibilityField,
-  entity_missing: z.boolean().describe('True if the team or user that the root belongs to was disabled or deleted.'),
-  can_write: z.boolean(),
-  created_at: z.iso.datetime(),
-  updated_at: z.iso.datetime(),
-});
+export const folderSchema = z
+  .strictObject({
+    id: uuidField,
+    name: z.string(),
+    kind: z.enum(['system', 'user']).meta({ id: 'FolderKind' }),
+    system_role: z.enum(['org_root', 'team_root', 'personal_root']).meta({ id: 'FolderRole' }).nullable(),
+    visibility: visibilityField,
+    entity_missing: z.boolean().describe('True if the team or user that the root belongs to was disabled or deleted.'),
+    can_write: z.boolean(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Folder' });
 
 const documentNameSchema = z.strictObject({ id: uuidField, name: z.string() });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { oneLineField, uuidField } from '#src/http/request/fields.ts';
+import { jobStatusField, lastErrorField } from '#src/http/shared-schemas.ts';
 import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 import type { ImportResult, ImportRunRow } from './imports.model.ts';
 
@@ -25,8 +26,6 @@ export const importFromConnectorBody = z.strictObject({
   target_folder_id: uuidField.optional().describe('Your personal root when omitted.'),
 });
 
-const codeAndMessage = z.strictObject({ code: z.string(), message: z.string() });
-
 export const importResultsSchema = z
   .strictObject({
     results: z
@@ -36,7 +35,7 @@ export const importResultsSchema = z
           document_id: uuidField.nullable().describe('Null until the file is imported, and if it failed.'),
           job_id: z.string().describe('The job that ingests the document; until it exists, the job of the import.'),
           status: z.enum(['queued', 'unchanged', 'failed']),
-          error: codeAndMessage.nullable(),
+          error: lastErrorField.nullable(),
         }),
       )
       .describe('At most 1,000 results; `GET /jobs/{job_id}` of the import counts all files.'),
@@ -56,7 +55,7 @@ export const syncRunSchema = z
   .strictObject({
     id: uuidField,
     job_id: z.string().describe('The same for all syncs of the connection; shows the newest one.'),
-    status: z.enum(['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled']),
+    status: jobStatusField,
     mode: z
       .enum(['full', 'delta'])
       .nullable()
@@ -68,7 +67,7 @@ export const syncRunSchema = z
     unchanged: count,
     deleted: count,
     failed: count,
-    last_error: codeAndMessage
+    last_error: lastErrorField
       .nullable()
       .describe('Why the sync stopped. For one that succeeded: how many files failed, and the most frequent error.'),
   })

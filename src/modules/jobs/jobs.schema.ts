@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
+import type { JobKind } from '#src/contracts/jobs.ts';
 import { uuidField } from '#src/http/request/fields.ts';
+import { jobStatusField, lastErrorField } from '#src/http/shared-schemas.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 import { isJobFinished, type JobView } from './job-requests.service.ts';
 import type { JobFilters } from './jobs.model.ts';
@@ -19,11 +20,11 @@ const kinds = [
   'sync',
   'export',
 ] as const satisfies JobKind[];
-const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
+const kindField = z.enum(kinds).meta({ id: 'JobKind' });
 
 export const jobFiltersQuery = {
-  kind: z.enum(kinds).optional(),
-  status: z.enum(statuses).optional(),
+  kind: kindField.optional(),
+  status: jobStatusField.optional(),
   error_code: z.string().min(1).max(100).optional(),
   document_id: uuidField.optional(),
   folder_id: uuidField.optional().describe('Jobs of the documents in this folder.'),
@@ -55,8 +56,8 @@ export const retriedJobsSchema = z.strictObject({ count: z.int().describe('Numbe
 export const jobSchema = z
   .strictObject({
     id: z.string().describe('The workflow id; for a part of a job, followed by a dot and the name of the part.'),
-    kind: z.enum(kinds),
-    status: z.enum(statuses),
+    kind: kindField,
+    status: jobStatusField,
     stage: z.string().nullable().describe('The last stage that was started.'),
     progress: z.strictObject({
       done: z.int(),
@@ -68,8 +69,7 @@ export const jobSchema = z
       .nullable()
       .describe('Time until the stage ends, at the rate of its current step; null while that is unknown.'),
     attempt: z.int().describe('How often the job was started.'),
-    last_error: z
-      .strictObject({ code: z.string(), message: z.string() })
+    last_error: lastErrorField
       .nullable()
       .describe(
         'Why the job stopped; for a running job, why its current step is retried; for an import or sync that succeeded, why some files failed.',

@@ -79,15 +79,6 @@ export class LogTotalModel extends tableModel('log_totals', {
   chats: bigintColumn(),
 }) {}
 
-export const echoStates = [
-  'stable',
-  'watch',
-  'drift_user',
-  'drift_agent',
-  'drift_recovering',
-  'refusal',
-] as const satisfies readonly EchoState[];
-
 /** Filter of chats for statistics; `period` is the period in which a chat started. */
 export type LogStatsFilter = { agentId: string | undefined; period: ReportPeriod };
 

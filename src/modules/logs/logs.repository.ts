@@ -12,6 +12,7 @@ import {
 } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import { type Actor, accessKeysOfActor } from '#src/domain/access/visibility.ts';
+import { echoStates } from '#src/domain/alignment/chat-state.ts';
 import {
   namesOfRoundTotals,
   type ReportPeriod,
@@ -20,7 +21,6 @@ import {
 } from '#src/domain/alignment/log-totals.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import {
-  echoStates,
   type LogFilter,
   type LoggedAgent,
   type LoggedChat,

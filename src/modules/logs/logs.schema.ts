@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { booleanTextField, integerField, uuidField } from '#src/http/request/fields.ts';
+import { alignmentEventSchema, echoStateField } from '#src/http/shared-schemas.ts';
 import {
   countScoredRounds,
   describeLoggedChat,
-  echoStates,
   isScoringOfRoundPending,
   type LogFilter,
   type LoggedChat,
@@ -40,7 +40,7 @@ export const logStatsQuery = { agent_id: uuidField.optional(), ...dateQuery };
 
 export const logQuery = {
   ...logStatsQuery,
-  state: z.enum(echoStates).optional().describe('Current state of the chat.'),
+  state: echoStateField.optional().describe('Current state of the chat.'),
   q: z
     .string()
     .max(200)
@@ -110,7 +110,7 @@ const session = z.strictObject({
   }),
 });
 
-const state = z.enum(echoStates).nullable().describe('Null until the round is scored, like its scores.');
+const state = echoStateField.nullable().describe('Null until the round is scored, like its scores.');
 
 export const loggedChatWithTotalsSchema = z
   .strictObject({
@@ -148,14 +148,7 @@ export const loggedRoundSchema = z
       completion_tokens: z.int(),
       latency_ms: z.int().nullable(),
       user_on_or_off_topic_streak: z.int().nullable().describe('Consecutive on- or off-topic messages up to this one.'),
-      events: z.array(
-        z.strictObject({
-          type: z.string(),
-          round: z.int(),
-          at: z.iso.datetime(),
-          data: z.record(z.string(), z.unknown()),
-        }),
-      ),
+      events: z.array(alignmentEventSchema),
     }),
     scoring_pending: z.boolean(),
   })

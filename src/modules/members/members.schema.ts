@@ -26,7 +26,7 @@ export const createMemberBody = z
     error: 'requires team_id',
     params: { code: 'team_required' },
   })
-  .meta({ anyOf: [{ required: ['team_id'] }, { properties: { is_team_admin: { const: false } } }] })
+  .meta({ anyOf: [{ required: ['team_id'] }, { properties: { is_team_admin: { enum: [false] } } }] })
   .transform(({ team_id: teamId, ...body }) => ({
     email: body.email,
     password: body.password,

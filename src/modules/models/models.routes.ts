@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { okAnswer } from '#src/http/response/answers.ts';
 import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
+import { rerankerTypeField } from '#src/http/shared-schemas.ts';
 import type { ModelsService, SelectableModel } from './models.service.ts';
 
 const price = z.number().describe('US dollars for a million tokens.');
@@ -15,8 +16,7 @@ const modelSchema = z
       .nullable()
       .describe('Tokens that a request may hold; null where its provider does not say.'),
     dimensions: z.int().nullable().describe("Of an embedding model's vectors; null where its provider does not say."),
-    reranking_type: z
-      .enum(['cross_encoder', 'llm'])
+    reranking_type: rerankerTypeField
       .nullable()
       .describe('Which `reranking_type` of a chat a reranker serves; null for other models.'),
     prices: z

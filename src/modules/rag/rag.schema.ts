@@ -7,6 +7,7 @@ import {
   type RagConfig,
 } from '#src/domain/documents/rag-config.ts';
 import { integerField, notBlankPattern, uuidField } from '#src/http/request/fields.ts';
+import { chunkingMethodField, rerankerTypeField } from '#src/http/shared-schemas.ts';
 import type { ChunkPreview, ChunkPreviewText, IngestRequestResult } from './rag.service.ts';
 
 /** Maximum number of hits of one search (BM25 or vector). The fusion uses fewer, so more hits would only cost time. */
@@ -16,7 +17,7 @@ export const maxPreviewCharacters = 1_000_000;
 const maxTopK = 50;
 
 const chunkingFields = {
-  method: z.enum(['token', 'semantic']),
+  method: chunkingMethodField,
   target_tokens: z.int().min(1).max(maxChunkTargetTokens),
   overlap_tokens: z.int().min(0).describe('Less than `target_tokens`.'),
 };
@@ -28,22 +29,24 @@ const chunkingSchema = z.strictObject(chunkingFields).superRefine((chunking, con
 });
 
 /** Retrieval configuration in requests and responses. Requests must contain all fields; none has a default. */
-export const ragConfigSchema = z.strictObject({
-  chunking: chunkingSchema,
-  retrieval: z.strictObject({
-    mode: z.enum(['vector', 'word_match', 'hybrid']),
-    rrf_k: z.int().min(1).max(10_000).describe('Higher blends the two searches more evenly.'),
-    word_match_limit: z.int().min(1).max(maxLegLimit),
-    vector_limit: z.int().min(1).max(maxLegLimit),
-    min_vector_similarity: z.number().min(-1).max(1),
-  }),
-  reranking: z.strictObject({
-    enabled: z.boolean(),
-    reranker_type: z.enum(['cross_encoder', 'llm']),
-    top_k: z.int().min(1).max(maxTopK).describe('Passages kept after reranking.'),
-  }),
-  embedding: z.strictObject({ model: z.string().min(1).max(200) }),
-});
+export const ragConfigSchema = z
+  .strictObject({
+    chunking: chunkingSchema,
+    retrieval: z.strictObject({
+      mode: z.enum(['vector', 'word_match', 'hybrid']).meta({ id: 'RetrievalMode' }),
+      rrf_k: z.int().min(1).max(10_000).describe('Higher blends the two searches more evenly.'),
+      word_match_limit: z.int().min(1).max(maxLegLimit),
+      vector_limit: z.int().min(1).max(maxLegLimit),
+      min_vector_similarity: z.number().min(-1).max(1),
+    }),
+    reranking: z.strictObject({
+      enabled: z.boolean(),
+      reranker_type: rerankerTypeField,
+      top_k: z.int().min(1).max(maxTopK).describe('Passages kept after reranking.'),
+    }),
+    embedding: z.strictObject({ model: z.string().min(1).max(200) }),
+  })
+  .meta({ id: 'RagConfig' });
 
 export const ragConfigResultSchema = z.strictObject({ config: ragConfigSchema });
 
@@ -90,7 +93,7 @@ export const previewTextBody = z.strictObject({
 });
 
 export const previewDocumentFields = z.strictObject({
-  chunking_method: z.enum(['token', 'semantic']).default('token'),
+  chunking_method: chunkingMethodField.default('token'),
   target_tokens: integerField({ min: 1, max: maxChunkTargetTokens })
     .optional()
     .describe("The document's own when left out."),

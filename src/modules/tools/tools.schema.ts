@@ -5,7 +5,9 @@ import type { ToolProviderView, ToolView } from './tool-catalog.service.ts';
 
 const providerIds = toolProviders.map(({ id }) => id);
 
-export const toolProviderParams = z.strictObject({ provider: z.enum(providerIds, { error: 'provider_not_found' }) });
+export const toolProviderParams = z.strictObject({
+  provider: z.enum(providerIds, { error: 'provider_not_found' }).meta({ id: 'ToolProvider' }),
+});
 
 const repeated = (field: z.ZodType<string>) =>
   z.preprocess((raw) => (raw === undefined ? undefined : [raw].flat()), z.array(field).min(1).max(20).optional());

@@ -4,11 +4,23 @@ import { readinessSchema } from '#src/http/server/service.routes.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
+const content = z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.string().optional() }).optional() }));
+const operation = z.object({ operationId: z.string(), requestBody: z.object({ content }).optional() });
 const openApiDocument = z.object({
   openapi: z.string(),
   servers: z.array(z.object({ url: z.string() })),
-  paths: z.record(z.string(), z.record(z.string(), z.object({ operationId: z.string() }))),
+  paths: z.record(z.string(), z.record(z.string(), operation)),
+  components: z.object({ schemas: z.record(z.string(), z.looseObject({})) }),
 });
+
+/** The lists of values in a schema, as text. Conditions are left out: generators do not read them. */
+function enumsIn(schema: unknown): string[] {
+  if (schema === null || typeof schema !== 'object') return [];
+  return Object.entries(schema).flatMap(([key, part]) => {
+    if (key === 'not' || key === 'if') return [];
+    return key === 'enum' ? [JSON.stringify(part)] : enumsIn(part);
+  });
+}
 
 function fieldsOf(schema: unknown): { name: string; isWriteOnly: boolean }[] {
   if (schema === null || typeof schema !== 'object') return [];
@@ -63,6 +75,20 @@ describe('the API', () => {
     const patterns = [...JSON.stringify(body).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)];
     expect(patterns).not.to.have.length(0);
     for (const [, text = ''] of patterns) expect(() => new RegExp(JSON.parse(text), 'u'), text).not.to.throw();
+  });
+
+  it('names in the OpenAPI document what generated clients share: bodies and repeated enums', async () => {
+    const { paths, components } = openApiDocument.parse((await api.anonymous.get('/openapi.json', 200)).body);
+    const operations = Object.values(paths).flatMap((path) => Object.values(path));
+    const nameless = operations.filter(({ requestBody }) =>
+      Object.values(requestBody?.content ?? {}).some(({ schema }) => schema?.$ref === undefined),
+    );
+    expect(nameless.map(({ operationId }) => operationId)).deep.equal([]);
+    const enums = enumsIn({ paths, components });
+    expect(enums.filter((values, index) => enums.indexOf(values) !== index)).deep.equal([]);
+    const names = ['SendMessageBody', 'Citation', 'Message', 'Echo', 'ToolCall', 'Visibility'];
+    expect(components.schemas).include.keys(names);
+    expect(JSON.stringify(components)).not.match(/"const":(true|false)/);
   });
 
   it('marks each secret field of a request body as writeOnly in the OpenAPI document', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { integerField } from '#src/http/request/fields.ts';
+import { booleanField, booleanTextField, integerField } from '#src/http/request/fields.ts';
 import { cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { uuidPathParam } from '#src/http/request/validation.ts';
 import { okAnswer } from '#src/http/response/answers.ts';
@@ -28,6 +28,10 @@ const form = {
   store: () => Promise.reject(new Error('not here')),
   discard: async () => {},
 };
+const searchBody = z
+  .strictObject({ word: z.string().optional(), node_id: z.string().optional(), deep: z.boolean().default(false) })
+  .meta({ anyOf: [{ required: ['word'] }, { required: ['node_id'] }] });
+const search = { ...facts('post', '/search'), operationId: 'searchNodes', body: searchBody };
 const document = createOpenApiDocument(
   [
     defineRoute({
@@ -37,8 +41,18 @@ const document = createOpenApiDocument(
       errors: ['folder_not_found'],
     }),
     defineRoute({ ...facts('get', '/nodes'), query: z.strictObject(cursorPaginationQuery) }),
-    defineRoute({ ...facts('post', '/nodes'), idempotent: true, body: multipartBody(form) }),
-    defineRoute({ ...facts('patch', '/nodes'), body: multipartOrJsonBody(form) }),
+    defineRoute({ ...facts('post', '/nodes'), operationId: 'addNode', idempotent: true, body: multipartBody(form) }),
+    defineRoute({ ...facts('patch', '/nodes'), operationId: 'changeNode', body: multipartOrJsonBody(form) }),
+    defineRoute(search),
+    defineRoute({
+      ...search,
+      path: '/search/stream',
+      operationId: 'streamNodes',
+      query: z.strictObject({
+        deep: booleanTextField.default(true).describe('All levels'),
+        all: booleanField.optional(),
+      }),
+    }),
   ],
   { basePath: '/api', title: 'Nodes', version: '1.0.0', description: 'Trees' },
 );
@@ -48,10 +62,11 @@ const at = (path: string) =>
 describe('the OpenAPI document', () => {
   it('describes paths under the base path, with required and optional parameters', () => {
     expect(document.servers).deep.equal([{ url: '/api' }]);
-    expect(Object.keys(document.paths)).deep.equal(['/nodes/{node_id}', '/nodes']);
+    expect(Object.keys(document.paths)).include.members(['/nodes/{node_id}', '/nodes']);
     const parameterAt = (index: number) => at(`paths /nodes/{node_id} get parameters ${index}`);
     expect(parameterAt(0)).include({ name: 'node_id', in: 'path', required: true });
-    expect(parameterAt(1)).include({ name: 'depth', in: 'query', required: false });
+    expect(parameterAt(1)).deep.include({ name: 'depth', in: 'query', required: false });
+    expect(parameterAt(1)).nested.include({ 'schema.type': 'integer', 'schema.default': 1 });
     expect(parameterAt(2)).include({ name: 'word', in: 'query', required: true });
   });
 
@@ -62,7 +77,10 @@ describe('the OpenAPI document', () => {
   });
 
   it('describes a form with a file, and a form with an optional file also as JSON', () => {
-    const bodyOf = (method: string, type: string) => at(`paths /nodes ${method} requestBody content ${type} schema`);
+    const bodyOf = (method: string, type: string) => {
+      const { $ref } = Object(at(`paths /nodes ${method} requestBody content ${type} schema`));
+      return at($ref.slice(2).replaceAll('/', ' '));
+    };
     const withFile = bodyOf('post', 'multipart/form-data');
     expect(withFile).nested.property('properties.file.format', 'binary');
     expect(withFile).deep.property('required', ['file']);
@@ -71,6 +89,38 @@ describe('the OpenAPI document', () => {
     const json = bodyOf('patch', 'application/json');
     expect(json).nested.property('properties.name');
     expect(json).not.nested.property('properties.file');
+  });
+
+  it('names bodies after their operation, or after the first one that has the same body', () => {
+    const refsOf = (path: string) =>
+      Object.values(Object(at(`paths ${path} requestBody content`))).map((type) => Object(type).schema.$ref);
+    expect(refsOf('/nodes post')).deep.equal(['#/components/schemas/AddNodeBody']);
+    expect(refsOf('/nodes patch')).deep.equal([
+      '#/components/schemas/ChangeNodeForm',
+      '#/components/schemas/ChangeNodeBody',
+    ]);
+    expect(refsOf('/search post')).deep.equal(['#/components/schemas/SearchNodesBody']);
+    expect(refsOf('/search/stream post')).deep.equal(refsOf('/search post'));
+  });
+
+  it('describes text that means a boolean as a boolean', () => {
+    const parameters = at('paths /search/stream post parameters');
+    expect(parameters).deep.include.members([
+      {
+        name: 'deep',
+        in: 'query',
+        required: false,
+        description: 'All levels',
+        schema: { type: 'boolean', default: true },
+      },
+      { name: 'all', in: 'query', required: false, schema: { type: 'boolean' } },
+    ]);
+  });
+
+  it('describes alternatives of a body as a condition, as generators take `anyOf` for a union of types', () => {
+    const body = at('components schemas SearchNodesBody');
+    expect(body).include.keys('type', 'properties').not.keys('anyOf');
+    expect(body).deep.include({ if: { anyOf: [{ required: ['word'] }, { required: ['node_id'] }] }, else: false });
   });
 
   it('lists the errors that a route declares, and the errors that all routes of its kind have', () => {
