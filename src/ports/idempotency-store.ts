@@ -1,7 +1,8 @@
 /** An `Idempotency-Key` is scoped to the user and to the route (method and path template). */
 export type IdempotencyKey = { userId: string; route: string; key: string };
 
-export type ServerSentEvent = { id?: string; event: string; data: unknown };
+/** On the wire, `data` also has `type`, the name of the event. */
+export type ServerSentEvent = { id?: string; event: string; data: object };
 
 export type StoredResponse = {
   status: number;

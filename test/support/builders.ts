@@ -4,7 +4,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { z } from 'zod';
 import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
-import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
+import { chatEventSchema, chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { committedDraftVersionSchema, draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
@@ -177,7 +177,7 @@ export async function openChatStream(
   const response = await member.raw('/chat/stream', request);
   expect(response.status).equal(200);
   expect(response.headers.get('content-type')).match(/^text\/event-stream/);
-  return readEvents(response);
+  return readEvents(response, chatEventSchema);
 }
 
 /** Streams an answer to its end: the events, the text of its tokens, and the answer that the last event has. */

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
+import type { z } from 'zod';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { errorCodesOfRoute, type HttpRoute } from '#src/http/routing/route.ts';
 
@@ -132,8 +133,18 @@ export async function statusesOf(requests: readonly Promise<Response>[]): Promis
 
 export type StreamEvent = { id: string | undefined; event: string | undefined; data: unknown };
 
-export async function* readEvents(response: Response): AsyncIterableIterator<StreamEvent> {
+/**
+ * Checks that the `type` of each event's data is the name of the event, and returns the data without it. `schema` is
+ * that of the route's events.
+ */
+export async function* readEvents(response: Response, schema?: z.ZodType): AsyncIterableIterator<StreamEvent> {
   if (response.body === null) throw new Error('the stream has no body');
   const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
-  for await (const { id, event, data } of events) yield { id, event, data: JSON.parse(data) };
+  for await (const { id, event, data } of events) {
+    const parsed = JSON.parse(data);
+    schema?.parse(parsed);
+    const { type, ...rest } = parsed;
+    expect(type).equal(event);
+    yield { id, event, data: rest };
+  }
 }

@@ -69,7 +69,7 @@ function createServerSentEventFormatter(): ServerSentEventFormatter {
     const known = formatted.get(event);
     if (known !== undefined) return known;
     const { id, event: name, data } = event;
-    const text = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+    const text = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${JSON.stringify({ type: name, ...data })}\n\n`;
     const bytes = Buffer.from(text);
     formatted.set(event, bytes);
     return bytes;

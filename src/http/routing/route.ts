@@ -23,7 +23,13 @@ type RouteMethod = 'get' | 'post' | 'put' | 'patch' | 'delete';
 export type RouteResponseSpec =
   | { description: string; schema: z.ZodType }
   | { description: string; contentType: string | readonly string[] }
+  | { description: string; contentType: 'text/event-stream'; events: z.ZodType }
   | { description: string };
+
+/** A response of Server-Sent Events; `events` is a union of their data by `type`, which the stream adds. */
+export function eventStreamResponse<Events extends z.ZodType>(events: Events) {
+  return { description: 'Server-Sent Events', contentType: 'text/event-stream' as const, events };
+}
 
 type Responses = Readonly<Record<number, RouteResponseSpec>>;
 

@@ -40,7 +40,7 @@ export function createJsonSchemas(): JsonSchemas {
     } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: complete });
     const nameOf = (name: string) => (name.startsWith('__') ? `${owner}${name.replace('__schema', 'Part')}` : name);
     const id = typeof root.id === 'string' ? root.id : undefined;
-    const translate = (value: unknown) => translateForGenerators(value, nameOf);
+    const translate = (value: unknown) => translateForGenerators(value, nameOf, $defs);
     for (const [name, part] of Object.entries($defs)) addComponent(nameOf(name), translate(withoutId(part)));
     if (id === undefined) return Object(translate(root));
     return addComponent(id, translate(withoutId(root)));
@@ -65,11 +65,14 @@ function withoutId(schema: JsonSchema): JsonSchema {
   return rest;
 }
 
-/** Adds what zod leaves out: defaults of fields that are read from text. */
+/** Adds what zod leaves out: defaults of fields that are read from text, and discriminators. */
 function complete({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema }): void {
   const { def } = zodSchema._zod;
   if (def.type === 'default' && typeof def.defaultValue !== 'object') {
     jsonSchema.default = def.defaultValue as string | number | boolean;
+  }
+  if (def.type === 'union' && 'discriminator' in def && typeof def.discriminator === 'string') {
+    jsonSchema.discriminator = { propertyName: def.discriminator };
   }
 }
 
@@ -77,19 +80,39 @@ function complete({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; json
  * Renames references, and writes a schema in the form that generators of clients understand: unions are flat, and
  * alternatives of an object are a condition, because generators take `oneOf` and `anyOf` for unions of types.
  */
-function translateForGenerators(value: unknown, nameOf: (name: string) => string): unknown {
-  if (Array.isArray(value)) return value.map((item) => translateForGenerators(item, nameOf));
+function translateForGenerators(
+  value: unknown,
+  nameOf: (name: string) => string,
+  definitions: Record<string, JsonSchema>,
+): unknown {
+  if (Array.isArray(value)) return value.map((item) => translateForGenerators(item, nameOf, definitions));
   if (value === null || typeof value !== 'object') return value;
   const entries = Object.entries(value).map(([key, item]) => {
     const name = key === '$ref' ? nameOfReference(item) : undefined;
     if (name !== undefined) return [key, `#/components/schemas/${nameOf(name)}`];
-    return [key, translateForGenerators(item, nameOf)];
+    if (key === 'discriminator') return [key, mapDiscriminator(item, Object(value).oneOf, nameOf, definitions)];
+    return [key, translateForGenerators(item, nameOf, definitions)];
   });
   return withAlternativesAsCondition(withFlatUnion(Object.fromEntries(entries)));
 }
 
 const nameOfReference = (reference: unknown): string | undefined =>
   typeof reference === 'string' ? /^#\/\$defs\/(.+)$/.exec(reference)?.[1] : undefined;
+
+function mapDiscriminator(
+  discriminator: { propertyName: string },
+  options: readonly JsonSchema[],
+  nameOf: (name: string) => string,
+  definitions: Record<string, JsonSchema>,
+) {
+  const mapping = options.flatMap(({ $ref }) => {
+    const name = nameOfReference($ref);
+    if (name === undefined) return [];
+    const property = Object(definitions[name]?.properties?.[discriminator.propertyName]);
+    return [[property.const, `#/components/schemas/${nameOf(name)}`]];
+  });
+  return { ...discriminator, mapping: Object.fromEntries(mapping) };
+}
 
 function withFlatUnion(schema: JsonSchema): JsonSchema {
   if (schema.anyOf === undefined) return schema;

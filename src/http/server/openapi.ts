@@ -164,6 +164,13 @@ function describeResponse(spec: RouteResponseSpec, route: HttpRoute, schemas: Js
       content: { 'application/json': { schema: schemas.convertNamed(spec.schema, 'output', name) } },
     };
   }
+  if ('events' in spec) {
+    const schema = schemas.convertNamed(spec.events, 'output', name);
+    return {
+      description: `${description}. The schema is that of each event's data.`,
+      content: { [spec.contentType]: { schema } },
+    };
+  }
   if ('contentType' in spec) {
     return {
       description,

@@ -13,10 +13,11 @@ import {
   okAnswer,
   okAnswerWithVersion,
 } from '#src/http/response/answers.ts';
-import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
+import { defineRoute, eventStreamResponse, type HttpRoute } from '#src/http/routing/route.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 import type { NumberedRoundEvent } from './chat.model.ts';
 import {
+  chatEventSchema,
   chatHistorySchema,
   chatListSchema,
   chatMessageSchema,
@@ -90,7 +91,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       limits: [{ limit: 'chat', by: 'user' }],
       body: sendMessageBody,
       idempotent: true,
-      responses: { 200: { description: 'Server-Sent Events', contentType: 'text/event-stream' } },
+      responses: { 200: eventStreamResponse(chatEventSchema) },
       errors: sendErrors,
       handle: async ({ actor, body, idempotencyKey }) => {
         const run = await chat.send(actor, toSendMessageInput(body, idempotencyKey));
@@ -116,7 +117,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       params,
       resumable: true,
       responses: {
-        200: { description: 'Server-Sent Events', contentType: 'text/event-stream' },
+        200: eventStreamResponse(chatEventSchema),
         204: { description: 'There are no more events' },
       },
       errors: ['chat_not_found', 'malformed_request'],

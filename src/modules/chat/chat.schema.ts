@@ -147,6 +147,17 @@ export const chatListSchema = z.strictObject({
   total: z.int(),
 });
 
+const streamErrorFields = { detail: z.string(), code: z.string().exactOptional() };
+
+/** Events of `POST /chat/stream` and its replay. */
+export const chatEventSchema = z
+  .discriminatedUnion('type', [
+    z.strictObject({ type: z.literal('token'), t: z.string() }).meta({ id: 'ChatTokenEvent' }),
+    z.strictObject({ type: z.literal('done'), ...chatMessageSchema.shape }).meta({ id: 'ChatDoneEvent' }),
+    z.strictObject({ type: z.literal('error'), ...streamErrorFields }).meta({ id: 'ChatErrorEvent' }),
+  ])
+  .meta({ id: 'ChatEvent' });
+
 export const chatHistorySchema = z
   .strictObject({
     chat_id: uuidField,

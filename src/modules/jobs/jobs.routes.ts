@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { type CursorCodec, cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { eventStreamAnswer, jsonAnswer, okAnswer, type ServerSentEventSink } from '#src/http/response/answers.ts';
-import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
+import { defineRoute, eventStreamResponse, type HttpRoute } from '#src/http/routing/route.ts';
 import type { JobActionsService } from './job-requests.service.ts';
 import type { JobWatchService } from './job-watch.service.ts';
 import {
+  jobEventSchema,
   jobFiltersQuery,
   jobListSchema,
   jobSchema,
@@ -67,7 +68,7 @@ export function jobsRoutes(jobs: JobActionsService, { watch }: JobWatchService, 
       summary: 'Stream a job: `progress` now and at each change, `done` or `error` at its end',
       access: 'job:read',
       params: jobParams,
-      responses: { 200: { description: 'Server-Sent Events', contentType: 'text/event-stream' } },
+      responses: { 200: eventStreamResponse(jobEventSchema) },
       errors: ['job_not_found'],
       handle: async ({ actor, params: { job_id } }) => {
         const job = await jobs.get(actor, job_id);

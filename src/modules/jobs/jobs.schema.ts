@@ -106,6 +106,22 @@ export const jobSummarySchema = z
   })
   .meta({ id: 'JobSummary' });
 
+/** Events of `GET /jobs/{job_id}/events`. */
+export const jobEventSchema = z
+  .discriminatedUnion('type', [
+    z.strictObject({ type: z.literal('progress'), ...jobSchema.shape }).meta({ id: 'JobProgressEvent' }),
+    z.strictObject({ type: z.literal('done'), ...jobSchema.shape }).meta({ id: 'JobDoneEvent' }),
+    z
+      .strictObject({
+        type: z.literal('error'),
+        detail: z.string(),
+        code: z.string().exactOptional(),
+        job: jobSchema.exactOptional(),
+      })
+      .meta({ id: 'JobErrorEvent' }),
+  ])
+  .meta({ id: 'JobEvent' });
+
 export type JobDto = z.infer<typeof jobSchema>;
 
 export function toJobDto(job: JobView): JobDto {

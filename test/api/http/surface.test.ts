@@ -5,7 +5,11 @@ import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 const content = z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.string().optional() }).optional() }));
-const operation = z.object({ operationId: z.string(), requestBody: z.object({ content }).optional() });
+const operation = z.object({
+  operationId: z.string(),
+  requestBody: z.object({ content }).optional(),
+  responses: z.record(z.string(), z.object({ content: content.optional() })),
+});
 const openApiDocument = z.object({
   openapi: z.string(),
   servers: z.array(z.object({ url: z.string() })),
@@ -77,7 +81,7 @@ describe('the API', () => {
     for (const [, text = ''] of patterns) expect(() => new RegExp(JSON.parse(text), 'u'), text).not.to.throw();
   });
 
-  it('names in the OpenAPI document what generated clients share: bodies and repeated enums', async () => {
+  it('names in the OpenAPI document what generated clients share: bodies, repeated enums, and events by their `type`', async () => {
     const { paths, components } = openApiDocument.parse((await api.anonymous.get('/openapi.json', 200)).body);
     const operations = Object.values(paths).flatMap((path) => Object.values(path));
     const nameless = operations.filter(({ requestBody }) =>
@@ -86,9 +90,16 @@ describe('the API', () => {
     expect(nameless.map(({ operationId }) => operationId)).deep.equal([]);
     const enums = enumsIn({ paths, components });
     expect(enums.filter((values, index) => enums.indexOf(values) !== index)).deep.equal([]);
-    const names = ['SendMessageBody', 'Citation', 'Message', 'Echo', 'ToolCall', 'Visibility'];
+    const names = ['SendMessageBody', 'Citation', 'Message', 'Echo', 'ToolCall', 'Visibility', 'ChatTokenEvent'];
     expect(components.schemas).include.keys(names);
     expect(JSON.stringify(components)).not.match(/"const":(true|false)/);
+    const streams = operations.flatMap(({ responses }) => responses[200]?.content?.['text/event-stream'] ?? []);
+    expect(streams).not.length(0);
+    for (const { schema } of streams) {
+      const { oneOf, discriminator } = Object(components.schemas[schema?.$ref?.split('/').at(-1) ?? '']);
+      expect(discriminator.propertyName).equal('type');
+      expect(Object.values(discriminator.mapping)).deep.equal(oneOf.map(({ $ref }: { $ref: string }) => $ref));
+    }
   });
 
   it('marks each secret field of a request body as writeOnly in the OpenAPI document', () => {

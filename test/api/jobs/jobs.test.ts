@@ -1,5 +1,11 @@
 import { expect } from 'chai';
-import { type JobDto, jobListSchema, jobSchema, jobSummarySchema } from '#src/modules/jobs/jobs.schema.ts';
+import {
+  type JobDto,
+  jobEventSchema,
+  jobListSchema,
+  jobSchema,
+  jobSummarySchema,
+} from '#src/modules/jobs/jobs.schema.ts';
 import { aColleague, anUpload, rootOf } from '#test/support/builders.ts';
 import { type Member, readEvents, type StreamEvent, sendJson, statusesOf } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
@@ -218,7 +224,7 @@ describe('jobs:', () => {
       const response = await member.raw(`/jobs/${jobId}/events`);
       expect(response.status).equal(200);
       expect(response.headers.get('content-type')).match(/^text\/event-stream/);
-      return readEvents(response);
+      return readEvents(response, jobEventSchema);
     }
     const next = async (events: AsyncIterableIterator<StreamEvent>): Promise<StreamEvent> =>
       (await events.next()).value;

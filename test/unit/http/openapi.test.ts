@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { booleanField, booleanTextField, integerField } from '#src/http/request/fields.ts';
 import { cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { uuidPathParam } from '#src/http/request/validation.ts';
-import { okAnswer } from '#src/http/response/answers.ts';
-import { defineRoute, multipartBody, multipartOrJsonBody } from '#src/http/routing/route.ts';
+import { eventStreamAnswer, okAnswer } from '#src/http/response/answers.ts';
+import { defineRoute, eventStreamResponse, multipartBody, multipartOrJsonBody } from '#src/http/routing/route.ts';
 import { createOpenApiDocument } from '#src/http/server/openapi.ts';
 import { routeAt } from '#test/support/served-routes.ts';
 
@@ -31,6 +31,10 @@ const form = {
 const searchBody = z
   .strictObject({ word: z.string().optional(), node_id: z.string().optional(), deep: z.boolean().default(false) })
   .meta({ anyOf: [{ required: ['word'] }, { required: ['node_id'] }] });
+const nodeEvents = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('found'), node }).meta({ id: 'NodeFoundEvent' }),
+  z.strictObject({ type: z.literal('done') }).meta({ id: 'NodeSearchDoneEvent' }),
+]);
 const search = { ...facts('post', '/search'), operationId: 'searchNodes', body: searchBody };
 const document = createOpenApiDocument(
   [
@@ -52,6 +56,8 @@ const document = createOpenApiDocument(
         deep: booleanTextField.default(true).describe('All levels'),
         all: booleanField.optional(),
       }),
+      responses: { 200: eventStreamResponse(nodeEvents.meta({ id: 'NodeEvent' })) },
+      handle: () => eventStreamAnswer(async () => {}),
     }),
   ],
   { basePath: '/api', title: 'Nodes', version: '1.0.0', description: 'Trees' },
@@ -103,7 +109,14 @@ describe('the OpenAPI document', () => {
     expect(refsOf('/search/stream post')).deep.equal(refsOf('/search post'));
   });
 
-  it('describes text that means a boolean as a boolean', () => {
+  it('describes events by their `type`, and text that means a boolean as a boolean', () => {
+    const stream = at('paths /search/stream post responses 200 content text/event-stream schema');
+    expect(stream).deep.equal({ $ref: '#/components/schemas/NodeEvent' });
+    const [found, done] = ['#/components/schemas/NodeFoundEvent', '#/components/schemas/NodeSearchDoneEvent'];
+    expect(at('components schemas NodeEvent')).deep.equal({
+      oneOf: [{ $ref: found }, { $ref: done }],
+      discriminator: { propertyName: 'type', mapping: { found, done } },
+    });
     const parameters = at('paths /search/stream post parameters');
     expect(parameters).deep.include.members([
       {
