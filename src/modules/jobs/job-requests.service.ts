@@ -12,8 +12,9 @@ import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { createJobReadsRepository, type JobWithDocumentOrChat } from './job-reads.repository.ts';
 import type { Job, JobFilters, JobSummary, JobTotals } from './jobs.model.ts';
-import { createJobsRepository, type JobWithDocumentOrChat } from './jobs.repository.ts';
+import { createJobsRepository } from './jobs.repository.ts';
 import type { JobsService } from './jobs.service.ts';
 
 const RETRY_BATCH = 1_000;
@@ -32,10 +33,11 @@ export function createJobActionsService(deps: {
 }) {
   const { orchestrator, jobs } = deps;
   const repository = createJobsRepository(deps.db);
+  const reads = createJobReadsRepository(deps.db);
 
   async function get(actor: Actor, jobId: string): Promise<JobView> {
     const { workflowId, part } = parseJobId(jobId);
-    const job = await repository.findReadable(actor, workflowId);
+    const job = await reads.findReadable(actor, workflowId);
     const view = job === undefined ? undefined : toJobView(job, part, orchestrator.uiUrl(job.id));
     if (view === undefined) throw appError('job_not_found');
     return view;
@@ -43,7 +45,7 @@ export function createJobActionsService(deps: {
 
   async function findChangeable(actor: Actor, jobId: string): Promise<JobWithDocumentOrChat> {
     const { workflowId, part } = parseJobId(jobId);
-    const job = await repository.findWithTarget(actor, workflowId);
+    const job = await reads.findWithTarget(actor, workflowId);
     if (job === undefined || toJobView(job, part, null) === undefined) throw appError('job_not_found');
     if (!mayChange(actor, job))
       throw appError('forbidden', {
@@ -60,12 +62,12 @@ export function createJobActionsService(deps: {
       filters: JobFilters,
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: JobView[]; last: ListPosition | null }> {
-      const { items, last } = await repository.listReadable(actor, filters, page);
+      const { items, last } = await reads.listReadable(actor, filters, page);
       return { items: items.map((job) => ({ ...job, temporalUiUrl: orchestrator.uiUrl(job.id) })), last };
     },
 
     async summarize(actor: Actor, filters: JobFilters): Promise<JobSummary> {
-      return summarizeJobTotals(await repository.countByStatus(actor, filters));
+      return summarizeJobTotals(await reads.countByStatus(actor, filters));
     },
 
     /** Queues a stopped job again. Also works while Temporal is down, because the sweeper starts the job later. */
@@ -82,7 +84,7 @@ export function createJobActionsService(deps: {
       let count = 0;
       let after = '';
       for (;;) {
-        const stopped = await repository.listStopped(actor, filters, { after, limit: RETRY_BATCH });
+        const stopped = await reads.listStopped(actor, filters, { after, limit: RETRY_BATCH });
         const ids = stopped.filter((job) => mayChange(actor, job) && refusalToRetry(job) === undefined);
         count += await repository.queueAgain(
           ids.map((job) => job.id),

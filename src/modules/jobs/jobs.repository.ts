@@ -1,39 +1,24 @@
 import type { Knex } from 'knex';
-import { orderNewestFirst, toListPage } from '#src/adapters/postgres/keyset.ts';
-import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
 import {
   bigintColumn,
   booleanColumn,
   defineRowShape,
   doubleColumn,
-  integerColumn,
   pickColumns,
-  queryFirstRow,
   queryOneRow,
   queryRows,
   type SqlRow,
-  textArrayColumn,
-  textColumn,
-  uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
-import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
-import type { Actor } from '#src/domain/access/visibility.ts';
-import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
   type EndedJob,
   type Job,
   type JobError,
-  type JobFilters,
   JobModel,
-  type JobTotals,
   type JobUpdate,
-  jobTotalsRowShape,
   type NewJob,
   type UnfinishedJobsFilter,
-  type WatchedJob,
-  watchedJobRowShape,
 } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'startId'>;
@@ -49,17 +34,6 @@ const subjectOfJob = `coalesce(
   (select a.agent_name from agents a where a.org_id = jobs.org_id and a.id = jobs.agent_id)
 ) as subject`;
 const done = defineRowShape({ isDone: booleanColumn() });
-const listedJob = defineRowShape({ ...JobModel.columns, sortKey: textColumn() });
-
-/** A job with owner and access keys of its document or chat; null if it has no target or that is deleted. */
-const jobWithTarget = defineRowShape({
-  ...JobModel.columns,
-  documentOwnerId: uuidColumn().nullable(),
-  documentAcl: textArrayColumn().nullable(),
-  newestGeneration: integerColumn().nullable(),
-  chatOwnerId: uuidColumn().nullable(),
-});
-export type JobWithDocumentOrChat = SqlRow<typeof jobWithTarget>;
 
 const openJobs = defineRowShape({
   ...pickColumns(JobModel, 'kind', 'status', 'errorCode').columns,
@@ -123,34 +97,8 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };
 
-function readableJobs(db: Knex, actor: Actor, { folderId, ...columns }: JobFilters) {
-  const given = Object.entries(columns).flatMap(([name, value]) =>
-    value === undefined ? [] : [[`jobs.${name}`, value]],
-  );
-  const query = whereReadableByActor(JobModel.table(db), actor, 'jobs').where(Object.fromEntries(given));
-  if (folderId !== undefined) {
-    const links = FolderLinkModel.table(db)
-      .join('folders', 'folders.id', 'folderLinks.folderId')
-      .where({ 'folderLinks.orgId': actor.orgId, folderId });
-    query.whereIn('jobs.documentId', whereReadableByActor(links, actor, 'folders').select('folderLinks.documentId'));
-  }
-  return query;
-}
-
 export function createJobsRepository(db: Knex) {
   const jobs = () => JobModel.table(db);
-  const withTargets = (actor: Actor, filters: JobFilters) =>
-    readableJobs(db, actor, filters)
-      .leftJoin('documents as d', (join) => join.on('d.id', 'jobs.documentId').onNull('d.deletedAt'))
-      .leftJoin('chats as c', 'c.id', 'jobs.chatId')
-      .select([
-        'jobs.*',
-        'd.createdBy as documentOwnerId',
-        'd.acl as documentAcl',
-        'd.generation as newestGeneration',
-        'c.createdBy as chatOwnerId',
-      ]);
-
   return {
     /**
      * Inserts jobs, or queues existing ones again as their next attempt. The sweeper leaves them alone for
@@ -328,66 +276,6 @@ export function createJobsRepository(db: Knex) {
 
     async find(id: string): Promise<Job | undefined> {
       return JobModel.query(db).findById(id);
-    },
-
-    async findReadable(actor: Actor, id: string): Promise<Job | undefined> {
-      const [job] = await whereReadableByActor(jobs(), actor, 'jobs').where({ id }).limit(1);
-      return job;
-    },
-
-    async findWatched(ids: readonly string[]): Promise<WatchedJob[]> {
-      const query = JobModel.table(db).whereRaw('id = any(?)', [[...ids]]);
-      return queryRows(db, watchedJobRowShape, query.select(Object.keys(watchedJobRowShape.columns)));
-    },
-
-    async listReadable(
-      actor: Actor,
-      filters: JobFilters,
-      page: { limit: number; after: ListPosition | null },
-    ): Promise<{ items: Job[]; last: ListPosition | null }> {
-      const query = readableJobs(db, actor, filters).select('jobs.*');
-      const listed = orderNewestFirst(query, { ...page, time: 'jobs.createdAt', id: 'jobs.id' });
-      return toListPage(await queryRows(db, listedJob, listed), page.limit);
-    },
-
-    /** Counts jobs by status and progress unit, without ingestions that a newer one has replaced. */
-    async countByStatus(actor: Actor, filters: JobFilters): Promise<JobTotals[]> {
-      const groups = readableJobs(db, actor, filters)
-        .whereRaw(
-          `not exists (
-             select from documents d
-             join document_generations newest on newest.document_id = d.id and newest.generation = d.generation
-             where d.id = jobs.document_id and d.generation > 1
-               and jobs.kind = 'ingest' and jobs.id <> newest.job_id
-           )`,
-        )
-        .groupBy('jobs.status', 'jobs.progressUnit')
-        .select(
-          'jobs.status',
-          'jobs.progressUnit as unit',
-          db.raw('count(*) as jobs'),
-          db.raw('sum(jobs.progress_done) as done'),
-          db.raw('coalesce(sum(jobs.progress_total), 0) as total'),
-          db.raw('count(*) filter (where jobs.progress_total is null and jobs.finished_at is null) as unknown'),
-        );
-      return queryRows(db, jobTotalsRowShape, groups);
-    },
-
-    async findWithTarget(actor: Actor, id: string): Promise<JobWithDocumentOrChat | undefined> {
-      return queryFirstRow(db, jobWithTarget, withTargets(actor, {}).where('jobs.id', id));
-    },
-
-    async listStopped(
-      actor: Actor,
-      filters: JobFilters,
-      page: { after: string; limit: number },
-    ): Promise<JobWithDocumentOrChat[]> {
-      const stopped = withTargets(actor, filters)
-        .whereIn('jobs.status', ['failed', 'cancelled', 'parked'])
-        .where('jobs.id', '>', page.after)
-        .orderBy('jobs.id')
-        .limit(page.limit);
-      return queryRows(db, jobWithTarget, stopped);
     },
 
     /**

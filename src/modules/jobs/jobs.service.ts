@@ -5,6 +5,7 @@ import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
 import { AppError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { Tracing } from '#src/ports/telemetry.ts';
+import { createJobReadsRepository } from './job-reads.repository.ts';
 import type { EndedJob, Job, JobError, JobUpdate, NewJob, UnfinishedJobsFilter, WatchedJob } from './jobs.model.ts';
 import { createJobsRepository, type JobToStart } from './jobs.repository.ts';
 
@@ -196,7 +197,7 @@ export function createJobsService(deps: {
 
     find: (jobId: string): Promise<Job | undefined> => jobs.find(jobId),
 
-    findWatched: (jobIds: readonly string[]): Promise<WatchedJob[]> => jobs.findWatched(jobIds),
+    findWatched: (jobIds: readonly string[]): Promise<WatchedJob[]> => createJobReadsRepository(db).findWatched(jobIds),
   };
 
   /**
