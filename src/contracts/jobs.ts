@@ -18,7 +18,8 @@ export type JobKind =
   | 'import'
   | 'sync'
   | 'export';
-export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
+export const jobStatuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const;
+export type JobStatus = (typeof jobStatuses)[number];
 
 /** In the summary of a job, the place of the name of its document, chat, connection or agent. */
 export const subjectInSummary = '{subject}';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { JobStatus } from '#src/contracts/jobs.ts';
+import { jobStatuses } from '#src/contracts/jobs.ts';
 import { echoStates } from '#src/domain/alignment/chat-state.ts';
 import { judgeRubrics } from '#src/domain/judging/rubric.ts';
 
@@ -10,7 +10,6 @@ export const rerankerTypeField = z.enum(['cross_encoder', 'llm']).meta({ id: 'Re
 export const rubricField = z.enum(judgeRubrics).meta({ id: 'Rubric' });
 export const echoStateField = z.enum(echoStates).meta({ id: 'EchoState' });
 
-const jobStatuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
 export const jobStatusField = z.enum(jobStatuses).meta({ id: 'JobStatus' });
 
 export const lastErrorField = z.strictObject({ code: z.string(), message: z.string() }).meta({ id: 'LastError' });

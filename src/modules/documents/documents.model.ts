@@ -15,6 +15,7 @@ import {
   uuidArrayColumn,
   uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
+import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
 import type { RagConfig } from '#src/domain/documents/rag-config.ts';
 
@@ -121,6 +122,8 @@ export const documentViewRowShape = defineRowShape({
   contentPreview: textColumn(),
   hasPreviewPdf: booleanColumn(),
   jobId: textColumn().nullable(),
+  /** Status of the job of the newest generation; null before the first ingestion. */
+  status: textColumn<JobStatus>().nullable(),
   lastError: jsonColumn<{ code: string; message: string }>().nullable(),
   activeContentSha256: textColumn().nullable(),
   activeRagConfig: jsonColumn<RagConfig>().nullable(),

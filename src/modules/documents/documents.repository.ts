@@ -77,8 +77,7 @@ export function createDocumentsRepository(db: Knex) {
       .joinRaw(`
         left join document_generations newest
           on newest.document_id = documents.id and newest.generation = documents.generation
-        left join jobs stopped
-          on stopped.id = newest.job_id and stopped.status in ('failed', 'cancelled', 'parked')
+        left join jobs ingestion on ingestion.id = newest.job_id
         left join document_generations active
           on active.document_id = documents.id and active.generation = documents.active_generation
         left join conversions on conversions.org_id = documents.org_id and conversions.id = active.conversion_id
@@ -99,8 +98,10 @@ export function createDocumentsRepository(db: Knex) {
           select from previews where previews.org_id = documents.org_id and previews.original_key = documents.blob_key
         ) as has_preview_pdf`),
         'newest.jobId',
-        db.raw(`case when stopped.id is not null then jsonb_build_object(
-          'code', coalesce(stopped.error_code, stopped.status), 'message', coalesce(stopped.error_message, 'It was cancelled.')
+        'ingestion.status',
+        db.raw(`case when ingestion.status in ('failed', 'cancelled', 'parked') then jsonb_build_object(
+          'code', coalesce(ingestion.error_code, ingestion.status),
+          'message', coalesce(ingestion.error_message, 'It was cancelled.')
         ) end as last_error`),
         'active.contentSha256 as activeContentSha256',
         'active.ragConfig as activeRagConfig',

@@ -17,7 +17,7 @@ import {
   notBlankPattern,
   uuidField,
 } from '#src/http/request/fields.ts';
-import { chunkingMethodField, lastErrorField } from '#src/http/shared-schemas.ts';
+import { chunkingMethodField, jobStatusField, lastErrorField } from '#src/http/shared-schemas.ts';
 import type { DocumentLink, DocumentView, FullDocument } from './documents.model.ts';
 
 /** Maximum length of a signed download URL: many web servers reject longer URLs. */
@@ -113,6 +113,12 @@ const documentItemSchema = z
     embedding_stale: z.boolean(),
     chunking_complete: z.boolean(),
     embedding_complete: z.boolean(),
+    status: jobStatusField
+      .nullable()
+      .describe('Status of its newest ingestion, as in the job; null before the first one.'),
+    last_error: lastErrorField
+      .nullable()
+      .describe('Why its newest ingestion has stopped: it failed, is parked until a retry, or was cancelled.'),
     created_by: uuidField,
     created_by_name: z.string(),
     created_at: z.iso.datetime(),
@@ -131,9 +137,6 @@ export const fullDocumentSchema = z
     converter_job_id: jobId,
     chunking_job_id: jobId,
     embedding_job_id: jobId,
-    last_error: lastErrorField
-      .nullable()
-      .describe('Why its newest ingestion has stopped: it failed, is parked until a retry, or was cancelled.'),
   })
   .meta({ id: 'Document' });
 
@@ -194,6 +197,8 @@ function toDocumentItemDto(document: DocumentView): DocumentItemDto {
     embedding_stale: stale.embedding,
     chunking_complete: document.chunkingComplete,
     embedding_complete: document.embeddingComplete,
+    status: document.status,
+    last_error: document.lastError,
     created_by: document.createdBy,
     created_by_name: document.createdByName,
     created_at: document.createdAt.toISOString(),
@@ -211,7 +216,6 @@ export function toFullDocumentDto(document: FullDocument): FullDocumentDto {
     converter_job_id: part('convert'),
     chunking_job_id: part('chunk'),
     embedding_job_id: part('embed'),
-    last_error: document.lastError,
   };
 }
 

@@ -15,16 +15,18 @@ import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
-  type Job,
   type JobFilters,
   JobModel,
   type JobTotals,
   jobTotalsRowShape,
+  type NamedJob,
+  namedJobRowShape,
   type WatchedJob,
+  watchedJobColumns,
   watchedJobRowShape,
 } from './jobs.model.ts';
 
-const listedJob = defineRowShape({ ...JobModel.columns, sortKey: textColumn() });
+const listedJob = defineRowShape({ ...namedJobRowShape.columns, sortKey: textColumn() });
 
 /** A job with owner and access keys of its document or chat; null if it has no target or that is deleted. */
 const jobWithTarget = defineRowShape({
@@ -50,6 +52,22 @@ function readableJobs(db: Knex, actor: Actor, { folderId, ...columns }: JobFilte
   return query;
 }
 
+/** Joins are by primary key, so that each row costs four index lookups. */
+function joinNames<Query extends Knex.QueryBuilder>(query: Query): Query {
+  query
+    .leftJoin('documents as d', (join) => join.on('d.id', 'jobs.documentId').onNull('d.deletedAt'))
+    .leftJoin('chats as c', 'c.id', 'jobs.chatId')
+    .leftJoin('agents as a', 'a.id', 'jobs.agentId')
+    .leftJoin('connections as k', 'k.id', 'jobs.connectionId')
+    .select({
+      documentName: 'd.name',
+      chatTitle: 'c.title',
+      agentName: 'a.agentName',
+      connectionName: 'k.displayName',
+    });
+  return query;
+}
+
 /** Reads of jobs for clients. `createJobsRepository` has the writes, and the reads of the sweeper. */
 export function createJobReadsRepository(db: Knex) {
   const withTargets = (actor: Actor, filters: JobFilters) =>
@@ -65,22 +83,26 @@ export function createJobReadsRepository(db: Knex) {
       ]);
 
   return {
-    async findReadable(actor: Actor, id: string): Promise<Job | undefined> {
-      const [job] = await whereReadableByActor(JobModel.table(db), actor, 'jobs').where({ id }).limit(1);
-      return job;
+    async findReadable(actor: Actor, id: string): Promise<NamedJob | undefined> {
+      const found = whereReadableByActor(joinNames(JobModel.table(db)), actor, 'jobs').where('jobs.id', id);
+      return queryFirstRow(db, namedJobRowShape, found.select('jobs.*'));
     },
 
     async findWatched(ids: readonly string[]): Promise<WatchedJob[]> {
-      const query = JobModel.table(db).whereRaw('id = any(?)', [[...ids]]);
-      return queryRows(db, watchedJobRowShape, query.select(Object.keys(watchedJobRowShape.columns)));
+      const query = joinNames(JobModel.table(db)).whereRaw('jobs.id = any(?)', [[...ids]]);
+      return queryRows(
+        db,
+        watchedJobRowShape,
+        query.select(Object.keys(watchedJobColumns).map((column) => `jobs.${column}`)),
+      );
     },
 
     async listReadable(
       actor: Actor,
       filters: JobFilters,
       page: { limit: number; after: ListPosition | null },
-    ): Promise<{ items: Job[]; last: ListPosition | null }> {
-      const query = readableJobs(db, actor, filters).select('jobs.*');
+    ): Promise<{ items: NamedJob[]; last: ListPosition | null }> {
+      const query = joinNames(readableJobs(db, actor, filters)).select('jobs.*');
       const listed = orderNewestFirst(query, { ...page, time: 'jobs.createdAt', id: 'jobs.id' });
       return toListPage(await queryRows(db, listedJob, listed), page.limit);
     },

@@ -13,7 +13,7 @@ import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createJobReadsRepository, type JobWithDocumentOrChat } from './job-reads.repository.ts';
-import type { Job, JobFilters, JobSummary, JobTotals } from './jobs.model.ts';
+import type { JobFilters, JobSummary, JobTotals, NamedJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 import type { JobsService } from './jobs.service.ts';
 
@@ -46,7 +46,7 @@ export function createJobActionsService(deps: {
   async function findChangeable(actor: Actor, jobId: string): Promise<JobWithDocumentOrChat> {
     const { workflowId, part } = parseJobId(jobId);
     const job = await reads.findWithTarget(actor, workflowId);
-    if (job === undefined || toJobView(job, part, null) === undefined) throw appError('job_not_found');
+    if (job === undefined || statusOfJobOrPart(job, part) === undefined) throw appError('job_not_found');
     if (!mayChange(actor, job))
       throw appError('forbidden', {
         detail: 'Changing a job requires write access to the document, chat or other data that it works on.',
@@ -134,7 +134,7 @@ function refusalToRetry({ status, start, newestGeneration }: JobWithDocumentOrCh
 }
 
 export type JobView = Pick<
-  Job,
+  NamedJob,
   | 'id'
   | 'kind'
   | 'status'
@@ -147,14 +147,20 @@ export type JobView = Pick<
   | 'errorCode'
   | 'errorMessage'
   | 'documentId'
+  | 'documentName'
   | 'chatId'
+  | 'chatTitle'
+  | 'agentId'
+  | 'agentName'
+  | 'connectionId'
+  | 'connectionName'
   | 'startedAt'
   | 'finishedAt'
 > & {
   temporalUiUrl: string | null;
 };
 
-type JobState = Omit<JobView, 'temporalUiUrl'>;
+type JobState = Pick<JobView, 'kind' | 'status' | 'stage' | 'progressDone' | 'finishedAt'>;
 
 /**
  * Stages of each job kind. A client can read a stage as a part of the job, as the job `<job id>.<stage>`. Null for a
@@ -180,11 +186,14 @@ export function isJobFinished({ status }: Pick<JobView, 'status'>): boolean {
 }
 
 /** Shows a job, or the part whose status follows from the job's stage. Undefined if there is no such part. */
-export function toJobView(job: JobState, part: string | null, temporalUiUrl: string | null): JobView | undefined {
+export function toJobView(
+  job: Omit<JobView, 'temporalUiUrl'>,
+  part: string | null,
+  temporalUiUrl: string | null,
+): JobView | undefined {
   const whole: JobView = { ...job, temporalUiUrl };
   if (part === null) return whole;
-  const stages = stagesOf[job.kind];
-  const status = stages === null ? roundStatus(job, part) : stageStatus(job, stages, part);
+  const status = statusOfJobOrPart(job, part);
   if (status === undefined) return undefined;
   const showsError = status === 'running' || status === 'failed' || status === 'parked';
   return {
@@ -195,6 +204,12 @@ export function toJobView(job: JobState, part: string | null, temporalUiUrl: str
     ...(part !== job.stage && { progressDone: 0, progressTotal: null, progressUnit: null, expectedSeconds: null }),
     ...(!showsError && { errorCode: null, errorMessage: null }),
   };
+}
+
+function statusOfJobOrPart(job: JobState, part: string | null): JobStatus | undefined {
+  if (part === null) return job.status;
+  const stages = stagesOf[job.kind];
+  return stages === null ? roundStatus(job, part) : stageStatus(job, stages, part);
 }
 
 function stageStatus(job: JobState, stages: readonly string[], stage: string): JobStatus | undefined {

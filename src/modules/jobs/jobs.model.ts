@@ -53,7 +53,18 @@ export class JobModel extends tableModel('jobs', {
 
 export type Job = SqlRow<typeof JobModel>;
 
-export const watchedJobRowShape = pickColumns(
+/** Names of what a job is about; null for what is deleted. */
+export const jobNamesRowShape = defineRowShape({
+  documentName: textColumn().nullable(),
+  chatTitle: textColumn().nullable(),
+  agentName: textColumn().nullable(),
+  connectionName: textColumn().nullable(),
+});
+
+export const namedJobRowShape = defineRowShape({ ...JobModel.columns, ...jobNamesRowShape.columns });
+export type NamedJob = SqlRow<typeof namedJobRowShape>;
+
+export const watchedJobColumns = pickColumns(
   JobModel,
   'id',
   'orgId',
@@ -70,9 +81,12 @@ export const watchedJobRowShape = pickColumns(
   'errorMessage',
   'documentId',
   'chatId',
+  'agentId',
+  'connectionId',
   'startedAt',
   'finishedAt',
-);
+).columns;
+export const watchedJobRowShape = defineRowShape({ ...watchedJobColumns, ...jobNamesRowShape.columns });
 export type WatchedJob = SqlRow<typeof watchedJobRowShape>;
 
 export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' | 'requestId'> & {

@@ -53,6 +53,8 @@ export const retryJobsSchema = z
 
 export const retriedJobsSchema = z.strictObject({ count: z.int().describe('Number of jobs that were queued again.') });
 
+const name = z.string().nullable();
+
 export const jobSchema = z
   .strictObject({
     id: z.string().describe('The workflow id; for a part of a job, followed by a dot and the name of the part.'),
@@ -75,7 +77,13 @@ export const jobSchema = z
         'Why the job stopped; for a running job, why its current step is retried; for an import or sync that succeeded, why some files failed.',
       ),
     document_id: z.string().nullable().describe('The document that the job works on.'),
+    document_name: name.describe('Null without a document, and once that is deleted.'),
     chat_id: z.string().nullable().describe('The chat that the job works on.'),
+    chat_title: name,
+    agent_id: z.string().nullable().describe('The agent that the job works on.'),
+    agent_name: name,
+    connection_id: z.string().nullable().describe('The connection that the job imports from.'),
+    connection_name: name,
     started_at: z.iso.datetime().nullable(),
     finished_at: z.iso.datetime().nullable(),
     temporal_ui_url: z
@@ -135,7 +143,13 @@ export function toJobDto(job: JobView): JobDto {
     attempt: job.attempt,
     last_error: job.errorCode === null ? null : { code: job.errorCode, message: job.errorMessage ?? '' },
     document_id: job.documentId,
+    document_name: job.documentName,
     chat_id: job.chatId,
+    chat_title: job.chatTitle,
+    agent_id: job.agentId,
+    agent_name: job.agentName,
+    connection_id: job.connectionId,
+    connection_name: job.connectionName,
     started_at: job.startedAt?.toISOString() ?? null,
     finished_at: job.finishedAt?.toISOString() ?? null,
     temporal_ui_url: job.temporalUiUrl,

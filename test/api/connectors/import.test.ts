@@ -44,7 +44,11 @@ describe('an import from a connection', () => {
     expect(result).include({ document_id: null, status: 'queued' });
     const job = await untilRun(member, result?.job_id ?? '', 'succeeded');
     expect(job).deep.include({ kind: 'import', progress: { done: 1, total: 1, unit: 'files' } });
-    expect(Object((await member.get(`/jobs?connection_id=${id}`, 200)).body).items).length(1);
+    const { items } = Object((await member.get(`/jobs?connection_id=${id}`, 200)).body);
+    const { display_name: connection_name } = Object((await member.get(`/connectors/connections/${id}`, 200)).body);
+    expect(items).length(1);
+    expect(items[0]).include({ connection_id: id, connection_name });
+    expect(connection_name).a('string');
   });
 
   it('of ten thousand files keeps its workflow history small, and can be cancelled', async () => {

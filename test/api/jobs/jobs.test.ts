@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { documentListSchema } from '#src/modules/documents/documents.schema.ts';
 import {
   type JobDto,
   jobEventSchema,
@@ -6,7 +7,15 @@ import {
   jobSchema,
   jobSummarySchema,
 } from '#src/modules/jobs/jobs.schema.ts';
-import { aColleague, anUpload, rootOf } from '#test/support/builders.ts';
+import {
+  aColleague,
+  aDocumentIn,
+  anIngestedDocument,
+  anUpload,
+  aPublishedAgent,
+  ask,
+  rootOf,
+} from '#test/support/builders.ts';
 import { type Member, readEvents, type StreamEvent, sendJson, statusesOf } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack, stoppedIngestion, untilStatus } from '#test/support/scripted-stack.ts';
@@ -53,6 +62,7 @@ describe('jobs:', () => {
       const { uiUrl, namespace } = stack.config.temporal;
       const job = await get(id);
       expect(job).include({ id, kind: 'ingest', stage: 'activate', attempt: 1, last_error: null });
+      expect(job).include({ document_id: good, document_name: 'good.txt', chat_title: null });
       expect(job.progress).deep.equal({ done: 1, total: 1, unit: 'chunks' });
       expect(job.temporal_ui_url).equal(`${uiUrl}/namespaces/${namespace}/workflows/${id}`);
       expect([job.started_at, job.finished_at].map((at) => typeof at)).deep.equal(['string', 'string']);
@@ -70,7 +80,33 @@ describe('jobs:', () => {
       for (const unknown of [`${id}.unknown`, 'ingest-x-1', 'x'.repeat(300), '%00'])
         await ada.get(`/jobs/${unknown}`, 404);
       const { body } = await ada.get(`/documents/${bad}`, 200);
-      expect(body).deep.include({ last_error, parse_job_id: `${id}.parse` });
+      expect(body).deep.include({ last_error, parse_job_id: `${id}.parse`, status: 'failed' });
+      await aDocumentIn(ada, folderId, 'stored.txt');
+      const { items } = documentListSchema.parse((await ada.get(`/documents?folder_id=${folderId}`, 200)).body);
+      const states = Object.fromEntries(items.map((item) => [item.name, [item.status, item.last_error]]));
+      const expected = {
+        'good.txt': ['succeeded', null],
+        'bad.bin': ['failed', last_error],
+        'stored.txt': [null, null],
+      };
+      expect(states).deep.equal(expected);
+    });
+
+    it('name the document, chat or agent of a job, and no deleted document', async () => {
+      const grace = await stack.signUp('Grace');
+      const agentId = await aPublishedAgent(grace);
+      const { chat_id } = await ask(grace, { agent_id: agentId, message: 'Hello' }, 201);
+      await grace.patch(`/chat/${chat_id}`, { title: 'Greetings' }, 200);
+      const note = await anIngestedDocument(grace, 'Note', 'A note.');
+      const namesOf = async (kind: string) => {
+        const [job] = (await list(`kind=${kind}`, grace)).items;
+        return [job?.document_name, job?.chat_title, job?.agent_name];
+      };
+      expect(await namesOf('alignment')).deep.equal([null, 'Greetings', 'Loans']);
+      expect(await namesOf('anchors')).deep.equal([null, null, 'Loans']);
+      expect(await namesOf('ingest')).deep.equal(['Note', null, null]);
+      await grace.delete(`/documents/${note}`, 204);
+      expect(await namesOf('ingest')).deep.equal([null, null, null]);
     });
 
     it('list and count the readable jobs by each filter, newest first, in pages', async () => {

@@ -42,7 +42,13 @@ describe('a part of a job', () => {
     errorCode: null,
     errorMessage: null,
     documentId: null,
+    documentName: null,
     chatId: 'chat',
+    chatTitle: 'Loans',
+    agentId: null,
+    agentName: null,
+    connectionId: null,
+    connectionName: null,
     startedAt: new Date(),
     finishedAt: null,
   };
