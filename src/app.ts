@@ -99,7 +99,7 @@ export function createApp(container: Container): App {
     ...chatRoutes(container.chat, cursors, { basePath }),
     ...importsRoutes(container.imports, container.syncs, cursors, config),
     ...logsRoutes(container.logs, cursors),
-    ...jobsRoutes(container.jobRequests, container.jobWatch, cursors),
+    ...jobsRoutes(container.jobRequests, container.jobWatch, container.jobFeed, cursors),
     ...healthRoutes({
       checks: {
         database: async () => (await db.raw('select 1')) !== undefined,

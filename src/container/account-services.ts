@@ -9,6 +9,7 @@ import { createSignInDelay } from '../modules/auth/sign-in-delay.service.ts';
 import { createSsoService, type SsoSignInStateFields } from '../modules/auth/sso.service.ts';
 import { SignInStateModel } from '../modules/consents/consents.model.ts';
 import { createOAuthStateStore } from '../modules/consents/one-time-states.repository.ts';
+import { createJobFeedService } from '../modules/jobs/job-feed.service.ts';
 import { createJobActionsService } from '../modules/jobs/job-requests.service.ts';
 import { createJobWatchService } from '../modules/jobs/job-watch.service.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
@@ -85,6 +86,7 @@ export function createAccountServices(shared: SharedServices) {
     avatars: createAvatarsService({ db, makeAvatar }),
     jobRequests: createJobActionsService({ db, orchestrator, jobs }),
     jobWatch: createJobWatchService({ jobs, findActors: auth.findActors, logger }),
+    jobFeed: createJobFeedService({ db, orchestrator, findActors: auth.findActors, logger }),
   };
 }
 

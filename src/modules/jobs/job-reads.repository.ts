@@ -4,7 +4,9 @@ import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
 import {
   defineRowShape,
   integerColumn,
+  pickColumns,
   queryFirstRow,
+  queryOneRow,
   queryRows,
   type SqlRow,
   textArrayColumn,
@@ -15,6 +17,9 @@ import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import {
+  type ChangedJob,
+  changedJobRowShape,
+  type JobChangePosition,
   type JobFilters,
   JobModel,
   type JobTotals,
@@ -52,6 +57,9 @@ function readableJobs(db: Knex, actor: Actor, { folderId, ...columns }: JobFilte
   return query;
 }
 
+const watchedColumns = Object.keys(watchedJobColumns).map((column) => `jobs.${column}`);
+const microseconds = (time: string) => `(extract(epoch from ${time}) * 1000000)::bigint`;
+
 /** Joins are by primary key, so that each row costs four index lookups. */
 function joinNames<Query extends Knex.QueryBuilder>(query: Query): Query {
   query
@@ -82,6 +90,16 @@ export function createJobReadsRepository(db: Knex) {
         'c.createdBy as chatOwnerId',
       ]);
 
+  const changedAfter = (query: Knex.QueryBuilder, { changedUs, id }: JobChangePosition, limit: number) =>
+    query
+      .whereRaw(`(jobs.updated_at, jobs.id) > ('epoch'::timestamptz + ? * interval '1 microsecond', ?)`, [
+        changedUs,
+        id,
+      ])
+      .orderBy(['jobs.updatedAt', 'jobs.id'])
+      .limit(limit)
+      .select(...watchedColumns, db.raw(`${microseconds('jobs.updated_at')} as changed_us`));
+
   return {
     async findReadable(actor: Actor, id: string): Promise<NamedJob | undefined> {
       const found = whereReadableByActor(joinNames(JobModel.table(db)), actor, 'jobs').where('jobs.id', id);
@@ -90,11 +108,33 @@ export function createJobReadsRepository(db: Knex) {
 
     async findWatched(ids: readonly string[]): Promise<WatchedJob[]> {
       const query = joinNames(JobModel.table(db)).whereRaw('jobs.id = any(?)', [[...ids]]);
-      return queryRows(
-        db,
-        watchedJobRowShape,
-        query.select(Object.keys(watchedJobColumns).map((column) => `jobs.${column}`)),
-      );
+      return queryRows(db, watchedJobRowShape, query.select(watchedColumns));
+    },
+
+    /** Lists jobs of organizations after a position in the order of their last changes, without access check. */
+    async listChanged(orgIds: readonly string[], after: JobChangePosition, limit: number): Promise<ChangedJob[]> {
+      const query = joinNames(JobModel.table(db)).whereRaw('jobs.org_id = any(?::uuid[])', [[...orgIds]]);
+      return queryRows(db, changedJobRowShape, changedAfter(query, after, limit));
+    },
+
+    async listReadableChanged(actor: Actor, after: JobChangePosition, limit: number): Promise<ChangedJob[]> {
+      const query = whereReadableByActor(joinNames(JobModel.table(db)), actor, 'jobs');
+      return queryRows(db, changedJobRowShape, changedAfter(query, after, limit));
+    },
+
+    async listReadableOpen(actor: Actor, limit: number): Promise<ChangedJob[]> {
+      const open = whereReadableByActor(joinNames(JobModel.table(db)), actor, 'jobs')
+        .whereIn('jobs.status', ['queued', 'running', 'parked'])
+        .orderBy('jobs.createdAt', 'desc')
+        .limit(limit)
+        .select(...watchedColumns, db.raw(`${microseconds('jobs.updated_at')} as changed_us`));
+      return queryRows(db, changedJobRowShape, open);
+    },
+
+    /** The time of the database, as in `changedUs`. */
+    async clock(): Promise<number> {
+      const now = `select ${microseconds('clock_timestamp()')} as changed_us`;
+      return (await queryOneRow(db, pickColumns(changedJobRowShape, 'changedUs'), now)).changedUs;
     },
 
     async listReadable(

@@ -7,21 +7,15 @@ import { appError } from '#src/errors.ts';
 import { isJobFinished, type JobView, toJobView } from './job-requests.service.ts';
 import type { Job, WatchedJob } from './jobs.model.ts';
 import type { JobsService } from './jobs.service.ts';
+import { RELOAD_ACTORS_INTERVAL_MS, reloadActors, type WatchingUser } from './watching-users.ts';
 
 const POLL_INTERVAL_MS = 500;
 /** Poll interval in the first second of a new watcher: short, because small jobs end soon. */
 const FIRST_POLL_INTERVAL_MS = 50;
 const FIRST_POLLS = 20;
-const RELOAD_ACTORS_INTERVAL_MS = 2_000;
 
-type Watcher = {
-  jobId: string;
-  /** User whose right to read the job is checked at each poll; null if the caller has checked it. */
-  actor: Actor | null;
-  polls: number;
-  onPoll: (job: WatchedJob | undefined) => void;
-  onAccountGone: () => void;
-};
+/** The right of `actor` to read the job is checked at each poll; null if the caller has checked it. */
+type Watcher = WatchingUser & { jobId: string; polls: number; onPoll: (job: WatchedJob | undefined) => void };
 
 export type JobWatchService = ReturnType<typeof createJobWatchService>;
 
@@ -48,18 +42,6 @@ export function createJobWatchService(deps: {
     for (const watcher of asked) watcher.onPoll(byId.get(watcher.jobId));
   }
 
-  async function reloadActors(): Promise<void> {
-    const userIds = [...watchers].flatMap(({ actor }) => actor?.userId ?? []);
-    if (userIds.length === 0) return;
-    const found = new Map((await findActors([...new Set(userIds)])).map((actor) => [actor.userId, actor]));
-    for (const watcher of watchers) {
-      if (watcher.actor === null) continue;
-      const actor = found.get(watcher.actor.userId);
-      if (actor !== undefined) watcher.actor = actor;
-      else if (userIds.includes(watcher.actor.userId)) watcher.onAccountGone();
-    }
-  }
-
   async function pollUntilIdle(): Promise<void> {
     isPolling = true;
     let polledAllMs = 0;
@@ -70,7 +52,7 @@ export function createJobWatchService(deps: {
       const isPollOfAll = nowMs - polledAllMs >= POLL_INTERVAL_MS;
       try {
         if (nowMs - reloadedActorsMs >= RELOAD_ACTORS_INTERVAL_MS) {
-          await reloadActors();
+          await reloadActors(watchers, findActors);
           reloadedActorsMs = nowMs;
         }
         await poll([...watchers].filter(({ polls }) => isPollOfAll || polls < FIRST_POLLS));

@@ -89,6 +89,13 @@ export const watchedJobColumns = pickColumns(
 export const watchedJobRowShape = defineRowShape({ ...watchedJobColumns, ...jobNamesRowShape.columns });
 export type WatchedJob = SqlRow<typeof watchedJobRowShape>;
 
+/** A job with the time of its last change, in microseconds since 1970. */
+export const changedJobRowShape = defineRowShape({ ...watchedJobRowShape.columns, changedUs: bigintColumn() });
+export type ChangedJob = SqlRow<typeof changedJobRowShape>;
+
+/** A position in the jobs in the order of their last changes. */
+export type JobChangePosition = Pick<ChangedJob, 'changedUs' | 'id'>;
+
 export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' | 'requestId'> & {
   acl: readonly string[];
   documentId?: string;

@@ -5,9 +5,11 @@ import {
   defineRowShape,
   doubleColumn,
   pickColumns,
+  queryFirstRow,
   queryOneRow,
   queryRows,
   type SqlRow,
+  textColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
 import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
@@ -221,7 +223,8 @@ export function createJobsRepository(db: Knex) {
       const query = JobModel.query(db)
         .where({ id })
         .patch({
-          updatedAt: now,
+          // Not `now()`, the start of the transaction: streams read changes in the order of this time.
+          updatedAt: db.raw('clock_timestamp()'),
           ...(status !== undefined && {
             status,
             startedAt: db.raw('coalesce(started_at, now())'),

@@ -2,10 +2,12 @@ import { z } from 'zod';
 import { type CursorCodec, cursorPaginationQuery } from '#src/http/request/pagination.ts';
 import { eventStreamAnswer, jsonAnswer, okAnswer, type ServerSentEventSink } from '#src/http/response/answers.ts';
 import { defineRoute, eventStreamResponse, type HttpRoute } from '#src/http/routing/route.ts';
+import type { JobFeedService } from './job-feed.service.ts';
 import type { JobActionsService } from './job-requests.service.ts';
 import type { JobWatchService } from './job-watch.service.ts';
 import {
   jobEventSchema,
+  jobFeedEventSchema,
   jobFiltersQuery,
   jobListSchema,
   jobSchema,
@@ -14,12 +16,19 @@ import {
   retryJobsSchema,
   toJobDto,
   toJobEvent,
+  toJobFeedEvent,
+  toJobFeedPosition,
   toJobFilters,
 } from './jobs.schema.ts';
 
 const jobParams = z.strictObject({ job_id: z.string().regex(/^[\w.~-]{1,200}$/, { error: 'job_not_found' }) });
 
-export function jobsRoutes(jobs: JobActionsService, { watch }: JobWatchService, cursors: CursorCodec): HttpRoute[] {
+export function jobsRoutes(
+  jobs: JobActionsService,
+  { watch }: JobWatchService,
+  { watchAll }: JobFeedService,
+  cursors: CursorCodec,
+): HttpRoute[] {
   return [
     defineRoute({
       method: 'get',
@@ -47,6 +56,24 @@ export function jobsRoutes(jobs: JobActionsService, { watch }: JobWatchService, 
       query: z.strictObject(jobFiltersQuery),
       responses: { 200: { description: 'The counts', schema: jobSummarySchema } },
       handle: async ({ actor, query }) => okAnswer(await jobs.summarize(actor, toJobFilters(query))),
+    }),
+    defineRoute({
+      method: 'get',
+      path: '/jobs/events',
+      operationId: 'watchJobs',
+      tag: 'jobs',
+      summary: 'Stream all jobs that you may read: `job` for each open one, `ready`, then `job` at each change',
+      access: 'user',
+      resumable: true,
+      responses: { 200: eventStreamResponse(jobFeedEventSchema) },
+      errors: ['malformed_request'],
+      handle: ({ actor, lastEventId }) => {
+        const after = toJobFeedPosition(lastEventId);
+        const sendChanges = async (events: ServerSentEventSink) => {
+          for await (const event of watchAll(actor, after, events.closed)) await events.send(toJobFeedEvent(event));
+        };
+        return eventStreamAnswer(sendChanges, { isWatch: true });
+      },
     }),
     defineRoute({
       method: 'get',

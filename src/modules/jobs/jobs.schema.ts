@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import type { JobKind } from '#src/contracts/jobs.ts';
+import { appError } from '#src/errors.ts';
 import { uuidField } from '#src/http/request/fields.ts';
 import { jobStatusField, lastErrorField } from '#src/http/shared-schemas.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
+import type { JobFeedEvent } from './job-feed.service.ts';
 import { isJobFinished, type JobView } from './job-requests.service.ts';
 import type { JobFilters } from './jobs.model.ts';
 
@@ -130,6 +132,14 @@ export const jobEventSchema = z
   ])
   .meta({ id: 'JobEvent' });
 
+/** Events of `GET /jobs/events`. */
+export const jobFeedEventSchema = z
+  .discriminatedUnion('type', [
+    z.strictObject({ type: z.literal('job'), ...jobSchema.shape }).meta({ id: 'JobChangeEvent' }),
+    z.strictObject({ type: z.literal('ready') }).meta({ id: 'JobFeedReadyEvent' }),
+  ])
+  .meta({ id: 'JobFeedEvent' });
+
 export type JobDto = z.infer<typeof jobSchema>;
 
 export function toJobDto(job: JobView): JobDto {
@@ -154,6 +164,19 @@ export function toJobDto(job: JobView): JobDto {
     finished_at: job.finishedAt?.toISOString() ?? null,
     temporal_ui_url: job.temporalUiUrl,
   };
+}
+
+/** Event `job` for a job that is open or has changed; `ready` after the jobs that a stream starts with. */
+export function toJobFeedEvent({ position, job }: JobFeedEvent): ServerSentEvent {
+  const id = String(position);
+  return job === null ? { id, event: 'ready', data: {} } : { id, event: 'job', data: toJobDto(job) };
+}
+
+/** Parses a `Last-Event-ID` of the stream of all jobs. Throws `malformed_request`. */
+export function toJobFeedPosition(lastEventId: string | null): number | null {
+  if (lastEventId === null) return null;
+  if (/^\d{1,16}$/.test(lastEventId)) return Number(lastEventId);
+  throw appError('malformed_request', { detail: '`Last-Event-ID` must be the id of an event of this stream.' });
 }
 
 /** Event `progress` while the job is open; at its end `done`, or `error` if it failed or was cancelled. */

@@ -329,4 +329,72 @@ describe('jobs:', () => {
       }
     });
   });
+
+  describe('GET /jobs/events', () => {
+    type Feed = AsyncIterableIterator<StreamEvent>;
+    let grace: Member;
+    beforeEach(async () => {
+      grace = await aColleague(stack, ada);
+    });
+
+    const open = async (member: Member, after?: string): Promise<Feed> =>
+      readEvents(await member.raw('/jobs/events', after === undefined ? {} : { headers: { 'last-event-id': after } }));
+    /** Reads up to the event `ready`. */
+    async function startOf(feed: Feed): Promise<{ jobs: JobDto[]; lastId: string }> {
+      const jobs: JobDto[] = [];
+      for (;;) {
+        const { event, data, id } = (await feed.next()).value;
+        if (event === 'ready') return { jobs, lastId: id ?? '' };
+        expect(event).equal('job');
+        jobs.push(jobSchema.parse(data));
+      }
+    }
+    async function untilSent(feed: Feed, jobId: string, status: string): Promise<StreamEvent> {
+      for (;;) {
+        const next: StreamEvent = (await feed.next()).value;
+        const job = jobSchema.parse(next.data);
+        if (job.id === jobId && job.status === status) return next;
+        // Jobs of other users that Grace may not read would come here.
+        expect(job.document_name).oneOf(['note', 'later.txt']);
+      }
+    }
+
+    it('sends the open jobs, `ready`, and each readable job that changes, also a new one', async () => {
+      const { jobId } = await stoppedIngestion(stack, grace, 'parked');
+      await stopped('parked');
+      const feed = await open(grace);
+      const { jobs } = await startOf(feed);
+      expect(jobs.map(({ id, status, document_name }) => [id, status, document_name])).deep.equal([
+        [jobId, 'parked', 'note'],
+      ]);
+      await grace.post(`/jobs/${jobId}/retry`, {}, 202);
+      await untilSent(feed, jobId, 'succeeded');
+      const { id } = await anUpload(grace, { name: 'later.txt', content: 'The dog is lazy.' });
+      await untilSent(feed, `ingest-${id}-1`, 'succeeded');
+    });
+
+    it('resumes after Last-Event-ID with the jobs that have changed meanwhile, also those that are over', async () => {
+      const { lastId } = await startOf(await open(grace));
+      const { id } = await anUpload(grace, { name: 'later.txt', content: 'The fox is quick.' });
+      await untilJob(grace, `ingest-${id}-1`, 'succeeded');
+      const resumed = await open(grace, lastId);
+      const { jobs } = await startOf(resumed);
+      expect(jobs.map((job) => [job.id, job.status])).deep.equal([[`ingest-${id}-1`, 'succeeded']]);
+      // An id that is older than a day, as after a restart of the client, starts anew: nothing is open.
+      expect((await startOf(await open(grace, '1'))).jobs).deep.equal([]);
+      await grace.get('/jobs/events', 400, { 'last-event-id': 'x' });
+    });
+
+    it('sends no job that the caller can no longer read, and ends when the account is disabled', async () => {
+      const { jobId, documentId } = await stoppedIngestion(stack, ada, 'parked', await rootOf(ada, 'org_root'));
+      const feed = await open(grace);
+      expect((await startOf(feed)).jobs.map(({ id }) => id)).include(jobId);
+      await ada.patch(`/documents/${documentId}`, { target_folder_id: await rootOf(ada, 'personal_root') }, 200);
+      await ada.post(`/jobs/${jobId}/cancel`, {}, 202);
+      await untilJob(ada, jobId, 'cancelled');
+      await ada.post(`/entity/users/${grace.userId}/disable`, undefined, 204);
+      const [end, ...more] = (await collect(feed)).filter(({ data }) => Object(data).status !== 'parked');
+      expect([end?.event, Object(end?.data).code, more]).deep.equal(['error', 'invalid_token', []]);
+    });
+  });
 });
