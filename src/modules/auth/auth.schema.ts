@@ -26,8 +26,21 @@ export const registerBody = z
 export type RegisterBody = z.output<typeof registerBody>;
 
 export const loginBody = z
-  .strictObject({ username: emailField, password: givenPassword })
-  .transform(({ username, password }) => ({ email: username, password }));
+  .strictObject({
+    username: emailField.optional().describe('The email address of the account. Send `username` or `email`, not both.'),
+    email: emailField.optional().describe('The same as `username`.'),
+    password: givenPassword,
+  })
+  .meta({ oneOf: [{ required: ['username'] }, { required: ['email'] }] })
+  .transform(({ username, email, password }, context) => {
+    const [name, another] = [username, email].filter((sent) => sent !== undefined);
+    if (name !== undefined && another === undefined) return { email: name, password };
+    const refuse = (path: string, message: string, code: string) =>
+      context.addIssue({ code: 'custom', path: [path], message, params: { code } });
+    if (name === undefined) refuse('username', 'Send username or email', 'required');
+    else refuse('email', 'Send username or email, not both', 'exclusive');
+    return z.NEVER;
+  });
 
 export type LoginBody = z.output<typeof loginBody>;
 

@@ -66,12 +66,24 @@ describe('accounts:', () => {
 
   describe('POST /auth/login', () => {
     it('200: for the right password, ignoring letter case and surrounding spaces of the email', async () => {
-      const sent = { username: ` ${member.email.toUpperCase()}`, password };
-      const { body, headers } = await api.anonymous.post('/auth/login', sent, 200);
-      const { access_token, organization, is_new_user } = tokenResponse.parse(body);
-      expect([organization.org_id, is_new_user]).deep.equal([member.orgId, false]);
-      expect(headers.get('cache-control')).equal('no-store');
-      await api.anonymous.withToken(access_token).get('/folders', 200);
+      for (const name of ['username', 'email']) {
+        const sent = { [name]: ` ${member.email.toUpperCase()}`, password };
+        const { body, headers } = await api.anonymous.post('/auth/login', sent, 200);
+        const { access_token, organization, is_new_user } = tokenResponse.parse(body);
+        expect([organization.org_id, is_new_user]).deep.equal([member.orgId, false]);
+        expect(headers.get('cache-control')).equal('no-store');
+        await api.anonymous.withToken(access_token).get('/folders', 200);
+      }
+    });
+
+    it('422: with both username and email, or with neither', async () => {
+      const refuse = async (fields: object, error: object) =>
+        expect(Object(await login(422, fields)).errors).deep.equal([error]);
+      await refuse(
+        { email: member.email },
+        { path: 'email', message: 'Send username or email, not both', code: 'exclusive' },
+      );
+      await refuse({ username: undefined }, { path: 'username', message: 'Send username or email', code: 'required' });
     });
 
     it('200: rehashes a password whose hash has outdated parameters, once for concurrent sign-ins', async () => {

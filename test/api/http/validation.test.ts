@@ -126,7 +126,7 @@ const refused: Record<string, readonly unknown[]> = {
 /** Fields without which a body is refused. An empty path is that of a body that changes nothing. */
 const required: Record<string, string[]> = {
   register: ['email', 'password'],
-  login: ['username', 'password'],
+  login: ['password'],
   refreshTokens: ['refresh_token'],
   logout: ['refresh_token'],
   changePassword: ['current_password', 'new_password'],
