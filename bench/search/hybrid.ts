@@ -22,7 +22,15 @@ type Way = 'vectors' | 'words' | 'hybrid' | 'rankCd';
 export async function measureHybrid(subject: SearchSubject): Promise<string[]> {
   const { db, orgId, queries, vectors } = subject;
   const acl = [keyOf(100)];
-  const actor: Actor = { userId: '100', orgId, teamIds: [], teamAdminOf: [], openTeamIds: [], isOrgAdmin: false };
+  const actor: Actor = {
+    userId: '100',
+    orgId,
+    teamIds: [],
+    teamAdminOf: [],
+    openTeamIds: [],
+    isOrgAdmin: false,
+    contributesToOrganization: false,
+  };
   const { searchWords } = createWordSearchRepository(db);
   await indexLexemes(db);
 

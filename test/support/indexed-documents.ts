@@ -92,7 +92,15 @@ export const wordEmbedders: EmbedderFactory = {
 };
 
 export const adaOf = (orgId: string): Actor => {
-  return { userId: 'ada', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+  return {
+    userId: 'ada',
+    orgId,
+    isOrgAdmin: false,
+    teamIds: [],
+    teamAdminOf: [],
+    openTeamIds: [],
+    contributesToOrganization: false,
+  };
 };
 
 export const question = (query: string): RetrieveInput => ({

@@ -22,7 +22,10 @@ export const routeAt = <Method extends HttpRoute['method']>(method: Method, path
 };
 export const done = { 204: { description: 'Done' } } as const;
 
-const actor: Actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+const actor: Actor = {
+  ...{ userId: 'u', orgId: 'o', isOrgAdmin: false, contributesToOrganization: false },
+  ...{ teamIds: [], teamAdminOf: [], openTeamIds: [] },
+};
 export const anActor = (fields: Partial<Actor> = {}): Actor => ({ ...actor, ...fields });
 
 type Deps = {

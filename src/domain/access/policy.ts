@@ -4,6 +4,11 @@ type InOrganization = { orgId: string };
 type Keyed = InOrganization & { acl: readonly string[] };
 type Owned = InOrganization & { createdBy: string | null };
 type Shared = Keyed & Owned;
+/**
+ * A folder. `ownerId` is the user whose personal tree it is in, null in the trees of teams and of the organization;
+ * `createdBy` made the folder.
+ */
+type FolderTarget = Keyed & { ownerId: string | null; createdBy: string };
 /** A row that only one user may access, not even admins: a session or a connection. */
 type Held = InOrganization & { userId: string };
 type JobTarget = Shared & { kind: string; chatId: string | null };
@@ -33,6 +38,18 @@ function manages(actor: Actor, row: Shared): boolean {
   return visibility === 'team_level' && actor.teamAdminOf.some((id) => row.acl.includes(`team:${id}`));
 }
 
+/** Whether the actor may change everything in the tree of the folder, whoever made it. */
+const managesFolder = (actor: Actor, folder: FolderTarget): boolean =>
+  manages(actor, { ...folder, createdBy: folder.ownerId });
+
+/** Whether the actor may add documents and folders to the folder. Members contribute to the trees of their teams. */
+function contributesToFolder(actor: Actor, folder: FolderTarget): boolean {
+  if (managesFolder(actor, folder)) return true;
+  const visibility = visibilityOfAccessKeys(folder.acl);
+  if (visibility === 'org_level') return actor.contributesToOrganization;
+  return visibility === 'team_level' && actor.teamIds.some((id) => folder.acl.includes(`team:${id}`));
+}
+
 const holds = (actor: Actor, { userId }: Held): boolean => userId === actor.userId;
 
 type ResourceOf = {
@@ -42,8 +59,15 @@ type ResourceOf = {
   'session:end': Held;
   'team:list_members': Team;
   'team:manage_members': Team;
+  /** To share content with a team. */
+  'team:contribute': Team;
   'folder:read': Keyed;
-  'folder:write': Shared;
+  /** To add documents and folders to a folder. */
+  'folder:contribute': FolderTarget;
+  /** To rename, move or delete a folder. */
+  'folder:write': FolderTarget;
+  /** To remove from a folder what other users added. */
+  'folder:manage': FolderTarget;
   'document:read': Keyed;
   'document:write': Shared;
   'agent:read': Keyed;
@@ -72,8 +96,12 @@ const rules: { [A in PolicyAction]: (actor: Actor, resource: ResourceOf[A]) => b
   'session:end': holds,
   'team:list_members': ({ isOrgAdmin, teamIds }, { teamId }) => isOrgAdmin || teamIds.includes(teamId),
   'team:manage_members': ({ isOrgAdmin, teamAdminOf }, { teamId }) => isOrgAdmin || teamAdminOf.includes(teamId),
+  'team:contribute': ({ isOrgAdmin, teamIds }, { teamId }) => isOrgAdmin || teamIds.includes(teamId),
   'folder:read': holdsKey,
-  'folder:write': manages,
+  'folder:contribute': contributesToFolder,
+  'folder:write': (actor, folder) =>
+    managesFolder(actor, folder) || (owns(actor, folder) && contributesToFolder(actor, folder)),
+  'folder:manage': managesFolder,
   'document:read': holdsKey,
   'document:write': manages,
   'agent:read': holdsKey,

@@ -9,6 +9,8 @@ export type Actor = {
   teamAdminOf: readonly string[];
   /** Teams whose content the caller may read: their own; for org admins all teams, including disabled ones. */
   openTeamIds: readonly string[];
+  /** Whether the caller may add documents and folders to the organization's folder tree. */
+  contributesToOrganization: boolean;
 };
 
 export type RequestActor = Actor & { requestId: string };

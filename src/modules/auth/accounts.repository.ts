@@ -38,13 +38,17 @@ const actor = defineRowShape({
   teamIds: uuidArrayColumn(),
   teamAdminOf: uuidArrayColumn(),
   openTeamIds: uuidArrayColumn(),
+  contributesToOrganization: booleanColumn(),
 });
 
 const actorColumns = `
   u.id as user_id, o.id as org_id, m.is_org_admin,
   ${teamIds('true')} as team_ids, ${teamIds('tm.is_team_admin')} as team_admin_of,
   case when m.is_org_admin then array(select t.id from teams t where t.org_id = o.id)
-    else ${teamIds('true')} end as open_team_ids`;
+    else ${teamIds('true')} end as open_team_ids,
+  m.is_org_admin or (
+    o.team_admins_contribute and cardinality(${teamIds('tm.is_team_admin')}) > 0
+  ) as contributes_to_organization`;
 
 /** Excludes users who are deleted or whose organization is deleted. */
 export function createAccountsRepository(db: Knex) {

@@ -32,7 +32,7 @@ export function createDocumentLinksRepository(db: Knex) {
         .orderBy(['folderLinks.createdAt', 'folders.id'])
         .select(
           ...['folders.id as folderId', 'folders.name as folderName'],
-          ...['folders.orgId', 'folders.acl', 'folders.ownerId as createdBy'],
+          ...['folders.orgId', 'folders.acl', 'folders.ownerId', 'folders.createdBy'],
         );
       return queryRows(db, documentLinkRowShape, links);
     },
@@ -79,6 +79,17 @@ export function createDocumentsInFoldersRepository(db: Knex) {
       // The column `listedAt` of a folder link becomes null when the deletion of its document begins, which hides the
       // document from the folder.
       return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
+    },
+
+    /** Whether the user made all documents in the folders. Documents that are being deleted do not count. */
+    async areMadeBy(userId: string, { orgId, folderIds }: SelectedFolders): Promise<boolean> {
+      const others = FolderLinkModel.table(db)
+        .join('documents', 'documents.id', 'folderLinks.documentId')
+        .where('folderLinks.orgId', orgId)
+        .whereIn('folderLinks.folderId', [...folderIds])
+        .whereNull('documents.deletedAt')
+        .whereNot('documents.createdBy', userId);
+      return (await others.first('documents.id')) === undefined;
     },
 
     lock: (of: SelectedFolders, limit: number) => lockDocumentsInFolders(db, of, limit),

@@ -36,8 +36,8 @@ export function createDocumentLinksService(deps: {
     list,
 
     /**
-     * Adds the document to a folder. `promote` removes it from all other folders that the caller may write to. Throws
-     * `document_not_found`, `folder_not_found`, and `forbidden` if the document or the folder is read-only.
+     * Adds the document to a folder. `promote` removes it from all other folders from which the caller may remove it.
+     * Throws `document_not_found`, `folder_not_found`, and `forbidden` if the document or the folder is read-only.
      */
     async add(
       actor: Actor,
@@ -46,15 +46,16 @@ export function createDocumentLinksService(deps: {
     ): Promise<DocumentLink[]> {
       await db.transaction(async (trx) => {
         const { orgId, id } = await folders.requireTarget(trx, actor, folderId);
-        await documents.lockWritable(trx, actor, documentId);
+        const { createdBy } = await documents.lockWritable(trx, actor, documentId);
         const links = createDocumentLinksRepository(trx);
         await links.add({ orgId, folderId: id, documentId, createdBy: actor.userId });
         if (promote) {
           const others = (await links.listReadable(actor, documentId)).filter((link) => link.folderId !== id);
-          const writable = others.filter((link) => mayPerformAction(actor, 'folder:write', link));
+          const action = createdBy === actor.userId ? 'folder:contribute' : 'folder:manage';
+          const left = others.filter((link) => mayPerformAction(actor, action, link));
           await links.remove(
             documentId,
-            writable.map((link) => link.folderId),
+            left.map((link) => link.folderId),
           );
         }
         await links.renewKeys(documentId);
@@ -64,7 +65,7 @@ export function createDocumentLinksService(deps: {
     },
 
     /**
-     * Removes a document from a folder, which needs write access to the document or to the folder. Throws
+     * Removes a document from a folder, which needs write access to the document or an admin of the folder. Throws
      * `document_not_found`, `folder_not_found` if the document is not in this folder, `forbidden`, and `last_link` if
      * the document is in no other folder.
      */
@@ -77,9 +78,10 @@ export function createDocumentLinksService(deps: {
         const links = createDocumentLinksRepository(trx);
         const link = (await links.listReadable(actor, documentId)).find((one) => one.folderId === folderId);
         if (link === undefined) throw appError('folder_not_found', { detail: 'The document is not in this folder.' });
-        if (!mayPerformAction(actor, 'document:write', document) && !mayPerformAction(actor, 'folder:write', link)) {
+        if (!mayPerformAction(actor, 'document:write', document) && !mayPerformAction(actor, 'folder:manage', link)) {
           throw appError('forbidden', {
-            detail: 'To remove a document from a folder, you need write access to the document or to the folder.',
+            detail:
+              'Only the author of the document, or an admin of the team or organization, may remove it from a folder.',
           });
         }
         if ((await links.count(documentId)) === 1) {
@@ -111,6 +113,9 @@ export function createDocumentsInFoldersService({ deletion }: { deletion: Pick<D
 
   return {
     isEmpty: (trx: Knex, of: SelectedFolders): Promise<boolean> => createDocumentsInFoldersRepository(trx).isEmpty(of),
+
+    areMadeBy: (trx: Knex, userId: string, of: SelectedFolders): Promise<boolean> =>
+      createDocumentsInFoldersRepository(trx).areMadeBy(userId, of),
 
     /**
      * Recomputes the access keys of the folders' documents and of these documents' jobs. The sweeper later writes them

@@ -140,7 +140,8 @@ export const documentLinkRowShape = defineRowShape({
   folderName: textColumn(),
   orgId: uuidColumn(),
   acl: textArrayColumn(),
-  createdBy: uuidColumn().nullable(),
+  ownerId: uuidColumn().nullable(),
+  createdBy: uuidColumn(),
 });
 export type DocumentLink = SqlRow<typeof documentLinkRowShape>;
 

@@ -32,7 +32,7 @@ export const exportedRecordKinds: readonly ExportedRecordKind[] = [
     name: 'organization',
     from: '(select *, id as org_id from organizations) t',
     keys: id,
-    fields: 't.id as org_id, t.name, t.tier, t.created_at, t.deleted_at',
+    fields: 't.id as org_id, t.name, t.tier, t.team_admins_contribute, t.created_at, t.deleted_at',
   },
   {
     name: 'users',

@@ -129,6 +129,13 @@ export function createFoldersRepository(db: Knex) {
       );
     },
 
+    async areMadeBy(userId: string, ids: readonly string[]): Promise<boolean> {
+      const others = FolderModel.table(db)
+        .whereIn('id', [...ids])
+        .whereNot({ createdBy: userId });
+      return (await others.first('id')) === undefined;
+    },
+
     async level(id: string): Promise<number> {
       const { level } = await queryOneRow(
         db,

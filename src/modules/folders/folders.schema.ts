@@ -48,7 +48,8 @@ export const folderSchema = z
     system_role: z.enum(['org_root', 'team_root', 'personal_root']).meta({ id: 'FolderRole' }).nullable(),
     visibility: visibilityField,
     entity_missing: z.boolean().describe('True if the team or user that the root belongs to was disabled or deleted.'),
-    can_write: z.boolean(),
+    can_write: z.boolean().describe('Whether you may add documents and folders to it.'),
+    can_change: z.boolean().describe('Whether you may rename, move and delete it.'),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -83,7 +84,8 @@ export function toFolderDto(actor: Actor, folder: FolderView): FolderDto {
     system_role: folder.systemRole,
     visibility: folder.visibility,
     entity_missing: folder.entityMissing,
-    can_write: mayPerformAction(actor, 'folder:write', { ...folder, createdBy: folder.ownerId }),
+    can_write: mayPerformAction(actor, 'folder:contribute', folder),
+    can_change: folder.kind === 'user' && mayPerformAction(actor, 'folder:write', folder),
     created_at: folder.createdAt.toISOString(),
     updated_at: folder.updatedAt.toISOString(),
   };

@@ -77,7 +77,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
       const id = folderId ?? (await repository.personalRootId(actor.userId));
       const folder = id === undefined ? undefined : await repository.findReadableForLink(actor, id);
       if (folder === undefined) throw appError('folder_not_found');
-      if (!mayWrite(actor, folder)) {
+      if (!mayPerformAction(actor, 'folder:contribute', folder)) {
         throw appError('forbidden', { detail: 'You have read-only access to the target folder.' });
       }
       return folder;
@@ -129,6 +129,7 @@ async function insertRoot(
 
 type FolderContents = {
   isEmpty(trx: Knex, of: SelectedFolders): Promise<boolean>;
+  areMadeBy(trx: Knex, userId: string, of: SelectedFolders): Promise<boolean>;
   share(trx: Knex, of: SelectedFolders): Promise<void>;
   discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void>;
 };
@@ -181,8 +182,10 @@ export function createFolderTreeChangesService(deps: {
     await repository.lockTrees(actor.orgId);
     const folder = await repository.findReadable(actor, folderId);
     if (folder === undefined) throw appError('folder_not_found');
-    if (!mayWrite(actor, folder)) throw appError('forbidden', { detail: 'You have read-only access to this folder.' });
-    return folder;
+    if (mayPerformAction(actor, 'folder:write', folder)) return folder;
+    throw appError('forbidden', {
+      detail: 'Only the user who made this folder, or an admin of its team or organization, may change it.',
+    });
   }
 
   async function requireNewParent(
@@ -201,15 +204,34 @@ export function createFolderTreeChangesService(deps: {
     return parent;
   }
 
+  /** Throws `forbidden` if the caller would take away folders or documents that only an admin may take away. */
+  async function requireMayRemoveContents(
+    trx: Knex,
+    actor: RequestActor,
+    folder: FolderView,
+    folderIds: readonly string[],
+  ): Promise<void> {
+    if (mayPerformAction(actor, 'folder:manage', folder)) return;
+    const { orgId, userId } = actor;
+    const isOwn =
+      (await createFoldersRepository(trx).areMadeBy(userId, folderIds)) &&
+      (await contents.areMadeBy(trx, userId, { orgId, folderIds }));
+    if (isOwn) return;
+    throw appError('forbidden', {
+      detail: 'The folder contains folders or documents of other users. Ask an admin of the team or organization.',
+    });
+  }
+
   /**
    * Moves a folder with its contents into the tree of another root. Must run before any other update of the folder: its
    * `for update` lock waits for transactions that are linking documents (`for key share`), which would otherwise use
    * the access keys of the old root. A plain update does not wait for them.
    */
-  async function moveToRoot(trx: Knex, folder: FolderView, parent: FolderView): Promise<void> {
+  async function moveToRoot(trx: Knex, actor: RequestActor, folder: FolderView, parent: FolderView): Promise<void> {
     const repository = createFoldersRepository(trx);
     const { ids } = await repository.subtree(folder.id);
     await repository.lock(ids);
+    await requireMayRemoveContents(trx, actor, folder, ids);
     await repository.setRoot(ids, parent);
     await contents.share(trx, { orgId: folder.orgId, folderIds: ids });
   }
@@ -241,32 +263,33 @@ export function createFolderTreeChangesService(deps: {
         requireExpectedVersion(expected, folder);
         requireUserFolder(folder);
         const parent = parentId === undefined ? undefined : await requireNewParent(trx, actor, folder, parentId);
-        if (parent !== undefined && parent.rootId !== folder.rootId) await moveToRoot(trx, folder, parent);
+        if (parent !== undefined && parent.rootId !== folder.rootId) await moveToRoot(trx, actor, folder, parent);
         const changed = { name: name ?? folder.name, parentId: parentId ?? folder.parentId };
         if (!(await createFoldersRepository(trx).update(folderId, changed))) throw nameTaken();
       });
       return folders.get(actor, folderId);
     },
 
-    /** Deletes a folder. `cascade` also deletes its contents, including those of other users. */
+    /**
+     * Deletes a folder. `cascade` also deletes its contents, for an admin including those of other users. Throws
+     * `folder_not_found`, `forbidden`, `system_folder`, `folder_not_empty`, `folder_too_large`.
+     */
     async remove(actor: RequestActor, folderId: string, { cascade }: { cascade: boolean }): Promise<void> {
       await db.transaction(async (trx) => {
         const repository = createFoldersRepository(trx);
-        requireUserFolder(await lockWritable(trx, actor, folderId));
+        const folder = await lockWritable(trx, actor, folderId);
+        requireUserFolder(folder);
         const { ids } = await repository.subtree(folderId);
         await repository.lock(ids);
         if (!cascade && (ids.length > 1 || !(await contents.isEmpty(trx, { orgId: actor.orgId, folderIds: ids })))) {
           throw appError('folder_not_empty', { detail: 'Empty the folder first, or delete it with cascade=true.' });
         }
+        await requireMayRemoveContents(trx, actor, folder, ids);
         await contents.discard(trx, actor, ids);
         await repository.remove(ids);
       });
     },
   };
-}
-
-function mayWrite(actor: Actor, folder: FolderView): boolean {
-  return mayPerformAction(actor, 'folder:write', { ...folder, createdBy: folder.ownerId });
 }
 
 function requireUserFolder({ kind }: FolderView): void {

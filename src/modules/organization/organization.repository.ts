@@ -1,8 +1,9 @@
 import type { Knex } from 'knex';
+import { withoutUndefinedFields } from '#src/adapters/postgres/base-model.ts';
 import type { OrganizationTier } from '#src/domain/access/limits.ts';
-import { type Organization, OrganizationModel } from './organization.model.ts';
+import { type Organization, type OrganizationChange, OrganizationModel } from './organization.model.ts';
 
-const columns = ['id', 'name', 'tier'] as const;
+const columns = ['id', 'name', 'tier', 'teamAdminsContribute'] as const;
 
 export function createOrganizationRepository(db: Knex) {
   const organization = (orgId: string) => OrganizationModel.table(db).where({ id: orgId });
@@ -12,8 +13,11 @@ export function createOrganizationRepository(db: Knex) {
       return found(await organization(orgId).first(...columns), orgId);
     },
 
-    async rename(orgId: string, name: string): Promise<Organization> {
-      const [row] = await organization(orgId).update({ name, updatedAt: db.fn.now() }).returning(columns);
+    async change(orgId: string, { name, teamAdminsContribute }: OrganizationChange): Promise<Organization> {
+      const change = withoutUndefinedFields({ name, teamAdminsContribute });
+      const [row] = await organization(orgId)
+        .update({ ...change, updatedAt: db.fn.now() })
+        .returning(columns);
       return found(row, orgId);
     },
 

@@ -5,10 +5,29 @@ import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { Organization } from './organization.model.ts';
 import type { OrganizationService } from './organization.service.ts';
 
-const renameOrganizationBody = z.strictObject({ name: nameField });
+const changeOrganizationBody = z
+  .strictObject({
+    name: nameField.optional(),
+    team_admins_contribute: z
+      .boolean()
+      .optional()
+      .describe('Whether admins of teams may add documents and folders to the folder tree of the organization.'),
+  })
+  .refine((body) => Object.keys(body).length > 0, {
+    error: 'Send name or team_admins_contribute',
+    params: { code: 'required' },
+  })
+  .meta({ minProperties: 1 })
+  .transform((body) => ({ name: body.name, teamAdminsContribute: body.team_admins_contribute }));
 
 export const organizationSchema = z
-  .strictObject({ org_id: uuidField, name: z.string(), tier: tierField, is_org_admin: z.boolean() })
+  .strictObject({
+    org_id: uuidField,
+    name: z.string(),
+    tier: tierField,
+    is_org_admin: z.boolean(),
+    team_admins_contribute: z.boolean(),
+  })
   .meta({ id: 'Organization' });
 
 type OrganizationDto = z.infer<typeof organizationSchema>;
@@ -19,6 +38,7 @@ function toOrganizationDto(actor: { isOrgAdmin: boolean }, organization: Organiz
     name: organization.name,
     tier: organization.tier,
     is_org_admin: actor.isOrgAdmin,
+    team_admins_contribute: organization.teamAdminsContribute,
   };
 }
 
@@ -29,12 +49,11 @@ export function organizationRoutes(organizations: OrganizationService): HttpRout
       path: '/entity/org',
       operationId: 'renameOrganization',
       tag: 'organization',
-      summary: 'Rename the organization and its root folder',
+      summary: 'Rename the organization with its root folder, or let team admins add to its folder tree',
       access: 'organization:administer',
-      body: renameOrganizationBody,
-      responses: { 200: { description: 'The renamed organization', schema: organizationSchema } },
-      handle: async ({ actor, body }) =>
-        okAnswer(toOrganizationDto(actor, await organizations.rename(actor, body.name))),
+      body: changeOrganizationBody,
+      responses: { 200: { description: 'The changed organization', schema: organizationSchema } },
+      handle: async ({ actor, body }) => okAnswer(toOrganizationDto(actor, await organizations.change(actor, body))),
     }),
   ];
 }

@@ -6,7 +6,7 @@ import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { Organization } from './organization.model.ts';
+import type { Organization, OrganizationChange } from './organization.model.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
 import type { RemainingTierQuota, TierLimitsService } from './tier-limits.service.ts';
 
@@ -31,12 +31,21 @@ export function createOrganizationService(deps: {
       return before;
     },
 
-    async rename(actor: RequestActor, name: string): Promise<Organization> {
+    /** Changes the organization. A new name becomes the name of its root folder too. */
+    async change(actor: RequestActor, change: OrganizationChange): Promise<Organization> {
       const { orgId, userId, requestId } = actor;
+      const { name, teamAdminsContribute } = change;
+      const entry = { orgId, actorId: userId, target: orgId, requestId };
       return accessChanges.administer(actor, async (trx) => {
-        const organization = await createOrganizationRepository(trx).rename(orgId, name);
-        await folders.renameOrganizationRoot(trx, orgId, name);
-        await audit.record(trx, { orgId, actorId: userId, action: 'organization.renamed', target: orgId, requestId });
+        const organization = await createOrganizationRepository(trx).change(orgId, change);
+        if (name !== undefined) {
+          await folders.renameOrganizationRoot(trx, orgId, name);
+          await audit.record(trx, { ...entry, action: 'organization.renamed' });
+        }
+        if (teamAdminsContribute !== undefined) {
+          const detail = { team_admins_contribute: teamAdminsContribute };
+          await audit.record(trx, { ...entry, action: 'organization.settings_changed', detail });
+        }
         return organization;
       });
     },

@@ -37,6 +37,7 @@ export const membershipRowShape = defineRowShape({
   tier: textColumn<OrganizationTier>(),
   userId: uuidColumn(),
   isOrgAdmin: booleanColumn(),
+  teamAdminsContribute: booleanColumn(),
 });
 
 export const userTeamRowShape = defineRowShape({

@@ -54,7 +54,9 @@ export function createProfileRepository(db: Knex) {
         .alias('m')
         .join('organizations as o', 'o.id', 'm.orgId')
         .where('m.userId', userId)
-        .select('o.id as orgId', 'o.name as orgName', 'o.tier', 'm.userId', 'm.isOrgAdmin');
+        .select(
+          ...['o.id as orgId', 'o.name as orgName', 'o.tier', 'o.teamAdminsContribute', 'm.userId', 'm.isOrgAdmin'],
+        );
       const live = TeamMembershipModel.query(db)
         .alias('tm')
         .join('teams as t', 't.id', 'tm.teamId')

@@ -39,6 +39,9 @@ export const membershipSchema = z
     tier: tierField,
     user_id: uuidField,
     is_org_admin: z.boolean(),
+    team_admins_contribute: z
+      .boolean()
+      .describe('Whether admins of teams may add documents and folders to the folder tree of the organization.'),
     teams: z.array(
       z.strictObject({
         team_id: uuidField,
@@ -70,6 +73,7 @@ export function toMembershipDto(membership: Membership): z.infer<typeof membersh
     tier: membership.tier,
     user_id: membership.userId,
     is_org_admin: membership.isOrgAdmin,
+    team_admins_contribute: membership.teamAdminsContribute,
     teams: membership.teams.map((team) => ({
       team_id: team.teamId,
       name: team.name,

@@ -65,7 +65,7 @@ export function createReembeddingService(deps: {
       if (document.activeGeneration === null && !isUnderWay) return null;
       const actor = {
         ...{ userId: document.createdBy, orgId: target.orgId, requestId: jobIdOf(target) },
-        ...{ isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] },
+        ...{ isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], contributesToOrganization: false },
       };
       const ragConfig = { ...document.ragConfig, embedding: { model: target.model } };
       return generations.openIfNeeded(trx, actor, { ...document, ragConfig }, { isBulk: true });

@@ -34,7 +34,14 @@ export type StoreAuditService = ReturnType<typeof createStoreAuditService>;
 type DocumentKey = { orgId: string; id: string };
 
 /** A repair acts in the name of the user who last changed the document, but without team and admin rights. */
-const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
+const withoutRights = {
+  isOrgAdmin: false,
+  teamIds: [],
+  teamAdminOf: [],
+  openTeamIds: [],
+  contributesToOrganization: false,
+  requestId: auditWorkflowId,
+};
 
 /**
  * Kinds of findings whose repair deletes data. `maxOrphanDeletions` limits these deletions, because all data looks

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { createOrFindExisting } from '#src/domain/access/idempotency.ts';
+import { mayPerformAction } from '#src/domain/access/policy.ts';
 import { type Actor, accessKeysOfRow, type RequestActor, type Visibility } from '#src/domain/access/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -90,7 +91,9 @@ export function createTeamsService(deps: {
       if (!isForTeams && teamIds.length > 0) throw fieldError('team_ids', 'is only for team_level');
 
       const live = new Set(await createTeamsRepository(trx).liveIds(actor.orgId, teamIds));
-      const isAllowed = (id: string) => live.has(id) && (actor.isOrgAdmin || actor.teamIds.includes(id));
+      const { orgId } = actor;
+      const isAllowed = (teamId: string) =>
+        live.has(teamId) && mayPerformAction(actor, 'team:contribute', { orgId, teamId });
       if (!teamIds.every(isAllowed)) throw appError('team_not_found');
 
       const { visibility } = requested;

@@ -63,7 +63,15 @@ describe('statistics of chats', () => {
     const chatId = await addChat(db, ofOther, { visibility: 'org_level' });
     await addRound(db, { orgId: other.orgId, chatId, round: 1 });
     const reader = (userId: string, teamIds: string[], isOrgAdmin = false): Actor => {
-      return { userId, orgId, isOrgAdmin, openTeamIds: teamIds, teamIds, teamAdminOf: [] };
+      return {
+        userId,
+        orgId,
+        isOrgAdmin,
+        openTeamIds: teamIds,
+        teamIds,
+        teamAdminOf: [],
+        contributesToOrganization: false,
+      };
     };
     // Members of two teams, of one and of none, an admin without chats, and a user of another organization.
     const [ada = '', bob = '', eve = ''] = authors;

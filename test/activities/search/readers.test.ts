@@ -57,7 +57,15 @@ describe('document search by users with different access', () => {
   }
   const actorOf = (userId: string, orgId: string): Actor => {
     const teamIds = readers[userId]?.teams ?? [];
-    return { userId, orgId, isOrgAdmin: false, teamIds, teamAdminOf: [], openTeamIds: teamIds };
+    return {
+      userId,
+      orgId,
+      isOrgAdmin: false,
+      teamIds,
+      teamAdminOf: [],
+      openTeamIds: teamIds,
+      contributesToOrganization: false,
+    };
   };
   const search = (actor: Actor, q: string) => service.search(actor, q, { limit: 50, offset: 0 });
 

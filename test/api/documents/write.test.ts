@@ -10,6 +10,7 @@ import {
   readDocument,
   replaceOriginal,
   rootOf,
+  treesOf,
 } from '#test/support/builders.ts';
 import { type Member, sendJson, statusesOf } from '#test/support/client.ts';
 import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
@@ -225,22 +226,25 @@ describe('documents:', () => {
       expect(body).deep.equal({ document_id: documentId, links: [{ folder_id: id, folder_name: 'Loans' }] });
     });
 
-    it('are replaced by a new link that sets `promote`, except links to folders that the caller may not change', async () => {
+    it('are replaced by a new link that sets `promote`, unless an admin has to remove them or they are hidden', async () => {
       const folder = await aFolder(ada, personal);
       await link(shared);
       expect(await link(folder.id, { promote: true })).deep.equal([folder.id]);
       await grace.get(`/documents/${documentId}`, 404);
 
-      const teamId = await aTeam(ada, [grace]);
-      await setTeamAdmin(teamId, true);
-      const [hers, teamRoot] = [await rootOf(grace, 'personal_root'), await rootOf(grace, 'team_root')];
-      documentId = await aDocumentIn(grace, hers);
-      await link(teamRoot, {}, grace);
-      await link(personal);
-      await setTeamAdmin(teamId, false);
-      const target = (await aFolder(grace, hers)).id;
-      expect(await link(target, { promote: true }, grace)).have.members([teamRoot, target]);
-      expect(await list()).have.members([teamRoot, personal]);
+      await setTeamAdmin(await aTeam(ada, [grace]), true);
+      const administered = await rootOf(grace, 'team_root');
+      await aTeam(ada, [grace]);
+      const roots = (await treesOf(grace)).filter(({ system_role }) => system_role === 'team_root');
+      for (const { id } of roots) await link(id);
+      const target = (await aFolder(grace, administered)).id;
+      const others = roots.map(({ id }) => id).filter((id) => id !== administered);
+      expect(await link(target, { promote: true }, grace)).have.members([...others, target]);
+      expect(await list()).have.members([folder.id, ...others, target]);
+
+      documentId = await aDocumentIn(grace, others[0] ?? '');
+      const hers = await rootOf(grace, 'personal_root');
+      expect(await link(hers, { promote: true }, grace)).deep.equal([hers]);
     });
 
     it('cannot be made to a hidden folder (404), nor for a document that is read-only (403)', async () => {
@@ -251,7 +255,7 @@ describe('documents:', () => {
       await grace.post(`/documents/${documentId}/links`, { folder_id: hidden }, 403);
     });
 
-    it('can be removed by users who may write to the folder; the readers of the folder then lose the document', async () => {
+    it('can be removed by the admins of the folder; the readers of the folder then lose the document', async () => {
       await setTeamAdmin(await aTeam(ada, [grace]), true);
       const teamRoot = await rootOf(grace, 'team_root');
       await link(shared);

@@ -192,6 +192,66 @@ describe('folders:', () => {
     });
   });
 
+  describe('members of a team', () => {
+    let grace: Member;
+    let olga: Member;
+    let root: string;
+    beforeEach(async () => {
+      [grace, olga] = [await aColleague(own, ada), await aColleague(own, ada)];
+      await aTeam(ada, [grace, olga]);
+      root = await rootOf(grace, 'team_root');
+    });
+
+    it('add documents and folders to its tree, and change and delete what they made', async () => {
+      expect(await infoOf(root, grace)).include({ can_write: true, can_change: false });
+      const folder = await aFolder(grace, root, 'Loans');
+      expect(folder).include({ can_write: true, can_change: true, visibility: 'team_level' });
+      const id = await aDocumentIn(grace, folder.id);
+      await olga.get(`/documents/${id}`, 200);
+      await grace.patch(`/documents/${id}`, { name: 'mine.txt' }, 200);
+      await grace.patch(`/folders/${folder.id}`, { name: 'Fees' }, 200);
+      await grace.post(
+        `/documents/${id}/links`,
+        { folder_id: await rootOf(grace, 'personal_root'), promote: true },
+        201,
+      );
+      await olga.get(`/documents/${id}`, 404);
+      await grace.delete(`/folders/${folder.id}`, 204);
+    });
+
+    it('add to the folders of each other, but change nothing that a colleague made (403)', async () => {
+      const folder = await aFolder(grace, root);
+      expect(await infoOf(folder.id, olga)).include({ can_write: true, can_change: false });
+      const [hers, her] = [await aFolder(olga, folder.id), await aDocumentIn(olga, folder.id)];
+      for (const id of [folder.id, root]) await grace.post(`/documents/${her}/links`, { folder_id: id }, 403);
+      await olga.patch(`/folders/${folder.id}`, { name: 'Fees' }, 403);
+      await olga.delete(`/folders/${folder.id}`, 403);
+      await grace.patch(`/documents/${her}`, { name: 'fees.txt' }, 403);
+      // The folder is hers, but what her colleague put into it stays with the team.
+      const { id: away } = await aFolder(grace, await rootOf(grace, 'personal_root'));
+      const take = async (status: number) => {
+        await grace.patch(`/folders/${folder.id}`, { parent_id: away }, status);
+        await grace.delete(`/folders/${folder.id}?cascade=true`, status);
+      };
+      await grace.delete(`/folders/${folder.id}`, 409);
+      await take(403);
+      await olga.delete(`/folders/${hers.id}`, 204);
+      await take(403);
+      await olga.delete(`/documents/${her}`, 204);
+      await grace.patch(`/folders/${folder.id}`, { parent_id: away }, 200);
+    });
+
+    it('keep write access to nothing in its tree but their documents after they have left it', async () => {
+      const folder = await aFolder(grace, root);
+      const id = await aDocumentIn(grace, folder.id);
+      const [team] = Object((await grace.get('/entity/me/membership', 200)).body).teams;
+      await ada.delete(`/entity/teams/${team.team_id}/members/${grace.userId}`, 204);
+      await grace.patch(`/folders/${folder.id}`, { name: 'Fees' }, 404);
+      await grace.post('/folders', { name: 'Fees', parent_id: root }, 404);
+      await grace.patch(`/documents/${id}`, { name: 'mine.txt' }, 200);
+    });
+  });
+
   describe('deleting a folder', () => {
     it('needs cascade if it is not empty (409), and is refused for a root folder (409)', async () => {
       const { id: empty } = await aFolder(ada, personal, 'Loans');

@@ -74,7 +74,13 @@ describe('Idempotency-Key', () => {
       idempotency: store,
       authenticate: async (authorization) => {
         const id = authorization === undefined ? userId : otherUserId;
-        const rights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+        const rights = {
+          isOrgAdmin: false,
+          teamIds: [],
+          teamAdminOf: [],
+          openTeamIds: [],
+          contributesToOrganization: false,
+        };
         const actor = { userId: id, orgId: randomUUID(), ...rights };
         return { sessionId: randomUUID(), actor, actorNow: async () => actor };
       },

@@ -3,6 +3,7 @@ import { documentListSchema } from '#src/modules/documents/documents.schema.ts';
 import {
   type JobDto,
   jobEventSchema,
+  jobFeedEventSchema,
   jobListSchema,
   jobSchema,
   jobSummarySchema,
@@ -338,7 +339,10 @@ describe('jobs:', () => {
     });
 
     const open = async (member: Member, after?: string): Promise<Feed> =>
-      readEvents(await member.raw('/jobs/events', after === undefined ? {} : { headers: { 'last-event-id': after } }));
+      readEvents(
+        await member.raw('/jobs/events', after === undefined ? {} : { headers: { 'last-event-id': after } }),
+        jobFeedEventSchema,
+      );
     /** Reads up to the event `ready`. */
     async function startOf(feed: Feed): Promise<{ jobs: JobDto[]; lastId: string }> {
       const jobs: JobDto[] = [];

@@ -4,10 +4,13 @@ import { exportListSchema, exportSchema } from '#src/modules/exports/exports.sch
 import { organizationSchema } from '#src/modules/organization/organization.routes.ts';
 import {
   aColleague,
+  aFolder,
   anIngestedDocument,
   aPublishedAgent,
   aStoredConnection,
   ask,
+  aTeam,
+  rootOf,
   treesOf,
 } from '#test/support/builders.ts';
 import type { Member } from '#test/support/client.ts';
@@ -25,9 +28,32 @@ describe('an organization and its exports:', () => {
     ada = await shared.signUp();
   });
 
+  it('PATCH /entity/org lets team admins add to the tree of the organization, and change what they made', async () => {
+    const grace = await aColleague(shared, ada);
+    const org_root = await rootOf(grace, 'org_root');
+    const make = (status: number) => grace.post('/folders', { name: 'Laws', parent_id: org_root }, status);
+    const open = async (team_admins_contribute: boolean) => {
+      const { body } = await ada.patch('/entity/org', { team_admins_contribute }, 200);
+      expect(organizationSchema.parse(body)).include({ team_admins_contribute });
+      expect((await grace.get('/entity/me/membership', 200)).body).include({ team_admins_contribute });
+    };
+    const team = await aTeam(ada, [grace]);
+    await open(true);
+    await make(403);
+    await ada.put(`/entity/teams/${team}/members/${grace.userId}`, { is_team_admin: true }, 200);
+    const { id } = Object((await make(201)).body);
+    await grace.patch(`/folders/${id}`, { name: 'Rules' }, 200);
+    await grace.patch(`/folders/${(await aFolder(ada, org_root)).id}`, { name: 'Mine' }, 403);
+    await open(false);
+    await make(403);
+    await grace.patch(`/folders/${id}`, { name: 'Laws' }, 403);
+    const [entry] = await shared.container.audit.list({ orgId: ada.orgId, action: 'organization.settings_changed' }, 1);
+    expect(entry).deep.include({ actorId: ada.userId, detail: { team_admins_contribute: false } });
+  });
+
   it('PATCH /entity/org renames the organization and its root folder', async () => {
     const organization = organizationSchema.parse((await ada.patch('/entity/org', { name: ' Engines ' }, 200)).body);
-    expect(organization).deep.equal({ org_id: ada.orgId, name: 'Engines', tier: 'free', is_org_admin: true });
+    expect(organization).include({ org_id: ada.orgId, name: 'Engines', tier: 'free', is_org_admin: true });
     expect((await ada.get('/entity/me/membership', 200)).body).include({ org_name: 'Engines' });
     const root = (await treesOf(ada)).find(({ system_role }) => system_role === 'org_root');
     expect(root?.name).equal('Engines');

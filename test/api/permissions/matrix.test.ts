@@ -33,8 +33,11 @@ const expected: Record<Exclude<RouteAccess, 'public'>, Verdict[]> = {
   'session:end': ['ok', 404, 404, 404, 404, 404],
   'team:list_members': ['ok', 'ok', 403, 'ok', 'ok', 404],
   'team:manage_members': [403, 403, 403, 'ok', 'ok', 404],
+  'team:contribute': ['ok', 'ok', 404, 'ok', 'ok', 404],
   'folder:read': ['ok', 'ok', 404, 'ok', 'ok', 404],
-  'folder:write': [403, 403, 404, 'ok', 'ok', 404],
+  'folder:contribute': ['ok', 'ok', 404, 'ok', 'ok', 404],
+  'folder:write': ['ok', 403, 404, 'ok', 'ok', 404],
+  'folder:manage': [403, 403, 404, 'ok', 'ok', 404],
   'document:read': ['ok', 'ok', 404, 'ok', 'ok', 404],
   'document:write': ['ok', 403, 404, 'ok', 'ok', 404],
   'agent:read': ['ok', 'ok', 404, 'ok', 'ok', 404],
@@ -52,7 +55,7 @@ const expected: Record<Exclude<RouteAccess, 'public'>, Verdict[]> = {
 
 /** Access to what the body names, for routes whose path names nothing. */
 const namedInBody: [access: Exclude<RouteAccess, 'public'>, operationIds: string[]][] = [
-  ['folder:write', ['linkDocument', 'createFolder']],
+  ['folder:contribute', ['createFolder']],
   ['connection:write', ['importDocumentsFromConnector']],
   ['agent:read', ['expandAnchorWords', 'sendMessage', 'streamMessage']],
   ['draft:write', ['evaluate', 'evaluatePrompt', 'evaluateCase', 'compareVersions']],
@@ -123,14 +126,9 @@ describe('permissions:', () => {
     return { ...made, ...named, token, chunk_id, connection_id };
   }
 
-  /** Only managers put documents into the folder of a team: the owner is one for a moment. */
   async function shareWithRed(documentId = ''): Promise<void> {
-    const { owner, orgAdmin, redTeamId } = cast;
-    const manages = (is_team_admin: boolean) =>
-      orgAdmin.patch(`/entity/teams/${redTeamId}/members/${owner.userId}/team-admin`, { is_team_admin }, 200);
-    await manages(true);
-    await owner.post(`/documents/${documentId}/links`, { folder_id: await rootOf(owner, 'team_root') }, 201);
-    await manages(false);
+    const folder_id = await rootOf(cast.owner, 'team_root');
+    await cast.owner.post(`/documents/${documentId}/links`, { folder_id }, 201);
   }
 
   const inRed = () => ({ visibility: 'team_level', team_ids: [cast.redTeamId] });
@@ -151,7 +149,7 @@ describe('permissions:', () => {
   };
   const newFolder = async () => {
     const fields = { name: freshEmail(), parent_id: shared.folder_id };
-    return { folder_id: (await post('orgAdmin', '/folders', fields)).id };
+    return { folder_id: (await post('owner', '/folders', fields)).id };
   };
   const newMember = async () => {
     const fields = { email: freshEmail(), password: 'Correct-horse-1', team_id: cast.redTeamId };

@@ -53,7 +53,10 @@ describe('the profile of the caller', () => {
   it('includes a membership with the organization, the enabled teams and the roles', async () => {
     const membership = async (member: Member) =>
       membershipSchema.parse((await member.get('/entity/me/membership', 200)).body);
-    const organization = { org_id: ada.orgId, org_name: "Ada's organization", tier: 'free' };
+    const organization = {
+      ...{ org_id: ada.orgId, org_name: "Ada's organization", tier: 'free' },
+      team_admins_contribute: false,
+    };
     const founder = { user_id: ada.userId, is_org_admin: true, teams: [] };
     expect(await membership(ada)).deep.equal({ ...organization, ...founder });
     const grace = await aColleague(shared, ada);

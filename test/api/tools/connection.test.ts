@@ -114,7 +114,13 @@ describe('an organization and its tools:', () => {
     /** Finishes with the rights of an admin, as if they were read before. @returns the code of the error */
     const refusal = async ({ toolConnections }: Container, path: string, { userId, orgId } = ada) => {
       const { consent_code: consentCode } = Object((await api.anonymous.get(path, 200)).body);
-      const rights = { isOrgAdmin: true, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+      const rights = {
+        isOrgAdmin: true,
+        teamIds: [],
+        teamAdminOf: [],
+        openTeamIds: [],
+        contributesToOrganization: false,
+      };
       const answer = { provider: 'google_calendar', consentCode };
       const finished = toolConnections.finishConsent({ ...rights, userId, orgId, requestId: 'r' }, answer);
       return Object(await finished.catch((error: unknown) => error)).code;

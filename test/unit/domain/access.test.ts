@@ -15,7 +15,7 @@ import {
 } from '#src/domain/access/visibility.ts';
 
 const actor = (over: Partial<Actor> = {}): Actor => ({
-  ...{ userId: 'ada', orgId: 'acme', isOrgAdmin: false, teamAdminOf: [] },
+  ...{ userId: 'ada', orgId: 'acme', isOrgAdmin: false, teamAdminOf: [], contributesToOrganization: false },
   teamIds: over.teamAdminOf ?? [],
   openTeamIds: over.teamIds ?? over.teamAdminOf ?? [],
   ...over,
@@ -37,6 +37,9 @@ describe('the access rules', () => {
   const inTeam = (teamId: string, isEntrusted = true) => ({ teamId, isEntrusted });
   const user = (teams: object[], isOrgAdmin = false) => ({ orgId: 'acme', isOrgAdmin, teams });
   const job = { orgId: 'acme', kind: 'ingest', createdBy: 'bob', chatId: null, acl: ['user:bob', 'team:red'] };
+  const redFolder = { orgId: 'acme', ownerId: null, createdBy: 'bob', acl: ['team:red'] };
+  const orgFolder = { ...redFolder, acl: ['org:acme'] };
+  const bobsFolder = { ...redFolder, ownerId: 'bob', acl: ['user:bob'] };
   const jobOfAdmins = { ...job, kind: 'delete', createdBy: 'ada', acl: ['admins:acme'] };
 
   for (const [what, action, target, { who, allowed }] of [
@@ -49,6 +52,24 @@ describe('the access rules', () => {
     ['manage another org admin', 'user:manage', user([inTeam('red')], true), onlyOrgAdmin],
     ['list its members', 'team:list_members', { orgId: 'acme', teamId: 'red' }, wholeTeam],
     ['manage its members', 'team:manage_members', { orgId: 'acme', teamId: 'red' }, bothAdmins],
+    ['share content with it', 'team:contribute', { orgId: 'acme', teamId: 'red' }, wholeTeam],
+    ['add to a folder of the team', 'folder:contribute', redFolder, wholeTeam],
+    ['rename a folder of the team that another user made', 'folder:write', redFolder, bothAdmins],
+    ['rename a folder of the team that they made', 'folder:write', { ...redFolder, createdBy: 'ada' }, wholeTeam],
+    [
+      'delete what others added to their folder of the team',
+      'folder:manage',
+      { ...redFolder, createdBy: 'ada' },
+      bothAdmins,
+    ],
+    ['add to the personal tree of another user', 'folder:contribute', bobsFolder, nobody],
+    ['add to a folder of the organization', 'folder:contribute', orgFolder, onlyOrgAdmin],
+    [
+      'rename a folder of the organization that they made',
+      'folder:write',
+      { ...orgFolder, createdBy: 'ada' },
+      onlyOrgAdmin,
+    ],
     ['change the draft of another user', 'draft:write', { orgId: 'acme', createdBy: 'bob' }, nobody],
     ['change their own draft', 'draft:write', { orgId: 'acme', createdBy: 'ada' }, members],
     ['change the chat of another user', 'chat:write', { orgId: 'acme', createdBy: 'bob' }, nobody],
@@ -67,6 +88,18 @@ describe('the access rules', () => {
       expect(callers.filter((caller) => mayPerformAction(caller, action, target as never))).deep.equal(allowed);
     });
   }
+
+  it('let users whom the organization opens its tree to add to it, and change only what they made', () => {
+    const opened = actor({ teamAdminOf: ['red'], contributesToOrganization: true });
+    expect(mayPerformAction(opened, 'folder:contribute', orgFolder)).equal(true);
+    for (const [createdBy, isAllowed] of [
+      ['bob', false],
+      ['ada', true],
+    ] as const) {
+      expect(mayPerformAction(opened, 'folder:write', { ...orgFolder, createdBy })).equal(isAllowed);
+    }
+    expect(mayPerformAction(opened, 'folder:manage', { ...orgFolder, createdBy: 'ada' })).equal(false);
+  });
 
   it('let org admins read content of teams without being a member, but no personal content of other users', () => {
     const outside = actor({ isOrgAdmin: true, openTeamIds: ['red'] });
