@@ -10,6 +10,7 @@ export const SKIP_REASONS = {
   'no LibreOffice': 'LibreOffice is not installed',
   'no Landlock': 'the kernel has no Landlock, or perl is not installed: parsers run without a sandbox',
   'no data sets': 'DATASETS_DIR does not hold the public data sets',
+  'no package registry': 'the registry of npm or pip, from which generators of clients come, cannot be reached',
   'no PDFium': 'TOOLS_DIR does not hold PDFium: run the test with `npm test -- <file>`',
   'no user namespaces': 'this machine does not let a user mount a file system (unshare)',
   'no setpriv': 'this machine has no setpriv',
