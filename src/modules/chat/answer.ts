@@ -24,6 +24,7 @@ import {
   type ChatAnswer,
   type CompletedAnswer,
   type Echo,
+  echoOfChat,
   type Round,
   retrievalSettings,
 } from './chat.model.ts';
@@ -316,7 +317,10 @@ export function createChatAnswerPresenter(deps: { db: Knex; echoWaitMs: number; 
     const warn = (error: unknown) => {
       logger.warn({ err: error, chatId: chat.id }, 'an answer was sent with an older alignment state of its chat');
     };
-    const echo = withEventsOf({ round: written.round, answerEvents }, (await newest.catch(warn)) ?? echoOf(chat));
+    const echo = withEventsOf(
+      { round: written.round, answerEvents },
+      (await newest.catch(warn)) ?? echoOfChat(chat, []),
+    );
     const title = await chats.findTitle(chat.orgId, chat.id).catch(warn);
     return { ...written, chatId: chat.id, title: title ?? chat.title, echo };
   }
@@ -343,10 +347,6 @@ export function createChatAnswerPresenter(deps: { db: Knex; echoWaitMs: number; 
   }
 
   return { fresh, stored };
-}
-
-function echoOf({ echoState, ewma, alignmentScore, echoRound }: Chat): Echo {
-  return { state: echoState, ewma, alignmentScore, round: echoRound, events: [] };
 }
 
 /**

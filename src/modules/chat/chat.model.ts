@@ -245,6 +245,14 @@ export type ChatAgent = Omit<StoredChatAgent, 'chatModel'> & { chatModel: string
 
 export type Echo = { state: EchoState; ewma: number; alignmentScore: number; round: number; events: AlignmentEvent[] };
 
+/** The alignment state that a chat shows, with the events of its round if that is among the given ones. */
+export function echoOfChat(chat: Chat, rounds: readonly Round[]): Echo {
+  const { echoState: state, ewma, alignmentScore, echoRound } = chat;
+  const scored = rounds.find(({ round }) => round === echoRound);
+  const events = scored === undefined ? [] : [...scored.answerEvents, ...scored.events];
+  return { state, ewma, alignmentScore, round: echoRound, events };
+}
+
 export type ChatAnswer = {
   chatId: string;
   round: number;

@@ -5,13 +5,15 @@ import { appError } from '#src/errors.ts';
 import { nameField, notBlankPattern, uuidField, visibilityField } from '#src/http/request/fields.ts';
 import { alignmentEventSchema, echoStateField, rerankerTypeField } from '#src/http/shared-schemas.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
-import type {
-  ChatAnswer,
-  ChatHistory,
-  ChatSummary,
-  Citation,
-  NumberedRoundEvent,
-  ToolCallRecord,
+import {
+  type ChatAnswer,
+  type ChatHistory,
+  type ChatSummary,
+  type Citation,
+  type Echo,
+  echoOfChat,
+  type NumberedRoundEvent,
+  type ToolCallRecord,
 } from './chat.model.ts';
 import type { RoundEventPosition, SendMessageInput } from './rounds.ts';
 
@@ -98,20 +100,23 @@ const toolCalls = z
   )
   .describe('The tool calls of the model for this answer, in order.');
 
+const echo = z
+  .strictObject({
+    state: echoStateField,
+    ewma: z.number(),
+    alignment_score: z.number(),
+    round: z.int().describe('The round that this state describes: the newest scored one, or 0 before the first.'),
+    scoring_pending: z.boolean().describe('The newest answer is not scored yet, so the state is older than it.'),
+    events: z.array(alignmentEventSchema),
+  })
+  .meta({ id: 'Echo' });
+
 export const chatMessageSchema = z
   .strictObject({
     chat_id: uuidField,
     reply: z.string(),
     model: z.string(),
-    echo: z
-      .strictObject({
-        state: echoStateField,
-        ewma: z.number(),
-        alignment_score: z.number(),
-        round: z.int().describe('The round that this state describes: the newest scored one, or 0 before the first.'),
-        events: z.array(alignmentEventSchema),
-      })
-      .meta({ id: 'Echo' }),
+    echo,
     title: z.string(),
     postprocess_job_id: z.string(),
     citations,
@@ -174,6 +179,7 @@ export const chatHistorySchema = z
         })
         .meta({ id: 'Message' }),
     ),
+    echo: echo.describe('The state of the chat, with the events of the round that it describes.'),
     echo_scoring_pending: z.boolean(),
     agent_deleted: z.boolean(),
   })
@@ -224,19 +230,17 @@ export const toToolCallDto = (call: ToolCallRecord) => ({
   result_characters: call.resultCharacters,
 });
 
+function toEchoDto({ state, ewma, alignmentScore, round, events }: Echo, isPending: boolean): z.input<typeof echo> {
+  return { state, ewma, alignment_score: alignmentScore, round, scoring_pending: isPending, events };
+}
+
 export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessageSchema> {
-  const { echo } = answer;
   return {
     chat_id: answer.chatId,
     reply: answer.reply,
     model: answer.model,
-    echo: {
-      state: echo.state,
-      ewma: echo.ewma,
-      alignment_score: echo.alignmentScore,
-      round: echo.round,
-      events: echo.events,
-    },
+    // Rounds are scored in their order.
+    echo: toEchoDto(answer.echo, answer.echo.round < answer.round),
     title: answer.title,
     postprocess_job_id: jobIdOfWorkflowPart(alignmentWorkflowId(answer.chatId), answer.round),
     citations: answer.citations.map(toCitationDto),
@@ -307,6 +311,7 @@ export function toChatHistoryDto({ chat, rounds, isAgentDeleted }: ChatHistory):
       const tool_calls = round.toolCalls.map(toToolCallDto);
       return [question, { role: 'assistant' as const, content: round.assistantReply, pruned, citations, tool_calls }];
     }),
+    echo: toEchoDto(echoOfChat(chat, rounds), chat.scoringPending),
     echo_scoring_pending: chat.scoringPending,
     agent_deleted: isAgentDeleted,
   };

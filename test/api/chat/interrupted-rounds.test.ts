@@ -87,10 +87,13 @@ describe('a chat round', () => {
     alone({ TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' }, async (stack, ada, agent_id) => {
       scripted.model.behave(() => ({ kind: 'answer', text: 'Month by month [7].' }));
       const { chat_id, echo } = await ask(ada, { agent_id, message }, 201);
-      expect(echo).include({ state: 'stable', ewma: 100, alignment_score: 1, round: 0 });
+      expect(echo).include({ state: 'stable', ewma: 100, alignment_score: 1, round: 0, scoring_pending: true });
       // Events of the answer itself are sent before the round is scored.
       expect(echo.events.map(({ type, round }) => [type, round])).deep.equal([['citation_dropped', 1]]);
-      expect((await ada.get(`/chat/${chat_id}`, 200)).body).include({ echo_scoring_pending: true });
+      expect((await ada.get(`/chat/${chat_id}`, 200)).body).deep.include({
+        echo_scoring_pending: true,
+        echo: { ...echo, events: [] },
+      });
 
       await stack.container.db('rounds').update({ status: 'open', leaseExpiresAt: new Date() });
       const workers = startWorkers(stack.container);

@@ -48,8 +48,9 @@ describe('a message to an agent', () => {
       expect(reply).include({ reply: 'A loan is repaid month by month.', model: 'extractive-1' });
       expect(reply.title).match(/^(How do I repay a loan\? x{37}|A scripted title)$/);
       expect(reply.postprocess_job_id).equal(`${alignmentWorkflowId(reply.chat_id)}.1`);
-      const { echo } = await send({ message: 'What is the interest rate of a loan?' });
-      expect(echo).include({ state: 'stable', round: 1 });
+      const { chat_id, echo } = await send({ message: 'What is the interest rate of a loan?' });
+      expect(echo).include({ state: 'stable', round: 1, scoring_pending: false });
+      expect((await ada.get(`/chat/${chat_id}`, 200)).body).deep.include({ echo });
       expect(echo.alignment_score).above(0.8);
       await untilJob(ada, reply.postprocess_job_id, 'succeeded');
       await until('the chat has the title of the model', async () => {
