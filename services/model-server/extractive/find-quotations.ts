@@ -12,10 +12,10 @@ type Candidate = Statement & { block: ContextBlock; own: Set<string>; around: Se
 type Scored = { candidate: Candidate; score: number };
 
 /**
- * Points of a statement, fitted by logistic regression on questions in five languages (XQuAD, chroma_chunking and those
- * of bench/answers): for the share of the question's words in the statement, and there or around it; for the share of
- * words that its passage and document lack; for the cosine of embeddings; for what the question asks for, such as a
- * date; for a title; and for the rank of its passage.
+ * Points of a statement, fitted by logistic regression on questions in five languages (XQuAD, chroma_chunking and some
+ * of our own): for the share of the question's words in the statement, and there or around it; for the share of words
+ * that its passage and document lack; for the cosine of embeddings; for what the question asks for, such as a date; for a
+ * title; and for the rank of its passage.
  */
 const POINTS = { own: 5, around: 4, missing: -6, meaning: 2, expected: 0.5, topic: -1.5, rank: 2 } as const;
 /** Minimum points: of questions about other paragraphs of the same articles up to 8 % reach them. */
