@@ -3,7 +3,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { sendFailureToParentProcess, sendToParentProcess } from '../child-messages.ts';
 import type { ConversionProcessLimits } from '../conversion-limits.ts';
 import { checkImageSourceBytes, type OcrProcessInput, orientationOfImage, readPgmImages } from './image-pages.ts';
-import { recognizePageByOcr, startTesseract } from './tesseract.ts';
+import { recognizePageByOcr } from './recognize-page.ts';
+import { startTesseract } from './tesseract.ts';
 import { withUnreadableNote } from './unreadable-pages.ts';
 
 const [languages = '', picturesText = '', limitsText = ''] = process.argv.slice(2);
