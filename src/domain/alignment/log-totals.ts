@@ -50,6 +50,7 @@ export const namesOfRoundTotals = [
   'rounds',
   'completed_rounds',
   'stable_rounds',
+  'watch_rounds',
   'drift_rounds',
   'refusal_rounds',
   'ewma_sum',

@@ -23,6 +23,7 @@ const totals = {
   rounds: bigintColumn(),
   completedRounds: bigintColumn(),
   stableRounds: bigintColumn(),
+  watchRounds: bigintColumn(),
   driftRounds: bigintColumn(),
   refusalRounds: bigintColumn(),
   ewmaSum: numericColumn(),
@@ -85,12 +86,16 @@ export type LogStatsFilter = { agentId: string | undefined; period: ReportPeriod
 /** `state` is the current state of a chat; all `words` must occur in its title or in one of its rounds. */
 export type LogFilter = LogStatsFilter & { state: EchoState | undefined; words: string | undefined };
 
-/** Totals of chat logs. Each scored round is a refusal, drift (`drift_…`) or stable (`stable`, `watch`). */
+/**
+ * Totals of chat logs. Each scored round is a refusal, drift (`drift_…`) or stable (`stable`, `watch`); `watchRounds` are
+ * those of the stable ones in `watch`.
+ */
 export const logStatsRowShape = defineRowShape({
   chats: jsonColumn<{ [state in EchoState]: number }>(),
   rounds: numericColumn(),
   completedRounds: numericColumn(),
   stableRounds: numericColumn(),
+  watchRounds: numericColumn(),
   driftRounds: numericColumn(),
   refusalRounds: numericColumn(),
   ewmaSum: numericColumn(),
@@ -112,8 +117,8 @@ export const loggedSessionRowShape = defineRowShape({
   agentName: textColumn(),
   model: textColumn(),
   startedAt: timestampColumn(),
-  ...pickColumns(ChatLogModel, 'rounds', 'completedRounds', 'stableRounds', 'driftRounds', 'refusalRounds', 'ewmaSum')
-    .columns,
+  ...pickColumns(ChatLogModel, 'rounds', 'completedRounds', 'stableRounds', 'watchRounds', 'driftRounds').columns,
+  ...pickColumns(ChatLogModel, 'refusalRounds', 'ewmaSum').columns,
   ...pickColumns(ChatLogModel, 'inputTokens', 'completionTokens', 'costUsd', 'latencyMs').columns,
 });
 export type LoggedChatWithTotals = SqlRow<typeof loggedSessionRowShape>;

@@ -90,9 +90,10 @@ export const logStatsSchema = z
     total_cost_usd: z.number(),
     avg_latency_ms: mean.describe('Over all rounds with an answer; null without any.'),
     drift_rounds: z.int(),
-    stable_rounds: z.int(),
+    stable_rounds: z.int().describe('Rounds in `stable` or `watch`.'),
+    watch_rounds: z.int().describe('Those of the stable rounds that are in `watch`.'),
     refusal_rounds: z.int(),
-    drift_rate: mean.describe('Share of scored rounds in drift; null without any.'),
+    drift_rate: z.number().describe('Share of scored rounds in drift; 0 without any.'),
   })
   .meta({ id: 'LogStats' });
 
@@ -104,7 +105,8 @@ const session = z.strictObject({
   summary: z.strictObject({
     total_rounds: z.int(),
     avg_ewma: mean,
-    stable_rounds: z.int(),
+    stable_rounds: z.int().describe('Rounds in `stable` or `watch`.'),
+    watch_rounds: z.int().describe('Those of the stable rounds that are in `watch`.'),
     drift_rounds: z.int(),
     refusal_rounds: z.int(),
   }),
@@ -210,8 +212,9 @@ export function toLogStatsDto(stats: LogStats): z.input<typeof logStatsSchema> {
     avg_latency_ms: meanOrNull(stats.latencyMs, stats.completedRounds),
     drift_rounds: stats.driftRounds,
     stable_rounds: stats.stableRounds,
+    watch_rounds: stats.watchRounds,
     refusal_rounds: stats.refusalRounds,
-    drift_rate: meanOrNull(stats.driftRounds, scored),
+    drift_rate: meanOrNull(stats.driftRounds, scored) ?? 0,
   };
 }
 
@@ -225,6 +228,7 @@ function toSessionPart(of: LoggedChatWithTotals): z.input<typeof session> {
       total_rounds: of.rounds,
       avg_ewma: meanOrNull(of.ewmaSum, countScoredRounds(of)),
       stable_rounds: of.stableRounds,
+      watch_rounds: of.watchRounds,
       drift_rounds: of.driftRounds,
       refusal_rounds: of.refusalRounds,
     },

@@ -193,11 +193,11 @@ describe('logs of all conversations:', () => {
     const all = await read('stats');
     expect(all).include({ total_chats: 2, total_rounds: 7, avg_ewma: 58.5, total_cost_usd: 2.5, avg_latency_ms: 220 });
     expect(all).include({ total_input_tokens: 420, total_completion_tokens: 90, total_tokens: 510 });
-    expect(all).include({ drift_rounds: 1, stable_rounds: 2, refusal_rounds: 1, drift_rate: 1 / 4 });
+    expect(all).include({ drift_rounds: 1, stable_rounds: 2, watch_rounds: 1, refusal_rounds: 1, drift_rate: 1 / 4 });
     const none = await read('stats', eve);
     expect(none).include({ total_chats: 0, total_rounds: 0, avg_ewma: null, total_cost_usd: 0, avg_latency_ms: null });
     expect(none).include({ total_input_tokens: 0, total_completion_tokens: 0, total_tokens: 0 });
-    expect(none).include({ drift_rounds: 0, stable_rounds: 0, refusal_rounds: 0, drift_rate: null });
+    expect(none).include({ drift_rounds: 0, stable_rounds: 0, watch_rounds: 0, refusal_rounds: 0, drift_rate: 0 });
     for (const [query, totals] of [
       ['date_from=2026-03-01&date_to=2026-03-02', all],
       ['date_from=2026-03-01T10:00:00.001Z&date_to=2026-03-02T09:00:00Z', none],
@@ -284,7 +284,7 @@ describe('logs of all conversations:', () => {
     const { summary, ...session } = body.session;
     const started_at = '2026-03-01T10:00:00.000Z';
     expect(session).deep.equal({ run_id: `alignment-${own}`, agent: 'Loans', model: 'newer', started_at });
-    const counts = { total_rounds: 5, stable_rounds: 1, drift_rounds: 1, refusal_rounds: 1 };
+    const counts = { total_rounds: 5, stable_rounds: 1, watch_rounds: 0, drift_rounds: 1, refusal_rounds: 1 };
     expect(summary).deep.equal({ ...counts, avg_ewma: 57.5 });
     expect(body).include({ next_cursor: null, avg_latency_ms: 250 });
     expect(body).include({ chat_title: 'A <b>loan</b> & "more"', chat_description: 'How is a loan repaid?' });

@@ -142,6 +142,7 @@ const wronglyLoggedChats = `
   cross join lateral (
     select count(*) as rounds, count(*) filter (where r.status = 'complete') as completed_rounds,
            count(*) filter (where r.echo_state in ('stable', 'watch')) as stable_rounds,
+           count(*) filter (where r.echo_state = 'watch') as watch_rounds,
            count(*) filter (where r.echo_state in ('drift_user', 'drift_agent', 'drift_recovering')) as drift_rounds,
            count(*) filter (where r.echo_state = 'refusal') as refusal_rounds,
            coalesce(sum(r.ewma::numeric), 0) as ewma_sum, coalesce(sum(r.input_tokens), 0) as input_tokens,
