@@ -6,12 +6,14 @@ import type { Container } from './container.ts';
 import { deriveKey } from './derived-key.ts';
 import { appError } from './errors.ts';
 import { createCursorCodec } from './http/request/pagination.ts';
+import { createUrlSignatures } from './http/request/url-signatures.ts';
 import { createEventStreamRegistry } from './http/response/event-streams.ts';
 import { createErrorHandler } from './http/response/problem.ts';
 import { createDispatcher } from './http/routing/dispatch.ts';
 import { createConcurrencyLimiter, createRateLimitCheck } from './http/routing/request-limits.ts';
 import type { HttpRoute } from './http/routing/route.ts';
 import { createRouteTable } from './http/routing/route-table.ts';
+import { signedUrlRoutes } from './http/routing/signed-urls.ts';
 import { createMetricsHandler } from './http/server/http-server.ts';
 import {
   createCors,
@@ -73,7 +75,11 @@ export function createApp(container: Container): App {
   const cursors = createCursorCodec(deriveKey(config.urlSigningKey, 'cursors'));
   let isShuttingDown = false;
 
-  const routes: HttpRoute[] = [
+  const signatures = createUrlSignatures({
+    key: deriveKey(config.urlSigningKey, 'signed-urls'),
+    lifetimeSeconds: config.downloadUrlSeconds,
+  });
+  const resourceRoutes: HttpRoute[] = [
     ...authRoutes(container.auth, container.passwords, container.sessions, container.sso, cursors),
     ...profileRoutes(container.profile),
     ...avatarsRoutes(container.avatars, container.profile),
@@ -100,6 +106,10 @@ export function createApp(container: Container): App {
     ...importsRoutes(container.imports, container.syncs, cursors, config),
     ...logsRoutes(container.logs, cursors),
     ...jobsRoutes(container.jobRequests, container.jobWatch, container.jobFeed, cursors),
+  ];
+  const routes: HttpRoute[] = [
+    ...resourceRoutes,
+    ...signedUrlRoutes(resourceRoutes, signatures),
     ...healthRoutes({
       checks: {
         database: async () => (await db.raw('select 1')) !== undefined,
@@ -115,6 +125,8 @@ export function createApp(container: Container): App {
 
   const dispatch = createDispatcher({
     authenticate: container.authenticate,
+    authenticateSession: container.authenticateSession,
+    signatures,
     idempotency: container.idempotency,
     fingerprintKey: deriveKey(config.urlSigningKey, 'request-fingerprints'),
     rateLimit: createRateLimitCheck({ ...container.rateLimiters, limits: config.rateLimits }),

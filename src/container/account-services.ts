@@ -51,7 +51,7 @@ export function createAccountServices(shared: SharedServices) {
     ...{ db, accounts, passwords: passwordHasher, sessions, organizations, limits, teams, accessChanges, audit },
     signInDelay,
   });
-  const { authenticate, identityProvider } = createPassport({
+  const { authenticate, authenticateSession, identityProvider } = createPassport({
     verifyToken: accessTokens.verify,
     findCaller: auth.findCaller,
     onAccessChange: accessChanges.listen,
@@ -65,6 +65,7 @@ export function createAccountServices(shared: SharedServices) {
     sessions,
     auth,
     authenticate,
+    authenticateSession,
     findActor,
     sso: createSsoService({
       db,

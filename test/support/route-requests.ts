@@ -49,6 +49,7 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     sendMessage: ({ agent_id }) => ({ agent_id, message: word }),
     streamMessage: ({ agent_id }) => ({ agent_id, message: word }),
     renameChat: () => ({ title: word }),
+    signUrl: ({ chat_id }) => ({ path: `/logs/conversations/${chat_id}/trend.svg` }),
     retryJobs: () => ({ error_code: 'too_large' }),
     updateProfile: () => ({ first_name: word }),
     uploadAvatar: () => formOf({}, new File([new Uint8Array(gifOfFrames(1))], 'me.gif')),

@@ -4,6 +4,7 @@ import pino, { type Logger } from 'pino';
 import type { ConcurrencyLimit } from '#src/domain/access/limits.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import type { BearerAuthenticator } from '#src/http/request/authentication.ts';
+import { createUrlSignatures } from '#src/http/request/url-signatures.ts';
 import { createEventStreamRegistry } from '#src/http/response/event-streams.ts';
 import { createErrorHandler } from '#src/http/response/problem.ts';
 import { createDispatcher } from '#src/http/routing/dispatch.ts';
@@ -46,9 +47,12 @@ export async function serveRoutes(routes: readonly HttpRoute[], deps: Deps = {})
     onWarning: () => undefined,
     checkEveryMs: 10,
   });
+  const caller = { actor, sessionId: 's', actorNow: async () => actor };
   const dispatch = createDispatcher({
     publicUrl: null,
-    authenticate: deps.authenticate ?? (async () => ({ actor, sessionId: 's', actorNow: async () => actor })),
+    authenticate: deps.authenticate ?? (async () => caller),
+    authenticateSession: async () => caller,
+    signatures: createUrlSignatures({ key: randomBytes(32), lifetimeSeconds: 60 }),
     idempotency: deps.idempotency ?? ({} as IdempotencyStore),
     fingerprintKey: randomBytes(32),
     rateLimit: async () => {},

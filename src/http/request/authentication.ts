@@ -13,15 +13,17 @@ type AuthenticatedUser = { actor: Actor; sessionId: string; actorNow: () => Prom
 
 export type BearerAuthenticator = (authorization: string | undefined) => Promise<AuthenticatedUser>;
 
-type TokenCheckDeps = {
-  verifyToken: (token: string) => Caller;
+/** Reads the rights of a session that another credential than an access token has named. Throws `invalid_token`. */
+export type SessionAuthenticator = (caller: Caller) => Promise<AuthenticatedUser>;
+
+type SessionCheckDeps = {
   /** Returns null if the session has ended or the user is disabled, deleted or in no organization. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
   onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
 /** Rights come from Postgres, cached for `actorMaxAgeMs`, so a logout takes effect within seconds. */
-function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
+function createSessionCheck({ findCaller, onAccessChange }: SessionCheckDeps): SessionAuthenticator {
   /** Cached rights of a session. Concurrent requests share the query `lookUp`; `actor` is its result. */
   type Session = { lookUp: Promise<Actor | null>; actor?: Actor | null };
   const sessions = new LRUCache<string, Session>({
@@ -65,14 +67,14 @@ function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenChec
     return actor;
   }
 
-  return async (token: string): Promise<AuthenticatedUser> => {
-    const caller = verifyToken(token);
+  return async (caller) => {
     const actorNow = () => findActor(caller);
     return { actor: await actorNow(), sessionId: caller.sessionId, actorNow };
   };
 }
 
-export type PassportDeps = TokenCheckDeps & {
+export type PassportDeps = SessionCheckDeps & {
+  verifyToken: (token: string) => Caller;
   /**
    * Returns the Passport strategy for sign-in with OpenID Connect. Its callers pass the sign-in as the strategy's
    * option `request`, a {@link SignInRequest}.
@@ -81,9 +83,10 @@ export type PassportDeps = TokenCheckDeps & {
 };
 
 /** Passport gets neither request nor response, so it cannot redirect, answer or add `req.login`. */
-export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
+export function createPassport({ findSignInStrategy, verifyToken, ...deps }: PassportDeps) {
   const authenticator = new passport.Passport();
-  authenticator.use('bearer', new BearerStrategy(createTokenCheck(deps)));
+  const authenticateSession = createSessionCheck(deps);
+  authenticator.use('bearer', new BearerStrategy(async (token) => authenticateSession(verifyToken(token))));
 
   function run<User>(strategy: string, request: object, options: object = {}): Promise<User> {
     return new Promise((resolve, reject) => {
@@ -104,7 +107,7 @@ export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
     begin: (request) => signIn<SignInAttempt & { url: string }>(findSignInStrategy, request),
     identify: (attempt, answer) => signIn<VerifiedIdentity>(findSignInStrategy, { ...attempt, answer }),
   };
-  return { authenticate, identityProvider };
+  return { authenticate, authenticateSession, identityProvider };
 }
 
 /** Accepts an access token only in the `Authorization` header, not in a body or query string (RFC 6750 §2). */

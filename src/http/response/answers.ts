@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { attachmentContentDisposition } from '#src/domain/text/content-disposition.ts';
+import { attachmentContentDisposition, inlineContentDisposition } from '#src/domain/text/content-disposition.ts';
 import { appError } from '#src/errors.ts';
 import type { ServerSentEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import { type ByteRange, createETag, matchesETag, parseByteRange } from '../request/headers.ts';
@@ -38,6 +38,8 @@ type FileContent = {
   mediaType: string;
   sizeBytes: number;
   etag: string;
+  /** The service has made the content itself, so that a browser may show it at a signed URL. */
+  isShown?: true;
   open: (range?: { start: number; end: number }) => Promise<Readable>;
 };
 
@@ -200,7 +202,7 @@ function sendEmpty(res: Response, status: number, headers: AnswerHeaders): void 
   res.end();
 }
 
-async function sendFile(req: Request, res: Response, content: FileContent): Promise<void> {
+async function sendFile(req: Request, res: AppResponse, content: FileContent): Promise<void> {
   const tag = `"${content.etag}"`;
   const known = req.get('if-none-match');
   if (known !== undefined && matchesETag(known, tag)) {
@@ -228,7 +230,7 @@ async function sendFile(req: Request, res: Response, content: FileContent): Prom
   else await pipeline(body, res);
 }
 
-async function sendDownload(req: Request, res: Response, { content, ...described }: DownloadAnswer): Promise<void> {
+async function sendDownload(req: Request, res: AppResponse, { content, ...described }: DownloadAnswer): Promise<void> {
   const pieces = content[Symbol.asyncIterator]();
   // Generates the first part of the content before any header is set, so that an early error becomes an error response.
   const first = await pieces.next();
@@ -246,11 +248,19 @@ async function sendDownload(req: Request, res: Response, { content, ...described
   await pipeline(Readable.from(all(), { highWaterMark: 1 }), res).finally(() => pieces.return?.());
 }
 
-/** These headers prevent a user's file from running as a page of this origin. */
-function describeFile(res: Response, { fileName, mediaType }: Pick<FileContent, 'fileName' | 'mediaType'>): void {
+/**
+ * These headers prevent a user's file from running as a page of this origin. At a signed URL, pages of other origins may
+ * show the file, and a link opens what the service has made itself.
+ */
+function describeFile(
+  res: AppResponse,
+  { fileName, mediaType, isShown }: Pick<FileContent, 'fileName' | 'mediaType' | 'isShown'>,
+): void {
+  const isOpened = isShown && res.locals.isSigned;
   res.set({
-    'Content-Disposition': attachmentContentDisposition(fileName),
-    'Content-Security-Policy': "sandbox; default-src 'none'",
+    'Content-Disposition': isOpened ? inlineContentDisposition(fileName) : attachmentContentDisposition(fileName),
+    'Content-Security-Policy': `sandbox; default-src 'none'${isOpened ? "; style-src 'unsafe-inline'" : ''}`,
+    ...(res.locals.isSigned && { 'Cross-Origin-Resource-Policy': 'cross-origin' }),
   });
   // `res.set` would append a charset to the media type, but the charset of a user's file is unknown.
   res.setHeader('Content-Type', mediaType);

@@ -14,21 +14,24 @@ import type {
   StoredResponse,
 } from '#src/ports/idempotency-store.ts';
 import type { FairWorkQueue } from '#src/ports/load-control.ts';
-import type { BearerAuthenticator } from '../request/authentication.ts';
+import type { BearerAuthenticator, SessionAuthenticator } from '../request/authentication.ts';
 import { type ReceivedRequestBody, receiveRequestBody } from '../request/body.ts';
 import { isNoCacheRequested, networkOfClientAddress, parseIfMatch, preferredWaitSeconds } from '../request/headers.ts';
 import { isUploadRequest } from '../request/upload.ts';
+import type { UrlSignatures } from '../request/url-signatures.ts';
 import { parsePathParams, requireInputStorableInPostgres, validateInput } from '../request/validation.ts';
 import { createAnswerSender, type EventStreamAnswer, type HttpAnswer, noContentAnswer } from '../response/answers.ts';
 import type { EventStreamRegistry } from '../response/event-streams.ts';
 import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
 import type { AppResponse } from '../server/middleware.ts';
 import type { ConcurrencyLimiter, RateLimitCheck, RateLimitRule } from './request-limits.ts';
-import { type HttpRoute, isEventStreamRoute, rateLimitsOfRoute } from './route.ts';
+import { type HttpRoute, isEventStreamRoute, isSignableRoute, rateLimitsOfRoute } from './route.ts';
 import type { Dispatch } from './route-table.ts';
 
 type DispatchDeps = {
   authenticate: BearerAuthenticator;
+  authenticateSession: SessionAuthenticator;
+  signatures: Pick<UrlSignatures, 'open'>;
   idempotency: IdempotencyStore;
   fingerprintKey: Buffer;
   streams: EventStreamRegistry;
@@ -47,7 +50,7 @@ type Admitted =
   | { actor: undefined; sessionId: undefined; actorNow: undefined };
 
 export function createDispatcher(deps: DispatchDeps) {
-  const { authenticate, idempotency, rateLimit, concurrency, readInTurn, logger, isOutage } = deps;
+  const { idempotency, rateLimit, concurrency, readInTurn, logger, isOutage } = deps;
   const answerSender = createAnswerSender(deps);
 
   function dispatch(route: HttpRoute): Dispatch {
@@ -76,7 +79,9 @@ export function createDispatcher(deps: DispatchDeps) {
         if (!res.writableFinished) disconnected.abort();
       });
 
-      const { actor, sessionId, actorNow } = await admit(route, req, requestId);
+      const split = splitQuery(route, req);
+      const { actor, sessionId, actorNow } = await admit(route, req, res, split);
+      res.locals.isSigned = split.signature !== undefined || route.access === 'public';
       if (actor !== undefined) {
         Object.assign(res.locals, { orgId: actor.orgId, userId: actor.userId, sessionId });
         if (res.destroyed) return;
@@ -90,7 +95,7 @@ export function createDispatcher(deps: DispatchDeps) {
         sessionId,
         actorNow,
         params: parsePathParams(route.params, req.params),
-        query: validateInput(route.query ?? noQuery, requireInputStorableInPostgres(req.query)),
+        query: validateInput(route.query ?? noQuery, requireInputStorableInPostgres(split.query)),
         requestId,
         client: { network: networkOfClientAddress(req.ip), userAgent: req.get('user-agent') ?? null },
         publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
@@ -143,10 +148,18 @@ export function createDispatcher(deps: DispatchDeps) {
     }
   }
 
-  async function admit(route: HttpRoute, req: Request, requestId: string): Promise<Admitted> {
+  async function admit(
+    route: HttpRoute,
+    req: Request,
+    res: AppResponse,
+    { signature, query }: SplitQuery,
+  ): Promise<Admitted> {
     if (route.access === 'public') return { actor: undefined, sessionId: undefined, actorNow: undefined };
-    const { actor, sessionId, actorNow } = await authenticate(req.headers.authorization);
-    return { actor: permitted(route, actor, requestId), sessionId, actorNow };
+    const target = { operationId: route.operationId, params: req.params, query };
+    const { actor, sessionId, actorNow } = await (signature === undefined
+      ? deps.authenticate(req.headers.authorization)
+      : deps.authenticateSession(deps.signatures.open(signature, target)));
+    return { actor: permitted(route, actor, res.locals.requestId), sessionId, actorNow };
   }
 
   /** Checks `organization:administer`, which depends on no resource; services check all other permissions. */
@@ -208,6 +221,16 @@ export function createDispatcher(deps: DispatchDeps) {
   }
 
   return dispatch;
+}
+
+type SplitQuery = { signature: string | undefined; query: Request['query'] };
+
+/** Takes the signature of a signed URL out of the query. An access token comes before it. */
+function splitQuery(route: HttpRoute, req: Request): SplitQuery {
+  if (!isSignableRoute(route)) return { signature: undefined, query: req.query };
+  const { signature, ...query } = req.query;
+  const isSigned = typeof signature === 'string' && req.headers.authorization === undefined;
+  return { signature: isSigned ? signature : undefined, query };
 }
 
 /** Reads `If-Match` of a PATCH or PUT. Throws `precondition_failed` if the resource has no version. */

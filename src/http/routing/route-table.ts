@@ -5,47 +5,62 @@ import type { HttpRoute } from './route.ts';
 
 export type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
-type Endpoint = { parameters: readonly string[]; dispatches: Map<string, Dispatch>; allowed: string[] };
+type Endpoint = { parameters: readonly string[]; routes: HttpRoute[] };
 type PathNode = { fixed: Map<string, PathNode>; parameter?: PathNode; endpoint?: Endpoint };
+type MatchedPath = { routes: readonly HttpRoute[]; params: Record<string, string> };
 
 /**
- * Finds the route of a request by the segments of its path; Express would test the pattern of one route after another.
- * Fixed segments come before parameters, so that `/documents/recent` is not read as a document id.
+ * Finds the routes of a path by its segments; Express would test the pattern of one route after another. Fixed segments
+ * come before parameters, so that `/documents/recent` is not read as a document id. Throws a URIError for a parameter
+ * that cannot be decoded.
  */
-export function createRouteTable(routes: readonly HttpRoute[], dispatch: (route: HttpRoute) => Dispatch) {
+export function createRouteMatcher(routes: readonly HttpRoute[]): (path: string) => MatchedPath | undefined {
   const root = createNode();
-  for (const route of routes) {
-    const { dispatches, allowed } = endpointAt(root, route.path);
-    const method = route.method.toUpperCase();
-    const serve = dispatch(route);
-    for (const accepted of method === 'GET' && route.isSafe !== false ? ['GET', 'HEAD'] : [method]) {
-      dispatches.set(accepted, serve);
-      allowed.push(accepted);
-    }
-  }
+  for (const route of routes) endpointAt(root, route.path).routes.push(route);
 
-  return (req: Request, res: AppResponse, next: NextFunction): Promise<void> | undefined => {
-    const [, ...segments] = req.path.split('/');
+  return (path) => {
+    const [, ...segments] = path.split('/');
     // Accepts a path with or without a slash at its end.
     if (segments.at(-1) === '') segments.pop();
     const values: string[] = [];
     const endpoint = findEndpoint(root, segments, values);
-    if (endpoint === undefined) {
+    if (endpoint === undefined) return undefined;
+    const { parameters, routes } = endpoint;
+    return {
+      routes,
+      params: Object.fromEntries(parameters.map((name, at) => [name, decodeURIComponent(values[at] ?? '')])),
+    };
+  };
+}
+
+/** Serves the request by the route of its path and method. */
+export function createRouteTable(routes: readonly HttpRoute[], dispatch: (route: HttpRoute) => Dispatch) {
+  const match = createRouteMatcher(routes);
+  const dispatches = new Map(routes.map((route) => [route, dispatch(route)]));
+
+  return (req: Request, res: AppResponse, next: NextFunction): Promise<void> | undefined => {
+    const found = match(req.path);
+    if (found === undefined) {
       next();
       return undefined;
     }
-    const { parameters, dispatches, allowed } = endpoint;
-    const serve = dispatches.get(req.method);
+    const route = found.routes.find((one) => methodsOf(one).includes(req.method));
+    const serve = route && dispatches.get(route);
     if (serve === undefined) {
+      const allowed = found.routes.flatMap(methodsOf);
       res.set('Allow', allowed.join(', '));
       if (req.method !== 'OPTIONS')
         throw appError('method_not_allowed', { detail: `This path only accepts ${allowed.join(' or ')}.` });
       res.status(204).end();
       return undefined;
     }
-    req.params = Object.fromEntries(parameters.map((name, at) => [name, decodeURIComponent(values[at] ?? '')]));
+    req.params = found.params;
     return serve(req, res);
   };
+}
+
+function methodsOf({ method, isSafe }: HttpRoute): string[] {
+  return method === 'get' && isSafe !== false ? ['GET', 'HEAD'] : [method.toUpperCase()];
 }
 
 function createNode(): PathNode {
@@ -66,7 +81,7 @@ function endpointAt(root: PathNode, path: string): Endpoint {
     }
   }
   const parameters = segments.filter((segment) => segment.startsWith(':')).map((segment) => segment.slice(1));
-  node.endpoint ??= { parameters, dispatches: new Map(), allowed: [] };
+  node.endpoint ??= { parameters, routes: [] };
   return node.endpoint;
 }
 

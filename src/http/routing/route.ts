@@ -188,6 +188,18 @@ export function isEventStreamRoute({ method, responses }: HttpRoute): boolean {
   return method === 'get' && ok !== undefined && 'contentType' in ok && ok.contentType === 'text/event-stream';
 }
 
+/**
+ * Whether the response is a file that a signed URL can show. The signature takes the place of the access token, in the
+ * query parameter `signature`.
+ */
+export function isSignableRoute(route: HttpRoute): boolean {
+  const { method, access, responses } = route;
+  const ok = responses[200];
+  return (
+    method === 'get' && access !== 'public' && ok !== undefined && 'contentType' in ok && !isEventStreamRoute(route)
+  );
+}
+
 /** All error codes of a route, also those of its access, body and method. OpenAPI and test client use them. */
 export function errorCodesOfRoute(route: HttpRoute): ReadonlySet<ErrorCode> {
   return new Set<ErrorCode>([
@@ -195,6 +207,7 @@ export function errorCodesOfRoute(route: HttpRoute): ReadonlySet<ErrorCode> {
     ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
     ...(isRefusable(route.access) ? (['forbidden'] as const) : []),
     ...(route.access === 'public' && route.limits === undefined ? [] : (['rate_limited'] as const)),
+    ...(isSignableRoute(route) ? (['file_url_invalid', 'file_url_expired'] as const) : []),
     ...(takesCursor(route) ? (['invalid_cursor'] as const) : []),
     ...(route.body === undefined
       ? []

@@ -15,6 +15,7 @@ type RequestLocals = {
   sessionId?: string;
   route?: string;
   errorCode?: string;
+  isSigned?: boolean;
 };
 export type AppResponse = Response<unknown, RequestLocals>;
 

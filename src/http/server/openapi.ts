@@ -7,7 +7,13 @@ import { appError } from '#src/errors.ts';
 import { okAnswer } from '../response/answers.ts';
 import { problemSchema } from '../response/problem.ts';
 import { idempotencyKeyPattern } from '../routing/dispatch.ts';
-import { defineRoute, errorCodesOfRoute, type HttpRoute, type RouteResponseSpec } from '../routing/route.ts';
+import {
+  defineRoute,
+  errorCodesOfRoute,
+  type HttpRoute,
+  isSignableRoute,
+  type RouteResponseSpec,
+} from '../routing/route.ts';
 import { createJsonSchemas, type JsonSchemas } from './openapi-schemas.ts';
 
 type OpenApiDocument = {
@@ -37,7 +43,10 @@ export function createOpenApiDocument(
     paths,
     components: {
       schemas: schemas.components,
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        signedUrl: { type: 'apiKey', in: 'query', name: 'signature', description: 'Of a URL from `POST /signed-urls`' },
+      },
     },
   };
 }
@@ -48,7 +57,7 @@ function describeOperation(route: HttpRoute, schemas: JsonSchemas) {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    security: route.access === 'public' ? [] : [{ bearer: [] }],
+    security: route.access === 'public' ? [] : [{ bearer: [] }, ...(isSignableRoute(route) ? [{ signedUrl: [] }] : [])],
     parameters: [
       ...describeParameters(route.params, 'path', route, schemas),
       ...describeParameters(route.query, 'query', route, schemas),

@@ -270,6 +270,7 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
           ...described,
           sizeBytes: bytes.length,
           etag: createHash('sha256').update(bytes).digest('hex'),
+          isShown: true,
           open: async (range) =>
             Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)]),
         });

@@ -187,6 +187,7 @@ function picture(svg: string) {
     mediaType: 'image/svg+xml; charset=utf-8',
     sizeBytes: bytes.length,
     etag: createHash('sha256').update(bytes).digest('hex'),
+    isShown: true,
     open: async (range) => Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)]),
   });
 }

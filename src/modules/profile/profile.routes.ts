@@ -130,6 +130,7 @@ function avatarFile({ content, sha256 }: Avatar) {
     mediaType,
     sizeBytes: content.length,
     etag: sha256,
+    isShown: true,
     open: async ({ start, end } = { start: 0, end: content.length - 1 }) =>
       Readable.from([content.subarray(start, end + 1)]),
   });

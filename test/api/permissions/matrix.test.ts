@@ -58,6 +58,7 @@ const namedInBody: [access: Exclude<RouteAccess, 'public'>, operationIds: string
   ['folder:contribute', ['createFolder']],
   ['connection:write', ['importDocumentsFromConnector']],
   ['agent:read', ['expandAnchorWords', 'sendMessage', 'streamMessage']],
+  ['chat:read', ['signUrl']],
   ['draft:write', ['evaluate', 'evaluatePrompt', 'evaluateCase', 'compareVersions']],
 ];
 const accessOf = ({ operationId, access }: HttpRoute): RouteAccess =>
