@@ -18,7 +18,7 @@ import type { Telemetry } from './ports/telemetry.ts';
 export function createContainer(config: Config, role: ProcessRole, telemetry: Telemetry = noopTelemetry) {
   const shared = createSharedServices(createInfrastructure(config, role, telemetry));
   const accounts = { ...shared, ...createAccountServices(shared) };
-  const documents = { ...accounts, ...createDocumentServices(shared) };
+  const documents = { ...accounts, ...createDocumentServices(accounts) };
   const exports = { ...documents, ...createExportServices(documents) };
   const connectors = { ...exports, ...createConnectorServices(exports) };
   const search = { ...connectors, ...createSearchServices(shared) };

@@ -12,6 +12,7 @@ import {
   createDocumentsInFoldersService,
 } from '../modules/documents/document-links.service.ts';
 import { createDocumentsService } from '../modules/documents/documents.service.ts';
+import { createIngestionWait } from '../modules/documents/ingestion-wait.service.ts';
 import { createUploadsService } from '../modules/documents/uploads.service.ts';
 import { createWebImportService } from '../modules/documents/web-import.service.ts';
 import { createEmbeddingsService } from '../modules/embeddings/embeddings.service.ts';
@@ -25,6 +26,7 @@ import { createPreviewsService } from '../modules/previews/previews.service.ts';
 import { createRagService } from '../modules/rag/rag.service.ts';
 import { createReembeddingService } from '../modules/reembedding/reembedding.service.ts';
 import { createStoreAuditService } from '../modules/store-audit/store-audit.service.ts';
+import type { AccountServices } from './account-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
 /**
@@ -38,7 +40,7 @@ const tooManyPreviews = () =>
     retryAfterSeconds: 5,
   });
 
-export function createDocumentServices(shared: SharedServices) {
+export function createDocumentServices(shared: SharedServices & Pick<AccountServices, 'jobWatch'>) {
   const { config, db, blobs, vectors, jobs, orchestrator, logger, folders, limits, models } = shared;
   const { converter, renderer, tempDir, tokens, chunker, embedders, chatModel, web } = shared;
 
@@ -81,6 +83,7 @@ export function createDocumentServices(shared: SharedServices) {
     deletion,
     documents,
     uploads,
+    whenIngested: createIngestionWait({ documents, jobWatch: shared.jobWatch }),
     documentLinks: createDocumentLinksService({ db, folders, documents }),
     folderChanges: createFolderTreeChangesService({ db, folders, contents }),
     documentFiles: createDocumentFilesService({

@@ -134,6 +134,8 @@ type RouteFacts = {
   /** An idempotent route supports `Idempotency-Key`: it creates one resource, under `newId`. */
   idempotent?: true;
   resumable?: true;
+  /** The route waits for background work for as long as `Prefer: wait=N` says (`waitSeconds`). */
+  waits?: true;
   limits?: readonly RateLimitRule[];
   bodyLimitBytes?: number;
   /** A handler that fetches and stores a file counts as an upload while it runs. */

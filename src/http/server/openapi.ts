@@ -119,6 +119,7 @@ function describeHeaders(route: HttpRoute) {
     ...(route.resumable
       ? [header('Last-Event-ID', 'Id of the last received event; the stream continues after it')]
       : []),
+    ...(route.waits ? [header('Prefer', '`wait=N`: seconds to wait for the background work, at most 3600')] : []),
     ...(route.method === 'patch' || route.method === 'put'
       ? [
           header(

@@ -29,6 +29,7 @@ import {
   uploadDocumentFields,
 } from './documents.schema.ts';
 import type { DocumentsService } from './documents.service.ts';
+import type { IngestionWait } from './ingestion-wait.service.ts';
 import type { UploadsService } from './uploads.service.ts';
 import type { WebImportService } from './web-import.service.ts';
 
@@ -46,10 +47,18 @@ const fileErrors = [
   'blob_store_refused',
 ] as const;
 
+const created = {
+  201: { description: 'The document, its ingestion queued, or over with `Prefer: wait`', schema: fullDocumentSchema },
+} as const;
+
 /** Maximum size of a request with a pasted text: enough for a book, whose size JSON escapes may triple. */
 const pasteLimitBytes = 8 * 1024 ** 2;
 
-export function documentsRoutes(documents: DocumentsService, uploads: UploadsService): HttpRoute[] {
+export function documentsRoutes(
+  documents: DocumentsService,
+  uploads: UploadsService,
+  whenIngested: IngestionWait,
+): HttpRoute[] {
   return [
     defineRoute({
       method: 'post',
@@ -65,9 +74,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
         discard: uploads.discard,
       }),
       idempotent: true,
-      responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
+      waits: true,
+      responses: created,
       errors: [...creationErrors, 'payload_too_large'],
-      handle: async ({ actor, body, newId }) => {
+      handle: async ({ actor, body, newId, ...wait }) => {
         const document = await documents.upload(actor, {
           id: newId,
           file: body.file,
@@ -80,7 +90,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
           },
           ingest: body.ingest,
         });
-        return createdAnswer(toFullDocumentDto(document));
+        return createdAnswer(toFullDocumentDto(await whenIngested(actor, document, wait)));
       },
     }),
     defineRoute({
@@ -94,9 +104,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       body: pasteDocumentBody,
       bodyLimitBytes: pasteLimitBytes,
       idempotent: true,
-      responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
+      waits: true,
+      responses: created,
       errors: creationErrors,
-      handle: async ({ actor, body, newId }) => {
+      handle: async ({ actor, body, newId, ...wait }) => {
         const document = await documents.paste(actor, {
           id: newId,
           name: body.name,
@@ -104,7 +115,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
           sourceFormat: body.source_format,
           targetFolderId: body.target_folder_id,
         });
-        return createdAnswer(toFullDocumentDto(document));
+        return createdAnswer(toFullDocumentDto(await whenIngested(actor, document, wait)));
       },
     }),
     defineRoute({
@@ -203,7 +214,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
   ];
 }
 
-export function webImportRoutes(webImport: WebImportService): HttpRoute[] {
+export function webImportRoutes(webImport: WebImportService, whenIngested: IngestionWait): HttpRoute[] {
   return [
     defineRoute({
       method: 'post',
@@ -216,15 +227,17 @@ export function webImportRoutes(webImport: WebImportService): HttpRoute[] {
       fetchesFile: true,
       body: importFromUrlBody,
       idempotent: true,
-      responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
+      waits: true,
+      responses: created,
       errors: [
         ...creationErrors,
         ...(['url_not_allowed', 'url_unreachable', 'empty_document', 'payload_too_large'] as const),
       ],
-      handle: async ({ actor, body, newId }) => {
+      handle: async ({ actor, body, newId, ...wait }) => {
         const { url, name, target_folder_id: targetFolderId } = body;
         const input = { id: newId, url, name, targetFolderId };
-        return createdAnswer(toFullDocumentDto(await webImport.importFromUrl(actor, input)));
+        const document = await webImport.importFromUrl(actor, input);
+        return createdAnswer(toFullDocumentDto(await whenIngested(actor, document, wait)));
       },
     }),
   ];

@@ -219,6 +219,7 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       body: startEvaluationBody,
       bodyLimitBytes: 10_000_000,
       idempotent: true,
+      waits: true,
       responses: {
         200: { description: 'The version with its scores, or as far as it is', schema: draftVersionSchema },
       },

@@ -54,6 +54,7 @@ export function evaluationsRoutes(
       access: 'user',
       body: evaluateVersionBody,
       bodyLimitBytes,
+      waits: true,
       responses: { 200: { description: 'The scores', schema: evaluationResultSchema } },
       errors: versionErrors,
       handle: async ({ actor, body, ...context }) => {
@@ -70,6 +71,7 @@ export function evaluationsRoutes(
       summary: 'Have the prompt of a version judged',
       access: 'user',
       body: evaluatePromptBody,
+      waits: true,
       responses: { 200: { description: 'The scores', schema: evaluationResultSchema } },
       errors: versionErrors,
       handle: async ({ actor, body, ...context }) => {
@@ -86,6 +88,7 @@ export function evaluationsRoutes(
       summary: 'Have a prompt judged that is in no draft',
       access: 'user',
       body: evaluatePromptAdhocBody,
+      waits: true,
       responses: { 200: { description: 'The scores', schema: evaluationResultSchema } },
       errors: waitErrors,
       handle: async ({ actor, body, ...context }) => {
@@ -105,6 +108,7 @@ export function evaluationsRoutes(
       access: 'user',
       body: evaluateCaseBody,
       bodyLimitBytes,
+      waits: true,
       responses: { 200: { description: 'The scores of the answer', schema: caseResultSchema } },
       errors: versionErrors,
       handle: async ({ actor, body, ...context }) => {
@@ -122,6 +126,7 @@ export function evaluationsRoutes(
       access: 'user',
       body: compareVersionsBody,
       bodyLimitBytes,
+      waits: true,
       responses: { 200: { description: 'Who wins where', schema: comparisonResultSchema } },
       errors: [...versionErrors, 'no_baseline'],
       handle: async ({ actor, body, ...context }) => {

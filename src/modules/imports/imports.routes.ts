@@ -38,6 +38,7 @@ export function importsRoutes(
       idempotent: true,
       responses: { 200: { description: 'The results so far', schema: importResultsSchema } },
       errors: ['connection_not_found', 'needs_reauth', 'folder_not_found', 'forbidden'],
+      waits: true,
       handle: async ({ actor, body, newId, waitSeconds, signal }) => {
         const { connection_id: connectionId, target_folder_id: targetFolderId } = body;
         const wait = { seconds: waitSeconds ?? importWaitSeconds, disconnected: signal };

@@ -51,6 +51,20 @@ describe('documents:', () => {
     expect(embedding.body).include({ chunks_total: length, chunks_embedded: length });
   });
 
+  it('POST /documents and /documents/paste answer with Prefer: wait when the document can be found, or has failed', async () => {
+    const ada = await shared.signUp();
+    const headers = { prefer: 'wait=60' };
+    const upload = async (bytes: string | Uint8Array<ArrayBuffer>) =>
+      (await ada.upload('/documents', { name: 'wombat', content: bytes }, 201, { headers })).body;
+    expect(await upload('The wombat sleeps.')).include({ status: 'succeeded', content: 'The wombat sleeps.' });
+    expect(Object((await ada.get('/documents/search?q=sleeps', 200)).body).total).equal(1);
+    const failed = await upload(new Uint8Array([0, 1, 2, 3]));
+    expect(failed).nested.include({ status: 'failed', 'last_error.code': 'unsupported_format' });
+    const text = { name: 'Dog', content: 'The dog is lazy.', source_format: 'text' };
+    const pasted = await ada.post('/documents/paste', text, 201, headers);
+    expect(pasted.body).include({ status: 'succeeded', content: 'The dog is lazy.' });
+  });
+
   describe('lists', () => {
     let ada: Member;
     let grace: Member;

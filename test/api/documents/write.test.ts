@@ -48,6 +48,11 @@ describe('documents:', () => {
       expect((await ada.get(`/jobs/ingest-${document.id}-1`, 200)).body).include({ kind: 'ingest' });
     });
 
+    it('answers with the queued document when the time of Prefer: wait ends first', async () => {
+      const { body } = await ada.upload('/documents', file, 201, { headers: { prefer: 'wait=1' } });
+      expect(body).include({ name: 'Übersicht.md', status: 'queued' });
+    });
+
     it('takes name, folder and chunking from the form, and only stores the file if ingest is false', async () => {
       const target_folder_id = await rootOf(ada, 'org_root');
       const document = await upload({ name: 'Plan', target_folder_id, target_tokens: '100', ingest: 'false' });
