@@ -36,7 +36,14 @@ export const parseEml: DocumentParser = async ({ bytes }) => {
 };
 
 async function readMail(bytes: Buffer): Promise<ParsedDocument> {
-  const mail = await PostalMime.parse(withDeclaredCharsets(bytes));
+  const declared = withDeclaredCharsets(bytes);
+  const mail = await PostalMime.parse(declared);
+  const isDamaged = (text: string | undefined) => text?.includes('\ufffd') === true;
+  if (isDamaged(mail.html) || isDamaged(mail.text)) {
+    const { html = '', text = '' } = await PostalMime.parse(withoutUtf8Charsets(declared));
+    if (isDamaged(mail.html)) mail.html = decodeHtml(bytesOfSingleByteText(html));
+    if (isDamaged(mail.text)) mail.text = decodeText(bytesOfSingleByteText(text));
+  }
   refuseEncrypted(mail.headers.find(({ key }) => key === 'content-type')?.value);
   return renderMail({
     subject: mail.subject ?? '',
@@ -61,6 +68,33 @@ function withDeclaredCharsets(bytes: Buffer): Buffer {
     return charset === undefined ? header : `${header}; charset="${charset}"`;
   });
   return marked === text ? bytes : Buffer.from(marked, 'latin1');
+}
+
+/** Has text parts that are not in UTF-8, although they say so or say nothing, decoded byte by byte. */
+function withoutUtf8Charsets(bytes: Buffer): Buffer {
+  const textPart = /^content-type:[ \t]*text\/(?:plain|html)[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*/gim;
+  const other = /\bcharset[ \t]*=[ \t]*"?(?!utf-?8|us-ascii)\w/i;
+  const utf8 = /;\s*charset[ \t]*=[ \t]*"?[\w-]*"?/i;
+  const text = bytes.toString('latin1').replace(textPart, (header) => {
+    return other.test(header) ? header : `${header.replace(utf8, '').trimEnd()}; charset="${singleByteCharset}"`;
+  });
+  return Buffer.from(/^content-type:/im.test(text) ? text : `${singleByteType}\r\n${text}`, 'latin1');
+}
+
+const singleByteCharset = 'windows-1252';
+const singleByteType = `Content-Type: text/plain; charset="${singleByteCharset}"`;
+const singleByteLetters = new TextDecoder(singleByteCharset).decode(
+  Uint8Array.from({ length: 256 }, (_, byte) => byte),
+);
+
+/** Letters of parts in other charsets are lost, which a mail with a damaged part hardly has. */
+function bytesOfSingleByteText(text: string): Buffer {
+  const bytes = Buffer.alloc(text.length, '?');
+  for (let index = 0; index < text.length; index += 1) {
+    const byte = singleByteLetters.indexOf(text.charAt(index));
+    if (byte >= 0) bytes[index] = byte;
+  }
+  return bytes;
 }
 
 function namesOf(addresses: Address[]): string {
