@@ -291,3 +291,23 @@ export function unknownToolIds(ids: readonly string[]): string[] {
 export function functionNameOfTool(toolId: string): string {
   return toolId.replaceAll('.', '_');
 }
+
+/** A call of a tool for an answer, as the round stores it. */
+export type ToolCallRecord = {
+  id: string;
+  /** The tool's id; if the model called a tool that does not exist, the name that it used. */
+  tool: string;
+  /** The parsed arguments; if the call was refused before the tool ran, the model's raw text, truncated. */
+  arguments: Record<string, unknown> | string;
+  status: 'ok' | 'error' | 'timeout' | 'refused';
+  errorCode: string | null;
+  startedAt: string;
+  durationMs: number;
+  /**
+   * Beginning of the tool's result, for readers of the chat. Passages appear only as a count and document ids, because
+   * some readers may not read the documents.
+   */
+  resultPreview: string;
+  /** Length of the whole result, even if the model received a truncated one. */
+  resultCharacters: number;
+};

@@ -2,7 +2,7 @@ import { unknownToolIds } from '#src/domain/agents/tools.ts';
 import { removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
 import { escapeMarkdown } from '#src/domain/text/plain-text.ts';
 import type { ChatHistory, Citation, Round } from './chat.model.ts';
-import { toCitationDto, toToolCallDto } from './chat.schema.ts';
+import { toSourcesDto } from './chat.schema.ts';
 
 export const chatExportFormats = ['markdown', 'json'] as const;
 
@@ -27,10 +27,8 @@ function toJson({ chat, agentName, rounds }: ChatHistory) {
       const turn = { round: round.round, pruned: round.pruned };
       const question = { role: 'user', content: round.userContent, at: round.startedAt.toISOString(), ...turn };
       if (round.assistantReply === null) return [question];
-      const citations = round.citations.map(toCitationDto);
       const at = round.finishedAt?.toISOString() ?? null;
-      const tool_calls = round.toolCalls.map(toToolCallDto);
-      return [question, { role: 'assistant', content: round.assistantReply, at, citations, tool_calls, ...turn }];
+      return [question, { role: 'assistant', content: round.assistantReply, at, ...toSourcesDto(round), ...turn }];
     }),
   };
 }

@@ -16,6 +16,7 @@ import {
   uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/access/visibility.ts';
+import type { ToolCallRecord } from '#src/domain/agents/tools.ts';
 import type { AlignmentState, EchoState } from '#src/domain/alignment/chat-state.ts';
 import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
 import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
@@ -147,25 +148,6 @@ export type NewChat = RagSettings &
 
 export const chatSummaryRowShape = defineRowShape({ ...ChatModel.columns, scoringPending: booleanColumn() });
 export type ChatSummary = SqlRow<typeof chatSummaryRowShape>;
-
-export type ToolCallRecord = {
-  id: string;
-  /** The tool's id; if the model called a tool that does not exist, the name that it used. */
-  tool: string;
-  /** The parsed arguments; if the call was refused before the tool ran, the model's raw text, truncated. */
-  arguments: Record<string, unknown> | string;
-  status: 'ok' | 'error' | 'timeout' | 'refused';
-  errorCode: string | null;
-  startedAt: string;
-  durationMs: number;
-  /**
-   * Beginning of the tool's result, for readers of the chat. Passages appear only as a count and document ids, because
-   * some readers may not read the documents.
-   */
-  resultPreview: string;
-  /** Length of the whole result, even if the model received a truncated one. */
-  resultCharacters: number;
-};
 
 /** Where the document says what the reply states. */
 type CitedPlace = {

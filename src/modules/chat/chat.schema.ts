@@ -3,7 +3,13 @@ import { alignmentWorkflowId, jobIdOfWorkflowPart } from '#src/contracts/workflo
 import { isBlank, isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { appError } from '#src/errors.ts';
 import { nameField, notBlankPattern, uuidField, visibilityField } from '#src/http/request/fields.ts';
-import { alignmentEventSchema, echoStateField, rerankerTypeField } from '#src/http/shared-schemas.ts';
+import {
+  alignmentEventSchema,
+  echoStateField,
+  rerankerTypeField,
+  toolCallSchema,
+  toToolCallDto,
+} from '#src/http/shared-schemas.ts';
 import type { ServerSentEvent } from '#src/ports/idempotency-store.ts';
 import {
   type ChatAnswer,
@@ -13,7 +19,6 @@ import {
   type Echo,
   echoOfChat,
   type NumberedRoundEvent,
-  type ToolCallRecord,
 } from './chat.model.ts';
 import type { RoundEventPosition, SendMessageInput } from './rounds.ts';
 
@@ -77,28 +82,7 @@ const citations = z
   )
   .describe('`[k]` in the text refers to the k-th of these.');
 
-const toolCalls = z
-  .array(
-    z
-      .strictObject({
-        id: z.string(),
-        tool: z.string(),
-        arguments: z
-          .union([z.record(z.string(), z.unknown()), z.string()])
-          .describe('As the model wrote them; a string if the tool does not accept them.'),
-        status: z
-          .enum(['ok', 'error', 'timeout', 'refused'])
-          .meta({ id: 'ToolCallStatus' })
-          .describe('`refused`: the tool was not run.'),
-        error_code: z.string().nullable(),
-        started_at: z.iso.datetime(),
-        duration_ms: z.int(),
-        result_preview: z.string().describe('The beginning of the result.'),
-        result_characters: z.int().describe('Length of the whole result; the model may have got less.'),
-      })
-      .meta({ id: 'ToolCall' }),
-  )
-  .describe('The tool calls of the model for this answer, in order.');
+const toolCalls = z.array(toolCallSchema).describe('The tool calls of the model for this answer, in order.');
 
 const echo = z
   .strictObject({
@@ -208,7 +192,7 @@ function orNull(list: string[] | undefined): string[] | null {
   return list === undefined || list.length === 0 ? null : [...new Set(list)];
 }
 
-export const toCitationDto = (citation: Citation) => ({
+const toCitationDto = (citation: Citation) => ({
   chunk_id: citation.chunkId,
   document_id: citation.documentId,
   document_name: citation.documentName ?? null,
@@ -218,16 +202,10 @@ export const toCitationDto = (citation: Citation) => ({
   quote: citation.quote ?? null,
 });
 
-export const toToolCallDto = (call: ToolCallRecord) => ({
-  id: call.id,
-  tool: call.tool,
-  arguments: call.arguments,
-  status: call.status,
-  error_code: call.errorCode,
-  started_at: call.startedAt,
-  duration_ms: call.durationMs,
-  result_preview: call.resultPreview,
-  result_characters: call.resultCharacters,
+/** What an answer is based on. */
+export const toSourcesDto = ({ citations, toolCalls }: Pick<ChatAnswer, 'citations' | 'toolCalls'>) => ({
+  citations: citations.map(toCitationDto),
+  tool_calls: toolCalls.map(toToolCallDto),
 });
 
 function toEchoDto({ state, ewma, alignmentScore, round, events }: Echo, isPending: boolean): z.input<typeof echo> {
@@ -243,8 +221,7 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
     echo: toEchoDto(answer.echo, answer.echo.round < answer.round),
     title: answer.title,
     postprocess_job_id: jobIdOfWorkflowPart(alignmentWorkflowId(answer.chatId), answer.round),
-    citations: answer.citations.map(toCitationDto),
-    tool_calls: answer.toolCalls.map(toToolCallDto),
+    ...toSourcesDto(answer),
   };
 }
 
@@ -307,9 +284,7 @@ export function toChatHistoryDto({ chat, rounds, isAgentDeleted }: ChatHistory):
       const { pruned } = round;
       const question = { role: 'user' as const, content: round.userContent, pruned, citations: [] };
       if (round.assistantReply === null) return [question];
-      const citations = round.citations.map(toCitationDto);
-      const tool_calls = round.toolCalls.map(toToolCallDto);
-      return [question, { role: 'assistant' as const, content: round.assistantReply, pruned, citations, tool_calls }];
+      return [question, { role: 'assistant' as const, content: round.assistantReply, pruned, ...toSourcesDto(round) }];
     }),
     echo: toEchoDto(echoOfChat(chat, rounds), chat.scoringPending),
     echo_scoring_pending: chat.scoringPending,

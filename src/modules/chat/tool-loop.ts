@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import {
   functionNameOfTool,
   type Tool,
+  type ToolCallRecord,
   toolsReturningThirdPartyText,
   webSearchToolId,
 } from '#src/domain/agents/tools.ts';
@@ -21,7 +22,6 @@ import type {
   ModelUsage,
 } from '#src/ports/models.ts';
 import type { ToolCallContext } from '#src/ports/tools.ts';
-import type { ToolCallRecord } from './chat.model.ts';
 import type { ReplyCitations } from './citations.ts';
 import {
   collectStrings,

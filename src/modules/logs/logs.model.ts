@@ -140,6 +140,12 @@ export const loggedRoundRowShape = defineRowShape({
 });
 export type LoggedRound = SqlRow<typeof loggedRoundRowShape>;
 
+export const loggedRoundDetailRowShape = defineRowShape({
+  ...loggedRoundRowShape.columns,
+  ...pickColumns(RoundModel, 'toolCalls').columns,
+});
+export type LoggedRoundDetail = SqlRow<typeof loggedRoundDetailRowShape>;
+
 export const trendPointRowShape = defineRowShape({
   round: integerColumn(),
   ewma: doubleColumn(),

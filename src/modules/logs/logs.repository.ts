@@ -25,11 +25,12 @@ import {
   type LoggedAgent,
   type LoggedChat,
   type LoggedChatWithTotals,
-  type LoggedRound,
+  type LoggedRoundDetail,
   type LoggedRoundPage,
   type LogStats,
   type LogStatsFilter,
   loggedAgentRowShape,
+  loggedRoundDetailRowShape,
   loggedRoundRowShape,
   loggedSessionRowShape,
   logStatsRowShape,
@@ -312,8 +313,11 @@ export function createLogsRepository(db: Knex) {
       return { items, last: last === sizes.at(-1)?.round ? null : last };
     },
 
-    async findRound(chatId: string, round: number): Promise<LoggedRound | undefined> {
-      return queryFirstRow(db, loggedRoundRowShape, roundsOf(chatId).where({ round }).select(roundColumns));
+    async findRound(chatId: string, round: number): Promise<LoggedRoundDetail | undefined> {
+      const found = roundsOf(chatId)
+        .where({ round })
+        .select([...roundColumns, 'toolCalls']);
+      return queryFirstRow(db, loggedRoundDetailRowShape, found);
     },
 
     async listTrend(chatId: string, limit: number): Promise<TrendPoint[]> {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { booleanTextField, integerField, uuidField } from '#src/http/request/fields.ts';
-import { alignmentEventSchema, echoStateField } from '#src/http/shared-schemas.ts';
+import { alignmentEventSchema, echoStateField, toolCallSchema, toToolCallDto } from '#src/http/shared-schemas.ts';
 import {
   countScoredRounds,
   describeLoggedChat,
@@ -10,6 +10,7 @@ import {
   type LoggedChat,
   type LoggedChatWithTotals,
   type LoggedRound,
+  type LoggedRoundDetail,
   type LogStats,
   type LogStatsFilter,
   logTypeOfRound,
@@ -151,6 +152,7 @@ export const loggedRoundSchema = z
       latency_ms: z.int().nullable(),
       user_on_or_off_topic_streak: z.int().nullable().describe('Consecutive on- or off-topic messages up to this one.'),
       events: z.array(alignmentEventSchema),
+      tool_calls: z.array(toolCallSchema).describe('The tool calls of the model for the answer, in order.'),
     }),
     scoring_pending: z.boolean(),
   })
@@ -259,7 +261,10 @@ export function toLoggedChatWithTotalsDto(
   };
 }
 
-export function toLoggedRoundDto(of: LoggedChatWithTotals, round: LoggedRound): z.input<typeof loggedRoundSchema> {
+export function toLoggedRoundDto(
+  of: LoggedChatWithTotals,
+  round: LoggedRoundDetail,
+): z.input<typeof loggedRoundSchema> {
   return {
     chat_id: of.id,
     round_index: round.round,
@@ -274,6 +279,7 @@ export function toLoggedRoundDto(of: LoggedChatWithTotals, round: LoggedRound): 
       latency_ms: round.latencyMs,
       user_on_or_off_topic_streak: topicStreakOfRound(round),
       events: [...round.answerEvents, ...round.events],
+      tool_calls: round.toolCalls.map(toToolCallDto),
     },
     scoring_pending: isScoringOfRoundPending(round),
   };

@@ -8,7 +8,7 @@ import type {
   LoggedAgent,
   LoggedChat,
   LoggedChatWithTotals,
-  LoggedRound,
+  LoggedRoundDetail,
   LoggedRoundPage,
   LogStats,
   LogStatsFilter,
@@ -83,7 +83,7 @@ export function createLogsService({ db }: { db: Knex }) {
       actor: Actor,
       chatId: string,
       index: number,
-    ): Promise<{ session: LoggedChatWithTotals; round: LoggedRound }> {
+    ): Promise<{ session: LoggedChatWithTotals; round: LoggedRoundDetail }> {
       const [found, round] = await Promise.all([session(actor, chatId), repository.findRound(chatId, index)]);
       if (round === undefined) throw appError('round_not_found');
       return { session: found, round };

@@ -73,6 +73,8 @@ describe('tools in a chat', () => {
     expect(turns[1]).deep.include({ tool_calls: answer.tool_calls });
     const called = '## Assistant\n\n*Called knowledge.search, web.fetch, math.evaluate.*\n\nEarly repayment';
     expect((await ada.get(`${path}/export`, 200)).body).include(called);
+    const logged = Object((await ada.get(`/logs/conversations/${answer.chat_id}/rounds/1`, 200)).body);
+    expect(logged.round.tool_calls).deep.equal(answer.tool_calls);
     const [chat] = Object((await ada.get('/chat?mine=true&limit=1', 200)).body).items;
     expect(chat).include({ input_tokens: 360, completion_tokens: 21 });
   });
