@@ -1,7 +1,13 @@
 /** Prints the progress of the demo. A terminal rewrites the progress line; a pipe gets each line once. */
 export type Narrator = ReturnType<typeof createNarrator>;
 
-const EXCERPT_LENGTH = 220;
+/** The four fields are null if the document was replaced while the answer was written. */
+export type Citation = {
+  document_name: string | null;
+  page_number: number | null;
+  heading: string | null;
+  quote: string | null;
+};
 
 export function createNarrator(out: { isTTY?: boolean; write(text: string): boolean }) {
   const live = out.isTTY === true;
@@ -38,32 +44,14 @@ export function createNarrator(out: { isTTY?: boolean; write(text: string): bool
     question: (text: string) => line(`\n${bold('Q')} ${text}`),
     token: (text: string) => out.write(text),
     endAnswer: (model: string) => line(`\n  ${dim(`answered by ${model}`)}`),
-    citation: (
-      number: number,
-      chunk: { document_name: string; page_number: number; content_offset: number; content: string },
-      statement: string,
-    ) => {
-      line(`  [${number}] ${chunk.document_name}, page ${chunk.page_number}, offset ${chunk.content_offset}`);
-      line(`      ${dim(excerpt(chunk.content, statement))}`);
+    citation: (number: number, { document_name, page_number, heading, quote }: Citation) => {
+      const under = heading === null ? '' : `, under “${heading}”`;
+      line(`  [${number}] ${document_name ?? 'a replaced document'}, page ${page_number ?? '?'}${under}`);
+      if (quote !== null) line(`      ${dim(quote.replace(/\s+/g, ' '))}`);
     },
     alignment: (echo: { state: string; ewma: number } | null) => {
       if (echo === null) return line(`  ${dim('alignment: still being scored')}`);
       line(`  alignment: ${bold(echo.state)}, trend ${echo.ewma.toFixed(1)} of 100`);
     },
   };
-}
-
-/** Returns the part of a passage with the most words of the statement, or its beginning if none occur. */
-function excerpt(content: string, statement: string): string {
-  const text = content.replace(/\s+/g, ' ').trim();
-  if (text.length <= EXCERPT_LENGTH) return text;
-  const words = [...new Set(statement.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [])];
-  let best = { start: 0, hits: 0 };
-  for (const { index } of text.matchAll(/(?<=^|[.:;!?] )\S/g)) {
-    const part = text.slice(index, index + EXCERPT_LENGTH).toLowerCase();
-    const hits = words.filter((word) => part.includes(word)).length;
-    if (hits > best.hits) best = { start: index, hits };
-  }
-  const end = best.start + EXCERPT_LENGTH;
-  return `${best.start > 0 ? '… ' : ''}${text.slice(best.start, end)}${end < text.length ? ' …' : ''}`;
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ApiClient, ApiProblem } from './api-client.ts';
-import type { Narrator } from './narrator.ts';
+import type { Citation, Narrator } from './narrator.ts';
 
 const INGESTION_TIMEOUT_MS = 10 * 60_000;
 
@@ -14,14 +14,13 @@ type Job = {
   last_error: { code: string; message: string } | null;
   temporal_ui_url: string | null;
 };
-type ChunkWithContext = { document_name: string; page_number: number; content_offset: number; content: string };
+type Echo = { state: string; ewma: number; scoring_pending: boolean };
 type Answer = {
   chat_id: string;
   reply: string;
   model: string;
-  citations: { chunk_id: string; document_id: string }[];
-  echo: { state: string; ewma: number; round: number };
-  postprocess_job_id: string;
+  citations: Citation[];
+  echo: Echo;
 };
 
 export type Agent = { id: string; agent_name: string };
@@ -110,30 +109,16 @@ export async function askQuestion(
 
 async function showAnswer(api: ApiClient, narrator: Narrator, answer: Answer): Promise<void> {
   narrator.endAnswer(answer.model);
-  for (const [index, citation] of answer.citations.entries()) {
-    const chunk = await api.get<ChunkWithContext>(`/documents/chunks/${citation.chunk_id}`);
-    narrator.citation(index + 1, chunk, statementOf(answer.reply, index + 1));
-  }
+  for (const [index, citation] of answer.citations.entries()) narrator.citation(index + 1, citation);
   if (answer.citations.length === 0) narrator.note('no citations: no passage of the documents supports an answer');
-  const round = Number(answer.postprocess_job_id.split('.').at(-1));
-  narrator.alignment(answer.echo.round === round ? answer.echo : await scoredRound(api, answer));
-}
-
-/** Returns the statement before the first `[number]` in a reply; `[k]` refers to the k-th citation. */
-function statementOf(reply: string, number: number): string {
-  const [before = ''] = reply.split(new RegExp(`\\[[\\d, ]*\\b${number}\\b[\\d, ]*\\]`));
-  return before.split(/\n|\[[\d, ]+\]/).at(-1) ?? '';
+  narrator.alignment(answer.echo.scoring_pending ? await scoredRound(api, answer) : answer.echo);
 }
 
 /** Polls for the alignment score: the chat response waits for it only briefly. */
-async function scoredRound(api: ApiClient, answer: Answer): Promise<{ state: string; ewma: number } | null> {
+async function scoredRound(api: ApiClient, answer: Answer): Promise<Echo | null> {
   for (let attempt = 0; attempt < 100; attempt += 1) {
-    const history = await api.get<{ echo_scoring_pending: boolean }>(`/chat/${answer.chat_id}`);
-    if (!history.echo_scoring_pending) {
-      const { items } = await api.get<{ items: { id: string; echo_state: string; ewma: number }[] }>('/chat?mine=true');
-      const chat = items.find(({ id }) => id === answer.chat_id);
-      return chat === undefined ? null : { state: chat.echo_state, ewma: chat.ewma };
-    }
+    const { echo } = await api.get<{ echo: Echo }>(`/chat/${answer.chat_id}`);
+    if (!echo.scoring_pending) return echo;
     await delay(100);
   }
   return null;
