@@ -104,7 +104,7 @@ const catalogue = {
     class: 'permanent',
     title: 'The document has not been converted to text yet',
   },
-  not_ready: { status: 409, class: 'permanent', title: 'The draft version is not ready to be published' },
+  not_ready: { status: 409, class: 'permanent', title: 'The draft version lacks what an agent needs' },
   agent_deleted: { status: 409, class: 'permanent', title: 'The agent of this chat was deleted' },
   round_in_progress: { status: 409, class: 'permanent', title: 'The chat is still generating a reply' },
   idempotency_in_flight: {
@@ -365,6 +365,14 @@ export function appError(code: ErrorCode, options?: AppErrorOptions): AppError {
 
 export function fieldError(path: string, message: string, code = 'invalid'): AppError {
   return appError('validation_failed', { detail: `${path}: ${message}`, errors: [{ path, message, code }] });
+}
+
+/** An error about several fields, which its detail names too. Each has the code of the error. */
+export function fieldsError(code: ErrorCode, fields: readonly Omit<FieldError, 'code'>[]): AppError {
+  return appError(code, {
+    detail: fields.map(({ path, message }) => `${path} ${message}`).join('; '),
+    errors: fields.map((field) => ({ ...field, code })),
+  });
 }
 
 /** Version numbers from the header `If-Match`; null accepts any version. */

@@ -5,6 +5,7 @@ import { createAgentsService } from '../modules/agents/agents.service.ts';
 import { createAnchorWordCandidateRanker } from '../modules/anchor-words/anchor-candidates.ts';
 import { createAnchorWordsService } from '../modules/anchor-words/anchor-words.service.ts';
 import { createAnchorWordCandidatesService } from '../modules/anchor-words/anchoring.service.ts';
+import { createDraftChatsService } from '../modules/chat/draft-chats.service.ts';
 import { createDraftsService } from '../modules/drafts/drafts.service.ts';
 import { createEvaluationStepsService } from '../modules/evaluations/evaluation-steps.service.ts';
 import { createEvaluationsService } from '../modules/evaluations/evaluations.service.ts';
@@ -19,7 +20,7 @@ export function createAgentServices(services: SharedServices & AccountServices &
   const { config, db, logger, tokens, analyze, chatModel, alignmentEmbedder } = services;
   const { models, limits, jobs, teams, retrieval } = services;
 
-  const drafts = createDraftsService({ db, limits, teams, models });
+  const drafts = createDraftsService({ db, limits, teams, models, draftChats: createDraftChatsService() });
   const anchorWordSources = {
     chatModel,
     findCandidates: createAnchorWordCandidateRanker({

@@ -5,7 +5,7 @@ import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibility.ts';
 import { publicationProblems } from '#src/domain/agents/drafts.ts';
 import type { DocumentScope } from '#src/domain/retrieval/document-scope.ts';
-import { appError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
+import { appError, fieldsError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { AnchorWordCandidatesService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { CreateDraftInput, DraftsService, OwnDraftVersion } from '#src/modules/drafts/drafts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -88,12 +88,7 @@ export function createAgentsService(deps: {
       const quota = await deps.limits.lock(trx, actor.orgId);
       const { draft, version } = await lockVersion(trx, quota);
       const missing = publicationProblems(version, offered.all);
-      if (missing.length > 0) {
-        throw appError('not_ready', {
-          detail: missing.map(({ path, message }) => `${path} ${message}`).join('; '),
-          errors: missing.map((field) => ({ ...field, code: 'not_ready' })),
-        });
-      }
+      if (missing.length > 0) throw fieldsError('not_ready', missing);
       const visibility = input.visibility ?? draft.visibility;
       // An agent inherits the draft's teams only if it is published with the draft's visibility.
       const inherited = visibility === draft.visibility ? draft.teamIds : [];

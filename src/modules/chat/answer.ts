@@ -217,7 +217,7 @@ export function createChatAnswerWriter(deps: {
       const isOurs = await createRoundsRepository(trx).complete(key, leaseOwner, answer, lastSeq);
       if (!isOurs) throw appError('interrupted', { detail: 'Another process has ended this round.' });
       await chats.recordAnswer(chat.id, answer);
-      await scoringRequests.requestScoring(trx, chat, actor.requestId);
+      if (chat.draftVersionId === null) await scoringRequests.requestScoring(trx, chat, actor.requestId);
     });
     await stored.catch(async (error: unknown) => {
       // If the database connection broke during the commit, the answer may be stored nevertheless, so the round is read
@@ -294,7 +294,7 @@ export function createChatAnswerPresenter(deps: { db: Knex; echoWaitMs: number; 
   /** Waits at most `echoWaitMs` for the worker to score the round, so that the response contains the round's echo. */
   function fresh({ chat, agent, round }: LeasedOpenRound, answer: CompletedAnswer): Promise<ChatAnswer> {
     const { assistantReply: reply, citations, toolCalls, answerEvents } = answer;
-    const echo = waitForEcho(chat.id, round);
+    const echo = chat.draftVersionId === null ? waitForEcho(chat.id, round) : Promise.resolve(echoBeforeAnyScore);
     return present(chat, { round, reply, citations, toolCalls, model: agent.chatModel }, answerEvents, echo);
   }
 
@@ -310,7 +310,7 @@ export function createChatAnswerPresenter(deps: { db: Knex; echoWaitMs: number; 
    */
   async function present(
     chat: Chat,
-    written: Omit<ChatAnswer, 'chatId' | 'title' | 'echo'>,
+    written: Omit<ChatAnswer, 'chatId' | 'title' | 'echo' | 'isDraft'>,
     answerEvents: CompletedAnswer['answerEvents'],
     newest: Promise<Echo>,
   ): Promise<ChatAnswer> {
@@ -322,7 +322,7 @@ export function createChatAnswerPresenter(deps: { db: Knex; echoWaitMs: number; 
       (await newest.catch(warn)) ?? echoOfChat(chat, []),
     );
     const title = await chats.findTitle(chat.orgId, chat.id).catch(warn);
-    return { ...written, chatId: chat.id, title: title ?? chat.title, echo };
+    return { ...written, chatId: chat.id, title: title ?? chat.title, echo, isDraft: chat.draftVersionId !== null };
   }
 
   async function waitForEcho(chatId: string, round: number): Promise<Echo> {

@@ -22,10 +22,12 @@ import type { AlignmentEvent } from '#src/domain/alignment/events.ts';
 import type { Refusal, RefusalKind } from '#src/domain/alignment/refusal.ts';
 import type { RerankerType } from '#src/domain/documents/rag-config.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
+import { DraftModel, DraftVersionModel } from '#src/modules/drafts/drafts.model.ts';
 
 export class ChatModel extends tableModel('chats', {
   id: uuidColumn(),
   orgId: uuidColumn(),
+  /** The agent, or in a chat with a draft version the draft. */
   agentId: uuidColumn(),
   title: textColumn(),
   titleSource: textColumn<'message' | 'generated' | 'user'>(),
@@ -52,6 +54,9 @@ export class ChatModel extends tableModel('chats', {
   rescoringWantedAt: timestampColumn().nullable(),
   rescoredTo: integerColumn(),
   version: integerColumn(),
+  /** Null in a chat with an agent. A chat with a draft version is personal, is not scored and counts in no statistics. */
+  draftVersionId: uuidColumn().nullable(),
+  publishedAgentId: uuidColumn().nullable(),
 }) {}
 
 export class RoundModel extends tableModel(
@@ -144,7 +149,19 @@ export function retrievalSettings(chat: RagSettings, agent: Pick<ChatAgent, 'doc
 export type Chat = SqlRow<typeof ChatModel>;
 
 export type NewChat = RagSettings &
-  Pick<Chat, 'id' | 'orgId' | 'agentId' | 'title' | 'titleSource' | 'visibility' | 'teamIds' | 'acl' | 'createdBy'>;
+  Pick<
+    Chat,
+    | 'id'
+    | 'orgId'
+    | 'agentId'
+    | 'draftVersionId'
+    | 'title'
+    | 'titleSource'
+    | 'visibility'
+    | 'teamIds'
+    | 'acl'
+    | 'createdBy'
+  >;
 
 export const chatSummaryRowShape = defineRowShape({ ...ChatModel.columns, scoringPending: booleanColumn() });
 export type ChatSummary = SqlRow<typeof chatSummaryRowShape>;
@@ -225,6 +242,14 @@ export type StoredChatAgent = SqlRow<typeof chatAgentRowShape>;
 /** `chatModel` is the model that answers: the agent's own, or the default that it follows. */
 export type ChatAgent = Omit<StoredChatAgent, 'chatModel'> & { chatModel: string };
 
+/** A draft version with the owner and the readers of its draft. `id` is that of the draft. */
+export const chatDraftVersionRowShape = defineRowShape({
+  ...pickColumns(DraftModel, 'id', 'orgId', 'acl', 'createdBy').columns,
+  ...pickColumns(DraftVersionModel, 'agentName', 'agentPrompt', 'chatModel', 'temperature', 'maxTokens').columns,
+  ...pickColumns(DraftVersionModel, 'anchorWords', 'enabledTools').columns,
+});
+export type ChatDraftVersion = SqlRow<typeof chatDraftVersionRowShape>;
+
 export type Echo = { state: EchoState; ewma: number; alignmentScore: number; round: number; events: AlignmentEvent[] };
 
 /** The alignment state that a chat shows, with the events of its round if that is among the given ones. */
@@ -244,6 +269,8 @@ export type ChatAnswer = {
   citations: Citation[];
   toolCalls: ToolCallRecord[];
   echo: Echo;
+  /** The answer of a draft version, which is not scored. */
+  isDraft: boolean;
 };
 
 export type ChatHistory = { chat: ChatSummary; rounds: Round[]; agentName: string; isAgentDeleted: boolean };

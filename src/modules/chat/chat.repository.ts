@@ -5,12 +5,15 @@ import { defineRowShape, queryFirstRow, queryRows, textColumn } from '#src/adapt
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
+import { DraftVersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import {
   type Chat,
+  type ChatDraftVersion,
   ChatModel,
   type ChatSummary,
   chatAgentRowShape,
+  chatDraftVersionRowShape,
   chatSummaryRowShape,
   type NewChat,
   type RagSettings,
@@ -32,8 +35,9 @@ export function createChatRepository(db: Knex) {
 
   const scoringPending = () =>
     db.raw(
-      `exists (select 1 from rounds r
-               where r.chat_id = chats.id and r.status = 'complete' and r.scored_at is null) as scoring_pending`,
+      `(chats.draft_version_id is null and exists (
+         select from rounds r where r.chat_id = chats.id and r.status = 'complete' and r.scored_at is null
+       )) as scoring_pending`,
     );
 
   return {
@@ -89,18 +93,31 @@ export function createChatRepository(db: Knex) {
       await chats().where({ id: chatId }).update({ title, titleSource: 'user', updatedAt: db.fn.now() });
     },
 
-    /** Deletes a chat with its rounds, scoring job and stored responses of requests with an Idempotency-Key. */
-    async delete({ orgId, id }: Pick<Chat, 'orgId' | 'id'>): Promise<void> {
+    /** Locks the chats with these draft versions, in the order of their ids. */
+    async lockOfVersions(orgId: string, versionIds: readonly string[]): Promise<string[]> {
+      const locked = await chats()
+        .where({ orgId })
+        .whereIn('draftVersionId', [...versionIds])
+        .orderBy('id')
+        .forUpdate()
+        .select('id');
+      return locked.map(({ id }) => id);
+    },
+
+    /** Deletes chats with their rounds, scoring jobs and stored responses of requests with an Idempotency-Key. */
+    async delete(orgId: string, ids: readonly string[]): Promise<void> {
+      if (ids.length === 0) return;
+      const chatIds = [...ids];
       await db.raw(
         `delete from idempotency_keys k using rounds r, chats c
-         where c.org_id = :orgId and c.id = :id and r.chat_id = c.id
+         where c.org_id = :orgId and c.id = any (:chatIds::uuid[]) and r.chat_id = c.id
            and k.user_id = c.created_by and k.key = r.idempotency_key and k.route in ('POST /chat', 'POST /chat/stream')`,
-        { orgId, id },
+        { orgId, chatIds },
       );
-      await JobModel.table(db).where({ orgId, chatId: id }).delete();
-      await chats().where({ orgId, id }).delete();
+      await JobModel.table(db).where({ orgId }).whereIn('chatId', chatIds).delete();
+      await chats().where({ orgId }).whereIn('id', chatIds).delete();
       // Deletes the stored events after the rounds, because no process can store events of a round that is gone.
-      await RoundEventModel.table(db).where({ orgId, chatId: id }).delete();
+      await RoundEventModel.table(db).where({ orgId }).whereIn('chatId', chatIds).delete();
     },
 
     async recordAnswer(
@@ -121,6 +138,22 @@ export function createChatRepository(db: Knex) {
     async findAgent(orgId: string, agentId: string): Promise<StoredChatAgent | undefined> {
       const agent = AgentModel.table(db).where({ orgId, id: agentId }).select(Object.keys(chatAgentRowShape.columns));
       return queryFirstRow(db, chatAgentRowShape, agent);
+    },
+
+    /** Finds a draft version even if the user may not read it; the caller checks `acl` and `createdBy`. */
+    async findDraftVersion(orgId: string, versionId: string): Promise<ChatDraftVersion | undefined> {
+      const version = DraftVersionModel.table(db)
+        .join('drafts', { 'drafts.orgId': 'draftVersions.orgId', 'drafts.id': 'draftVersions.draftId' })
+        .where({ 'draftVersions.orgId': orgId, 'draftVersions.id': versionId })
+        .select(['id', 'orgId', 'acl', 'createdBy'].map((column) => `drafts.${column}`))
+        .select(['agentName', 'agentPrompt', 'chatModel', 'temperature', 'maxTokens', 'anchorWords', 'enabledTools']);
+      return queryFirstRow(db, chatDraftVersionRowShape, version);
+    },
+
+    /** Keeps a draft version from being deleted until the end of the transaction. Returns false if it is deleted. */
+    async holdDraftVersion(orgId: string, versionId: string): Promise<boolean> {
+      const held = await DraftVersionModel.table(db).where({ orgId, id: versionId }).forKeyShare().first('id');
+      return held !== undefined;
     },
   };
 }

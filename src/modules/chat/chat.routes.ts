@@ -38,11 +38,13 @@ const params = z.strictObject({ chat_id: uuidPathParam('chat_not_found') });
 
 const sendErrors = [
   'agent_not_found',
+  'version_not_found',
   'chat_not_found',
   'team_not_found',
   'forbidden',
   'account_disabled',
   'agent_deleted',
+  'not_ready',
   'round_in_progress',
   'context_too_long',
   'interrupted',
@@ -142,7 +144,7 @@ export function chatRoutes(chat: ChatService, cursors: CursorCodec, { basePath }
       access: 'user',
       query: z.strictObject({
         ...cursorPaginationQuery,
-        agent_id: uuidField.optional(),
+        agent_id: uuidField.optional().describe('An agent, or a draft for the chats with its versions.'),
         mine: booleanTextField.default(false).describe('Only those that you started.'),
       }),
       responses: { 200: { description: 'A page of chats', schema: chatListSchema } },

@@ -24,6 +24,8 @@ import type { RoundEventPosition, SendMessageInput } from './rounds.ts';
 
 const ids = z.array(uuidField).max(1_000).optional();
 
+const shared = { anyOf: [{ required: ['visibility'] }, { required: ['team_ids'] }] };
+
 export const sendMessageBody = z
   .strictObject({
     message: z
@@ -34,7 +36,10 @@ export const sendMessageBody = z
       .refine((text) => !isBlank(text), 'must not be blank')
       .meta({ pattern: notBlankPattern }),
     chat_id: uuidField.optional().describe('Omit to start a chat.'),
-    agent_id: uuidField.optional().describe('Required to start a chat.'),
+    agent_id: uuidField.optional().describe('Required to start a chat with an agent.'),
+    draft_version_id: uuidField
+      .optional()
+      .describe('To start a chat with a version of your own draft, in place of `agent_id`. Such a chat is personal.'),
     visibility: visibilityField.optional(),
     team_ids: z.array(uuidField).max(100).optional(),
     enable_rag: z.boolean().default(true),
@@ -48,17 +53,28 @@ export const sendMessageBody = z
     if (body.include_document_ids !== undefined && body.exclude_document_ids !== undefined) {
       refuse('exclude_document_ids', 'cannot be sent together with include_document_ids');
     }
-    if (body.chat_id === undefined && body.agent_id === undefined) refuse('agent_id', 'is required to start a chat');
-    if (body.chat_id === undefined) return;
-    if (body.visibility !== undefined) refuse('visibility', 'is for new chats only');
-    if (body.team_ids !== undefined) refuse('team_ids', 'is for new chats only');
+    const isWithDraft = body.draft_version_id !== undefined;
+    if (isWithDraft && body.agent_id !== undefined) refuse('draft_version_id', 'cannot be sent together with agent_id');
+    if (body.chat_id === undefined && body.agent_id === undefined && !isWithDraft) {
+      refuse('agent_id', 'or draft_version_id is required to start a chat');
+    }
+    if (body.chat_id === undefined && !isWithDraft) return;
+    const reason = body.chat_id === undefined ? 'is for chats with agents only' : 'is for new chats only';
+    if (body.visibility !== undefined) refuse('visibility', reason);
+    if (body.team_ids !== undefined) refuse('team_ids', reason);
   })
   .meta({
     oneOf: [
-      { required: ['chat_id'], not: { anyOf: [{ required: ['visibility'] }, { required: ['team_ids'] }] } },
+      { required: ['chat_id'], not: shared },
       { required: ['agent_id'], not: { required: ['chat_id'] } },
+      { required: ['draft_version_id'], not: { anyOf: [{ required: ['chat_id'] }, ...shared.anyOf] } },
     ],
-    not: { required: ['include_document_ids', 'exclude_document_ids'] },
+    not: {
+      anyOf: [
+        { required: ['include_document_ids', 'exclude_document_ids'] },
+        { required: ['agent_id', 'draft_version_id'] },
+      ],
+    },
   });
 
 export const renameChatBody = z.strictObject({ title: nameField });
@@ -102,16 +118,21 @@ export const chatMessageSchema = z
     model: z.string(),
     echo,
     title: z.string(),
-    postprocess_job_id: z.string(),
+    postprocess_job_id: z.string().describe('The job that scores the round; empty in a chat with a draft version.'),
     citations,
     tool_calls: toolCalls,
   })
   .meta({ id: 'ChatMessageResponse' });
 
+const partnerFields = {
+  agent_id: uuidField.describe('The agent; in a chat with a draft version, the draft.'),
+  draft_version_id: uuidField.nullable().describe('Null in a chat with an agent.'),
+};
+
 export const chatSummarySchema = z
   .strictObject({
     id: uuidField,
-    agent_id: uuidField,
+    ...partnerFields,
     title: z.string(),
     round: z.int(),
     echo_state: echoStateField,
@@ -150,7 +171,7 @@ export const chatEventSchema = z
 export const chatHistorySchema = z
   .strictObject({
     chat_id: uuidField,
-    agent_id: uuidField,
+    ...partnerFields,
     title: z.string(),
     messages: z.array(
       z
@@ -177,6 +198,7 @@ export function toSendMessageInput(
     text: body.message,
     chatId: body.chat_id ?? null,
     agentId: body.agent_id ?? null,
+    draftVersionId: body.draft_version_id ?? null,
     visibility: body.visibility ?? null,
     teamIds: body.team_ids ?? [],
     ragEnabled: body.enable_rag,
@@ -218,9 +240,9 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
     reply: answer.reply,
     model: answer.model,
     // Rounds are scored in their order.
-    echo: toEchoDto(answer.echo, answer.echo.round < answer.round),
+    echo: toEchoDto(answer.echo, !answer.isDraft && answer.echo.round < answer.round),
     title: answer.title,
-    postprocess_job_id: jobIdOfWorkflowPart(alignmentWorkflowId(answer.chatId), answer.round),
+    postprocess_job_id: answer.isDraft ? '' : jobIdOfWorkflowPart(alignmentWorkflowId(answer.chatId), answer.round),
     ...toSourcesDto(answer),
   };
 }
@@ -257,6 +279,7 @@ export function toChatSummaryDto(chat: ChatSummary): z.input<typeof chatSummaryS
   return {
     id: chat.id,
     agent_id: chat.agentId,
+    draft_version_id: chat.draftVersionId,
     title: chat.title,
     round: chat.roundCount,
     echo_state: chat.echoState,
@@ -279,6 +302,7 @@ export function toChatHistoryDto({ chat, rounds, isAgentDeleted }: ChatHistory):
   return {
     chat_id: chat.id,
     agent_id: chat.agentId,
+    draft_version_id: chat.draftVersionId,
     title: chat.title,
     messages: rounds.flatMap((round) => {
       const { pruned } = round;

@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { ListPosition } from '#src/contracts/request-data.ts';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
+import { draftNameOrDefault } from '#src/domain/agents/drafts.ts';
 import { AppError, appError, fieldError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
 import type { ChatScoringQueueService } from '#src/modules/alignment/scoring-requests.service.ts';
 import type { AuthService } from '#src/modules/auth/auth.service.ts';
@@ -176,7 +177,7 @@ export function createChatService(deps: {
     const answered = { ...key, latencyMs, inputTokens, completionTokens };
     logger.info({ ...answered, citations: citations.length, requestId: actor.requestId }, 'a round was answered');
     // Does not wait for the scoring job: the answer is stored, and chat must work while Temporal is down.
-    trackUntilDone(scoringRequests.nudge(chat.id));
+    if (chat.draftVersionId === null) trackUntilDone(scoringRequests.nudge(chat.id));
     return presenter.fresh(open, written);
   }
 
@@ -216,6 +217,15 @@ export function createChatService(deps: {
     running.add(settled);
   }
 
+  async function partnerOf(chat: Chat): Promise<Pick<ChatHistory, 'agentName' | 'isAgentDeleted'>> {
+    if (chat.draftVersionId !== null) {
+      const version = await chats.findDraftVersion(chat.orgId, chat.draftVersionId);
+      return { agentName: draftNameOrDefault(version?.agentName ?? ''), isAgentDeleted: false };
+    }
+    const agent = await chats.findAgent(chat.orgId, chat.agentId);
+    return { agentName: agent?.agentName ?? '', isAgentDeleted: agent === undefined || agent.deletedAt !== null };
+  }
+
   async function lockOwn(trx: Knex, actor: Actor, chatId: string): Promise<Chat> {
     return requireWritableChat(actor, await createChatRepository(trx).lock(actor.orgId, chatId), 'change');
   }
@@ -242,13 +252,8 @@ export function createChatService(deps: {
     async history(actor: Actor, chatId: string): Promise<ChatHistory> {
       const chat = await chats.findReadable(actor, chatId);
       if (chat === undefined) throw appError('chat_not_found');
-      const [agent, all] = await Promise.all([chats.findAgent(chat.orgId, chat.agentId), rounds.list(chat.id)]);
-      return {
-        chat,
-        rounds: all,
-        agentName: agent?.agentName ?? '',
-        isAgentDeleted: agent === undefined || agent.deletedAt !== null,
-      };
+      const [partner, all] = await Promise.all([partnerOf(chat), rounds.list(chat.id)]);
+      return { chat, rounds: all, ...partner };
     },
 
     /** Sets a title that generated titles do not replace. Throws `precondition_failed`. */
@@ -269,7 +274,7 @@ export function createChatService(deps: {
     async remove(actor: Actor, chatId: string): Promise<void> {
       await db.transaction(async (trx) => {
         const chat = await lockOwn(trx, actor, chatId);
-        await createChatRepository(trx).delete(chat);
+        await createChatRepository(trx).delete(chat.orgId, [chat.id]);
       });
     },
 

@@ -5,7 +5,7 @@ import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor, Visibility } from '#src/domain/access/visibility.ts';
 import { isBlank, isOneLine } from '#src/domain/text/plain-text.ts';
 import type { TokenCounter } from '#src/domain/text/tokens.ts';
-import { appError, fieldError } from '#src/errors.ts';
+import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { ChatAnswerPresenter } from './answer.ts';
@@ -21,6 +21,7 @@ import {
   type RoundKey,
 } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
+import { createChatPartnerFinder } from './chat-partners.ts';
 import { requireFitsContextWindow } from './prompt.ts';
 import { createRoundsRepository, type RoundsRepository } from './rounds.repository.ts';
 import { type RoundEventFollower, watchUserRights } from './stream.ts';
@@ -39,6 +40,7 @@ export type SendMessageInput = RagSettings & {
   text: string;
   chatId: string | null;
   agentId: string | null;
+  draftVersionId: string | null;
   visibility: Visibility | null;
   teamIds: string[];
   idempotencyKey: string | null;
@@ -58,20 +60,14 @@ export type ChatRoundOpener = ReturnType<typeof createChatRoundOpener>;
 export function createChatRoundOpener(deps: {
   db: Knex;
   teams: Pick<TeamsService, 'grantScope'>;
-  models: Pick<ModelsService, 'contextWindow' | 'chatModelOrDefault'>;
+  models: Pick<ModelsService, 'contextWindow' | 'chatModels' | 'chatModelOrDefault'>;
   tokenCounter: TokenCounter;
 }) {
   const { db, teams, models, tokenCounter } = deps;
-
-  async function findAgent(orgId: string, agentId: string): Promise<ChatAgent | undefined> {
-    const agent = await createChatRepository(db).findAgent(orgId, agentId);
-    return agent && { ...agent, chatModel: models.chatModelOrDefault(agent.chatModel) };
-  }
+  const partners = createChatPartnerFinder({ db, models });
 
   async function startChat(actor: Actor, message: SendMessageInput): Promise<OpenedRound> {
-    const agent = await findAgent(actor.orgId, message.agentId ?? '');
-    if (agent === undefined || agent.deletedAt !== null || !mayPerformAction(actor, 'agent:read', agent))
-      throw appError('agent_not_found');
+    const { agent, draftVersionId } = await partners.ofNewChat(actor, message);
     const scope = await teams.grantScope(db, actor, {
       visibility: message.visibility ?? 'personal',
       teamIds: message.teamIds,
@@ -79,9 +75,12 @@ export function createChatRoundOpener(deps: {
     await refuseTooLong(agent, message.text);
     return db.transaction(async (trx) => {
       const chats = createChatRepository(trx);
+      if (draftVersionId !== null && !(await chats.holdDraftVersion(actor.orgId, draftVersionId))) {
+        throw appError('version_not_found');
+      }
       const idOfKey = chatIdOf(actor, message);
       const existing = idOfKey === null ? undefined : await chats.lock(actor.orgId, idOfKey);
-      if (existing?.agentId === agent.id) {
+      if (existing?.agentId === agent.id && existing.draftVersionId === draftVersionId) {
         const first = await createRoundsRepository(trx).find({ chatId: existing.id, round: 1 });
         if (first?.userContent === message.text) return nextRound(trx, existing, agent, message);
       }
@@ -92,6 +91,7 @@ export function createChatRoundOpener(deps: {
         id: chatId,
         orgId: actor.orgId,
         agentId: agent.id,
+        draftVersionId,
         title: titleFromMessage(message.text),
         titleSource: 'message',
         ...scope,
@@ -108,13 +108,8 @@ export function createChatRoundOpener(deps: {
   }
 
   async function continueChat(actor: Actor, chatId: string, message: SendMessageInput): Promise<OpenedRound> {
-    const { agentId } = requireWritableChat(actor, await createChatRepository(db).findReadable(actor, chatId));
-    if (message.agentId !== null && message.agentId !== agentId) {
-      throw fieldError('agent_id', 'is not the agent of this chat');
-    }
-    const agent = await findAgent(actor.orgId, agentId);
-    if (agent === undefined || agent.deletedAt !== null) throw appError('agent_deleted');
-    if (!mayPerformAction(actor, 'agent:read', agent)) throw appError('agent_not_found');
+    const readable = requireWritableChat(actor, await createChatRepository(db).findReadable(actor, chatId));
+    const { agent } = await partners.ofChat(actor, readable, message);
     await refuseTooLong(agent, message.text);
     return db.transaction(async (trx) => {
       const chat = requireWritableChat(actor, await createChatRepository(trx).lock(actor.orgId, chatId));

@@ -13,6 +13,7 @@ import {
   versionTitleOrDefault,
 } from '#src/domain/agents/drafts.ts';
 import { appError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
+import type { DraftChatsService } from '#src/modules/chat/draft-chats.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RemainingTierQuota, TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
@@ -46,8 +47,9 @@ export function createDraftsService(deps: {
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'requireChatModel'>;
+  draftChats: Pick<DraftChatsService, 'removeOfVersions'>;
 }) {
-  const { db, limits, teams, models } = deps;
+  const { db, limits, teams, models, draftChats } = deps;
   const drafts = createDraftsRepository(db);
 
   async function find(actor: Actor, draftId: string): Promise<DraftWithVersions | undefined> {
@@ -80,6 +82,11 @@ export function createDraftsService(deps: {
     const version = await createDraftsRepository(trx).findVersion(draft, versionId);
     if (version === undefined) throw appError('version_not_found');
     return { draft, version };
+  }
+
+  async function deleteVersions(trx: Knex, draft: Draft, ids: readonly string[]): Promise<void> {
+    await draftChats.removeOfVersions(trx, draft.orgId, ids);
+    await createDraftsRepository(trx).deleteVersions(draft, ids);
   }
 
   async function requireOffered({ chatModel }: PartialDraftFields): Promise<void> {
@@ -170,7 +177,7 @@ export function createDraftsService(deps: {
       if (plan.outcome === 'parent_missing' || parent === undefined) throw appError('version_not_found');
       quota.take('versionsPerDraft', chain.length - plan.deletedIds.length);
 
-      await repository.deleteVersions(draft, plan.deletedIds);
+      await deleteVersions(trx, draft, plan.deletedIds);
       const version = await repository.insertVersion({
         ...mergeDraftFields(parent, input.sent),
         id,
@@ -222,7 +229,11 @@ export function createDraftsService(deps: {
 
     async remove(actor: Actor, draftId: string): Promise<void> {
       await db.transaction(async (trx) => {
-        await createDraftsRepository(trx).delete(await lockOwn(trx, actor, draftId));
+        const repository = createDraftsRepository(trx);
+        const draft = await lockOwn(trx, actor, draftId);
+        const versionIds = (await repository.listLinks(draft)).map(({ id }) => id);
+        await draftChats.removeOfVersions(trx, draft.orgId, versionIds);
+        await repository.delete(draft);
       });
     },
 
@@ -281,7 +292,7 @@ export function createDraftsService(deps: {
         // A version may have only one child, so the child of the deleted version gets its new parent only after the
         // deletion.
         if (childId !== null) await repository.setParent(draft, childId, null);
-        await repository.deleteVersions(draft, [versionId]);
+        await deleteVersions(trx, draft, [versionId]);
         if (childId !== null) await repository.setParent(draft, childId, parentId);
         await repository.moveHead({ ...draft, headVersionId: headId });
       });

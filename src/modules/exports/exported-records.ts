@@ -145,7 +145,7 @@ export const exportedRecordKinds: readonly ExportedRecordKind[] = [
     name: 'chats',
     from: 'chats t',
     keys: id,
-    fields: `t.id as chat_id, t.agent_id, t.title, t.visibility, t.team_ids, t.round_count, t.echo_round, t.echo_state,
+    fields: `t.id as chat_id, t.agent_id, t.draft_version_id, t.title, t.visibility, t.team_ids, t.round_count, t.echo_round, t.echo_state,
       t.ewma, t.alignment_score, t.input_tokens, t.completion_tokens, t.latency_ms, t.rag_enabled, t.rag_reranking,
       t.rag_reranking_type, t.rag_include_document_ids, t.rag_exclude_document_ids,
       t.created_by, t.created_at, t.updated_at`,
@@ -193,7 +193,7 @@ export const exportedRecordKinds: readonly ExportedRecordKind[] = [
         count(*) as rounds, sum(r.input_tokens) as input_tokens, sum(r.cached_input_tokens) as cached_input_tokens,
         sum(r.completion_tokens) as completion_tokens, sum(r.cost_usd) as cost_usd
       from rounds r join chats c on c.org_id = r.org_id and c.id = r.chat_id
-      where r.org_id = :orgId and (:keys::text[] is null or c.acl && :keys::text[])
+      where r.org_id = :orgId and c.draft_version_id is null and (:keys::text[] is null or c.acl && :keys::text[])
       group by 1, 2, 3) t`,
     keys: [
       { column: 't.month', type: 'date' },

@@ -28,7 +28,7 @@ const columns: readonly (readonly [name: string, cell: (chat: LoggedChat, round:
   ['model', (_, { model }) => model],
   ['user_content', (_, { userContent }) => userContent],
   ['assistant_reply', (_, { assistantReply }) => assistantReply],
-  ['scoring_pending', (_, round) => isScoringOfRoundPending(round)],
+  ['scoring_pending', isScoringOfRoundPending],
   ['state', (_, { echoState }) => echoState],
   ['ewma', (_, { ewma }) => ewma],
   ['alignment_score', (_, { alignmentScore }) => alignmentScore],
@@ -37,6 +37,7 @@ const columns: readonly (readonly [name: string, cell: (chat: LoggedChat, round:
   ['completion_tokens', (_, { completionTokens }) => completionTokens],
   ['cost_usd', (_, { costUsd }) => costUsd],
   ['latency_ms', (_, { latencyMs }) => latencyMs],
+  ['is_draft', ({ isDraft }) => isDraft],
 ];
 
 const mediaTypes = { csv: 'text/csv; charset=utf-8; header=present', jsonl: 'application/x-ndjson; charset=utf-8' };

@@ -1,6 +1,7 @@
 import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
   bigintColumn,
+  booleanColumn,
   dateColumn,
   defineRowShape,
   doubleColumn,
@@ -115,6 +116,8 @@ export const loggedSessionRowShape = defineRowShape({
   firstWords: textColumn(),
   agentId: uuidColumn(),
   agentName: textColumn(),
+  /** The chat is with a draft version, and `agentId` is the draft. */
+  isDraft: booleanColumn(),
   model: textColumn(),
   startedAt: timestampColumn(),
   ...pickColumns(ChatLogModel, 'rounds', 'completedRounds', 'stableRounds', 'watchRounds', 'driftRounds').columns,
@@ -165,8 +168,10 @@ export function logTypeOfRound({ status, echoState }: Pick<LoggedRound, 'status'
   return echoState === 'refusal' ? 'refusal' : 'exchange';
 }
 
-export const isScoringOfRoundPending = ({ status, scoredAt }: Pick<LoggedRound, 'status' | 'scoredAt'>): boolean =>
-  status === 'complete' && scoredAt === null;
+export const isScoringOfRoundPending = (
+  { isDraft }: Pick<LoggedChat, 'isDraft'>,
+  { status, scoredAt }: Pick<LoggedRound, 'status' | 'scoredAt'>,
+): boolean => !isDraft && status === 'complete' && scoredAt === null;
 
 /**
  * Returns the number of consecutive on-topic or off-topic messages up to this round; neutral messages do not count.

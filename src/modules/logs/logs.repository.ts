@@ -84,15 +84,19 @@ const asked = 'wanted_words(:orgId, :words)';
 
 const shown = `
   select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words,
-         c.agent_id, a.agent_name, coalesce(newest.model, a.chat_model, '') as model,
+         c.agent_id, coalesce(a.agent_name, v.agent_name) as agent_name, c.draft_version_id is not null as is_draft,
+         coalesce(newest.model, a.chat_model, '') as model,
          l.started_at, ${namesOfRoundTotals.map((column) => `l.${column}`).join(', ')}
   from page
   join chat_logs l using (chat_id)
   join chats c on c.id = l.chat_id
-  join agents a on a.org_id = c.org_id and a.id = c.agent_id
+  left join agents a on a.org_id = c.org_id and a.id = c.published_agent_id
+  left join draft_versions v on v.org_id = c.org_id and v.id = c.draft_version_id
   left join rounds first on first.chat_id = c.id and first.round = 1
   left join rounds newest on newest.chat_id = c.id and newest.round = c.round_count
   where c.org_id = :orgId and c.acl && :acl::text[]`;
+
+const ownDrafts = 'array(select id from drafts where org_id = :orgId and created_by = :userId)';
 
 const statColumns = [...echoStates.map((state) => `${state}_chats`), ...namesOfRoundTotals];
 const ofTotals = statColumns.map((column) => `t.${column}`).join(', ');
@@ -252,11 +256,18 @@ export function createLogsRepository(db: Knex) {
 
     /**
      * Computes exact totals over the readable chats: triggers maintain totals per month and day, and only chats of the
-     * first and last day of the period are read one by one.
+     * first and last day of the period are read one by one. Chats with drafts, which only their author reads, are left
+     * out unless `withDrafts` is set.
      */
-    async stats(actor: Actor, { agentId, period }: LogStatsFilter): Promise<LogStats> {
+    async stats(actor: Actor, { agentId, period }: LogStatsFilter, { withDrafts = false } = {}): Promise<LogStats> {
       const values: Record<string, unknown> = { ...reachValues(actor), ...(agentId !== undefined && { agentId }) };
-      const ofAgent = (table: string) => (agentId === undefined ? '' : `and ${table}.agent_id = :agentId`);
+      const ofAgent = (table: string) =>
+        [
+          agentId !== undefined && `and ${table}.agent_id = :agentId`,
+          !withDrafts && `and ${table}.agent_id <> all (${ownDrafts})`,
+        ]
+          .filter(Boolean)
+          .join(' ');
       const name = (at: Date): string => {
         const known = `at${at.getTime()}`.replace('-', 'before');
         values[known] = at.toISOString();

@@ -61,13 +61,16 @@ export const recentChatsQuery = {
 
 const mean = z.number().nullable();
 
+const isDraftField = z.boolean().describe('A chat with a draft version, which is in no statistics.');
+
 const conversationSchema = z
   .strictObject({
     id: uuidField,
     title: z.string(),
     description: z.string().describe('The beginning of the first message, on one line.'),
-    agent_id: uuidField,
+    agent_id: uuidField.describe('The agent; in a chat with a draft version, the draft.'),
     agent: z.string(),
+    is_draft: isDraftField,
     total_rounds: z.int(),
     avg_ewma: mean.describe('Over its scored rounds; null without any.'),
     started_at: z.iso.datetime(),
@@ -99,8 +102,11 @@ export const logStatsSchema = z
   .meta({ id: 'LogStats' });
 
 const session = z.strictObject({
-  run_id: z.string().describe('The workflow that scores the chat; also its id under `/jobs`.'),
+  run_id: z
+    .string()
+    .describe('The workflow that scores the chat; also its id under `/jobs`. Empty in a chat with a draft version.'),
   agent: z.string(),
+  is_draft: isDraftField,
   model: z.string().describe('Model of the newest round.'),
   started_at: z.iso.datetime(),
   summary: z.strictObject({
@@ -195,6 +201,7 @@ export function toLoggedConversationDto(chat: LoggedChat): z.input<typeof conver
     description: describeLoggedChat(chat),
     agent_id: chat.agentId,
     agent: chat.agentName,
+    is_draft: chat.isDraft,
     total_rounds: chat.rounds,
     avg_ewma: meanOrNull(chat.ewmaSum, countScoredRounds(chat)),
     started_at: chat.startedAt.toISOString(),
@@ -222,8 +229,9 @@ export function toLogStatsDto(stats: LogStats): z.input<typeof logStatsSchema> {
 
 function toSessionPart(of: LoggedChatWithTotals): z.input<typeof session> {
   return {
-    run_id: alignmentWorkflowId(of.id),
+    run_id: of.isDraft ? '' : alignmentWorkflowId(of.id),
     agent: of.agentName,
+    is_draft: of.isDraft,
     model: of.model,
     started_at: of.startedAt.toISOString(),
     summary: {
@@ -249,7 +257,7 @@ export function toLoggedChatWithTotalsDto(
       type: logTypeOfRound(round),
       user_content: round.userContent,
       assistant_reply: round.assistantReply,
-      scoring_pending: isScoringOfRoundPending(round),
+      scoring_pending: isScoringOfRoundPending(of, round),
       state: round.echoState,
       ewma: round.ewma,
       latency_ms: round.latencyMs,
@@ -281,7 +289,7 @@ export function toLoggedRoundDto(
       events: [...round.answerEvents, ...round.events],
       tool_calls: round.toolCalls.map(toToolCallDto),
     },
-    scoring_pending: isScoringOfRoundPending(round),
+    scoring_pending: isScoringOfRoundPending(of, round),
   };
 }
 

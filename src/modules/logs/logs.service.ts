@@ -34,7 +34,7 @@ export function createLogsService({ db }: { db: Knex }) {
 
   async function count(actor: Actor, filter: LogFilter): Promise<number> {
     if (filter.words !== undefined) return repository.countWithWords(actor, filter);
-    const { chats } = await repository.stats(actor, filter);
+    const { chats } = await repository.stats(actor, filter, { withDrafts: true });
     if (filter.state !== undefined) return chats[filter.state];
     return Object.values(chats).reduce((sum, count) => sum + count);
   }

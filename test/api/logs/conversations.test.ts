@@ -233,7 +233,7 @@ describe('logs of all conversations:', () => {
     const columns =
       'chat_id,title,description,agent_id,agent,started_at,round,at,type,error_code,model,user_content,' +
       'assistant_reply,scoring_pending,state,ewma,alignment_score,user_on_or_off_topic_streak,input_tokens,' +
-      'completion_tokens,cost_usd,latency_ms';
+      'completion_tokens,cost_usd,latency_ms,is_draft';
     const readLines = async (query: string, reader = ada): Promise<Record<string, unknown>[]> => {
       const text = await (await reader.raw(`/logs/export?format=jsonl&${query}`)).text();
       return (text.match(/.+/g) ?? []).map((line) => JSON.parse(line));
@@ -247,8 +247,8 @@ describe('logs of all conversations:', () => {
       const chat = `${team},'=1+1,"'-2+3 ""quoted"", and more",${mortgages},Mortgages,${at}`;
       expect(String(body).split('\r\n')).deep.equal([
         columns,
-        `${chat},1,${at},exchange,,any,"'-2+3 ""quoted"",\nand more",Month by month.,false,watch,61.5,0.25,3,10,5,0.25,100`,
-        `${chat},2,${at},error,model_unavailable,any,Häuser,,false,,,,,10,5,0.25,`,
+        `${chat},1,${at},exchange,,any,"'-2+3 ""quoted"",\nand more",Month by month.,false,watch,61.5,0.25,3,10,5,0.25,100,false`,
+        `${chat},2,${at},error,model_unavailable,any,Häuser,,false,,,,,10,5,0.25,,false`,
         '',
       ]);
       expect((await bob.get('/logs/export?date_from=2026-03-03', 200)).body).equal(`${columns}\r\n`);
@@ -283,7 +283,8 @@ describe('logs of all conversations:', () => {
     const body = Object(await readSession());
     const { summary, ...session } = body.session;
     const started_at = '2026-03-01T10:00:00.000Z';
-    expect(session).deep.equal({ run_id: `alignment-${own}`, agent: 'Loans', model: 'newer', started_at });
+    const of = { agent: 'Loans', is_draft: false, model: 'newer' };
+    expect(session).deep.equal({ run_id: `alignment-${own}`, ...of, started_at });
     const counts = { total_rounds: 5, stable_rounds: 1, watch_rounds: 0, drift_rounds: 1, refusal_rounds: 1 };
     expect(summary).deep.equal({ ...counts, avg_ewma: 57.5 });
     expect(body).include({ next_cursor: null, avg_latency_ms: 250 });
