@@ -14,6 +14,7 @@ export class ApiProblem extends Error {
 
 export type ApiClient = {
   get<T>(path: string): Promise<T>;
+  head(path: string): Promise<Headers>;
   post<T>(path: string, body: unknown): Promise<T>;
   patch<T>(path: string, body: unknown): Promise<T>;
   delete(path: string): Promise<void>;
@@ -44,6 +45,7 @@ export function createApiClient(baseUrl: string, accessToken?: string): ApiClien
     });
 
   return {
+    head: async (path) => (await request(path, { method: 'HEAD', headers: headers() })).headers,
     get: (path) => read(request(path, { headers: headers() })),
     post: (path, body) => read(sendJson('POST', path, body)),
     patch: (path, body) => read(sendJson('PATCH', path, body)),

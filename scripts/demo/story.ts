@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -25,9 +26,35 @@ type Answer = {
 
 export type Agent = { id: string; agent_name: string };
 
-export async function ingest(api: ApiClient, file: string, narrator: Narrator): Promise<string | null> {
+export type ListedDocument = { id: string; name: string; status: string | null };
+
+/** Lists the searchable documents of the account, newest first: also those of earlier runs. */
+export async function listSearchable(api: ApiClient): Promise<ListedDocument[]> {
+  const found: ListedDocument[] = [];
+  for (;;) {
+    const page = await api.get<{ items: ListedDocument[]; has_more: boolean }>(
+      `/documents?limit=100&offset=${found.length}`,
+    );
+    found.push(...page.items);
+    if (!page.has_more) return found.filter(({ status }) => status === 'succeeded');
+  }
+}
+
+/** Ingests a file, unless one of these documents has its name and content. Returns null if the ingestion fails. */
+export async function ingest(
+  api: ApiClient,
+  file: string,
+  earlier: readonly ListedDocument[],
+  narrator: Narrator,
+): Promise<string | null> {
   const name = path.basename(file);
-  const content = new Blob([new Uint8Array(await readFile(file))]);
+  const bytes = await readFile(file);
+  const known = await findUnchanged(api, { name, bytes }, earlier);
+  if (known !== null) {
+    narrator.done(name, `${await summary(api, known)}, ingested by an earlier run`, null);
+    return known;
+  }
+  const content = new Blob([new Uint8Array(bytes)]);
   const document = await api.upload<Document>('/documents', { name, content });
   const jobId = document.parse_job_id.replace(/\.[^.]*$/, '');
   const deadline = Date.now() + INGESTION_TIMEOUT_MS;
@@ -45,6 +72,20 @@ export async function ingest(api: ApiClient, file: string, narrator: Narrator): 
     }
     await delay(100);
   }
+}
+
+/** The `ETag` of an original is the SHA-256 of its content. */
+async function findUnchanged(
+  api: ApiClient,
+  { name, bytes }: { name: string; bytes: Buffer },
+  earlier: readonly ListedDocument[],
+): Promise<string | null> {
+  const tag = `"${hash('sha256', bytes)}"`;
+  for (const document of earlier) {
+    if (document.name !== name) continue;
+    if ((await api.head(`/documents/${document.id}/file`)).get('etag') === tag) return document.id;
+  }
+  return null;
 }
 
 function describe(job: Job): string {
@@ -87,13 +128,12 @@ async function publishNewAgent(api: ApiClient, name: string, anchorWords: Record
 export async function askQuestion(
   api: ApiClient,
   narrator: Narrator,
-  question: { text: string; agentId: string; chatId: string | null; documentIds: string[] | null },
+  question: { text: string; agentId: string; chatId: string | null },
 ): Promise<string> {
   narrator.question(question.text);
   const body = {
     message: question.text,
     ...(question.chatId === null ? { agent_id: question.agentId } : { chat_id: question.chatId }),
-    ...(question.documentIds === null ? {} : { include_document_ids: question.documentIds }),
   };
   for await (const { event, data } of api.stream('/chat/stream', body)) {
     if (event === 'token') narrator.token((JSON.parse(data) as { t: string }).t);
