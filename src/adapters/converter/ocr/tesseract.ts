@@ -5,7 +5,7 @@ import { gunzip } from 'node:zlib';
 import { appError } from '#src/errors.ts';
 import { enlargeImage, type LeptonicaImage } from './enlarge-image.ts';
 import { findOpenTables } from './open-tables.ts';
-import { type Block, isSideways, type TesseractLine, tesseractPage } from './tesseract-lines.ts';
+import { type Block, isSideways, type TesseractLine, tesseractPage, usualHeight } from './tesseract-lines.ts';
 
 /** Empty space around a table in pixels, without which Tesseract misreads what touches the edge. */
 const tableMargin = 10;
@@ -38,6 +38,13 @@ type TesseractModule = {
 };
 
 export type RecognizeImage = (image: Uint8Array, orientation: number) => TesseractLine[];
+
+/** Rows of 10-point text at 300 dpi have this height in pixels. Enlarging higher ones only makes letters vague. */
+const minRowHeight = 40;
+
+function hasLargeLetters(blocks: Block[]): boolean {
+  return usualHeight(blocks.flatMap(({ lines }) => lines)) >= minRowHeight;
+}
 
 function languageDataPath(language: string): string {
   return require.resolve(`@tesseract.js-data/${language}/4.0.0_best_int/${language}.traineddata.gz`);
@@ -79,9 +86,12 @@ export async function startTesseract(languages: readonly string[]): Promise<Reco
 
   return (image, orientation) => {
     open(image, orientation);
-    const larger = enlargeImage(api.GetInputImage(), engine);
-    if (larger) open(larger, 1);
-    const blocks = recognize(automaticLayout);
+    let blocks = recognize(automaticLayout);
+    const larger = hasLargeLetters(blocks) ? null : enlargeImage(api.GetInputImage(), engine);
+    if (larger) {
+      open(larger, 1);
+      blocks = recognize(automaticLayout);
+    }
     const tables = isSideways(blocks.flatMap(({ lines }) => lines)) ? [] : findOpenTables(blocks);
     for (const { blocks: columns, bbox } of tables) {
       const picture = api.GetInputImage();
