@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { attachmentContentDisposition } from '#src/domain/text/content-disposition.ts';
-import { isBlank, isStorableInPostgres } from '#src/domain/text/plain-text.ts';
+import { escapeMarkdown, isBlank, isStorableInPostgres } from '#src/domain/text/plain-text.ts';
 import { isCharacterBoundaryInText, type TokenCounter, truncateToTokens } from '#src/domain/text/tokens.ts';
 import { containsTermPhrase, queryTerms, quotedPhrases, splitSentences } from '#src/domain/text/words.ts';
 
@@ -74,6 +74,12 @@ describe('words and characters of a text', () => {
 
   it('are reported as not storable in Postgres if they are NUL or half of a surrogate pair', () => {
     expect(['a', '\0', '\ud800'].map(isStorableInPostgres)).deep.equal([true, false, false]);
+  });
+
+  it('are escaped in Markdown, as one line without emphasis, links, images, HTML and tables', () => {
+    const text = ' *A* ![b](https://c)\n www.d <e> | `f` ~g~ & {h} # _i_ $1 j@k \\';
+    const escaped = String.raw`\*A\* \!\[b\](https\://c) www\.d \<e\> \| \`f\` \~g\~ \& \{h\} \# \_i\_ \$1 j\@k \\`;
+    expect(escapeMarkdown(text)).equal(escaped);
   });
 
   it('are escaped in the file name of a download', () => {
