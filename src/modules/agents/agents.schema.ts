@@ -21,6 +21,12 @@ const documentScope = z
   .refine((scope) => scope.folder_ids.length + scope.document_ids.length > 0, {
     error: 'must name a folder or a document; null for all that the user may read',
   })
+  .meta({
+    anyOf: ['folder_ids', 'document_ids'].map((name) => ({
+      required: [name],
+      properties: { [name]: { type: 'array', minItems: 1 } },
+    })),
+  })
   .nullable()
   .optional()
   .describe(
