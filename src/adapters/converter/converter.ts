@@ -31,7 +31,7 @@ import { createParserPool } from './parser-pool.ts';
 import { sandboxedNodeCommand } from './parser-process.ts';
 
 /** Part of the cache key of conversions. Increment it when a change of the converter changes documents' texts. */
-const version = '6';
+const version = '7';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
 

@@ -59,6 +59,7 @@ const readers: Record<string, (sections: Sections) => Parsed | Promise<Parsed>> 
   rtf: ([[, text] = ['', '']]) => parseRtf(file(Buffer.from(`{\\rtf1\\ansi\\ansicpg1252${text}}`, 'latin1'))),
   eml: ([[, text] = ['', '']]) => parseEml(file(`${text}\n`)),
   epub: (sections) => parseEpub(file(zipFile(Object.fromEntries(bookOf(sections))))),
+  html: ([[, text] = ['', '']]) => parseHtml(file(`<!doctype html><html><body>${text}</body></html>`)),
   data: ([[fileName, text] = ['', '']]) => {
     const flat = { fodt: parseOdt, fods: parseOds, doc: parseDocx };
     const parse = { csv: parseCsv, xml: parseHtml, ...flat }[fileName.slice(2)] ?? parseJson;

@@ -3,6 +3,7 @@ import { looksLikeFeed, xmlDocumentRoot } from '#src/domain/documents/formats.ts
 import { decodeText, findDeclaredEncoding } from '../decode-text.ts';
 import { checkHtmlNestingDepth, htmlToMarkdown, parseHtmlPage } from '../html-to-markdown.ts';
 import { childXmlElements, parseXml, textContentOfXml, type XmlElement } from '../office/xml-parts.ts';
+import { removeNavigationAndBanners } from '../page-navigation.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 import { fencedCodeBlock } from './plain-text.ts';
 import { parseFictionBook, parseJats } from './xml-document.ts';
@@ -19,6 +20,7 @@ export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const document = parseHtmlPage(html);
   const title = document.querySelector('title')?.textContent?.trim() || null;
   for (const element of document.querySelectorAll('script, style, noscript, template, svg, iframe')) element.remove();
+  removeNavigationAndBanners(document.body);
   const wholeText = textLength(document.body?.textContent);
   const whole = document.body?.innerHTML ?? '';
 

@@ -5,6 +5,7 @@ import PostalMime, { type Address } from 'postal-mime';
 import { appError } from '#src/errors.ts';
 import { decodeText, detectUnicodeEncoding, findDeclaredEncoding, guessEncoding } from '../decode-text.ts';
 import { htmlToMarkdown, parseHtmlPage } from '../html-to-markdown.ts';
+import { removeNavigationAndBanners } from '../page-navigation.ts';
 import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 
 /** How far behind the header of an HTML part its charset is looked for. */
@@ -187,12 +188,13 @@ function decodeHtml(bytes: Buffer): string {
 const invisibleElements = 'script, style, noscript, template, svg, iframe, title, [hidden]';
 const hidingStyle = /display\s*:\s*none|visibility\s*:\s*hidden/i;
 
-/** Converts the HTML of a mail without hidden elements (such as preview lines) and without layout tables. */
+/** Converts the HTML of a mail or a saved page without hidden elements (such as preview lines), menus and layout tables. */
 function mailHtmlToMarkdown(html: string): string {
   const { body } = parseHtmlPage(html);
   for (const element of body.querySelectorAll(invisibleElements)) element.remove();
   for (const element of body.querySelectorAll('[style]'))
     if (hidingStyle.test(element.getAttribute('style') ?? '')) element.remove();
+  removeNavigationAndBanners(body);
   for (const table of body.querySelectorAll('table')) if (isLayout(table)) unwrapTable(table);
   return htmlToMarkdown(body.innerHTML).trim();
 }
