@@ -25,6 +25,7 @@ import { createOpenApiDocument, createSwaggerUi, openApiRoutes } from './http/se
 import { healthRoutes, serviceInfoRoutes } from './http/server/service.routes.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
+import { apiKeysRoutes } from './modules/api-keys/api-keys.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { connectorsRoutes } from './modules/connectors/connectors.routes.ts';
@@ -85,6 +86,7 @@ export function createApp(container: Container): App {
     ...avatarsRoutes(container.avatars, container.profile),
     ...organizationRoutes(container.organizations),
     ...membersRoutes(container.members, container.accountDeletion),
+    ...apiKeysRoutes(container.apiKeys, cursors),
     ...exportsRoutes(container.exports, cursors),
     ...teamsRoutes(container.teams, container.teamMembers),
     ...modelsRoutes(container.models),

@@ -54,6 +54,7 @@ export function createAccountServices(shared: SharedServices) {
   const { authenticate, authenticateSession, identityProvider } = createPassport({
     verifyToken: accessTokens.verify,
     findCaller: auth.findCaller,
+    findKeyCaller: auth.findKeyCaller,
     onAccessChange: accessChanges.listen,
     findSignInStrategy,
   });

@@ -2,6 +2,7 @@ import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
 import { createFairWorkQueue } from '../adapters/limits.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-ports.ts';
+import { createApiKeysService } from '../modules/api-keys/api-keys.service.ts';
 import { createArchivesService } from '../modules/archives/archives.service.ts';
 import type { Connection, ConnectionCredentials, StoredS3Keys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
@@ -40,7 +41,7 @@ export function createConnectorServices(
 ) {
   const { config, db, logger, secrets, oauth, call, guardedAgent, temporal, orchestrator } = services;
   const { telemetry, jobs, limits, audit, folders, folderChanges, documents, deletion, uploads, exports } = services;
-  const { members, passwords, sessions, accessChanges, findActor } = services;
+  const { accounts, members, teams, passwords, sessions, accessChanges, findActor } = services;
   const { blobs, converter, ingestion, documentLinks } = services;
 
   const { frontendUrl, publicUrl, corsOrigins } = config.server;
@@ -86,6 +87,18 @@ export function createConnectorServices(
   });
   const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, connections, exports, audit });
 
+  const accountDeletion = createAccountDeletionService({
+    db,
+    passwords,
+    members,
+    sessions,
+    accessChanges,
+    erasure,
+    jobs,
+    audit,
+    eraseAfterDays: config.eraseAfterDays,
+  });
+
   return {
     consents,
     storedConnections,
@@ -107,17 +120,8 @@ export function createConnectorServices(
       ...{ blobs, converter, ingestion, documents, documentLinks, folderChanges, uploads, jobs, findActor },
     }),
     erasure,
-    accountDeletion: createAccountDeletionService({
-      db,
-      passwords,
-      members,
-      sessions,
-      accessChanges,
-      erasure,
-      jobs,
-      audit,
-      eraseAfterDays: config.eraseAfterDays,
-    }),
+    accountDeletion,
+    apiKeys: createApiKeysService({ db, accounts, teams, accessChanges, accountDeletion, audit }),
   };
 }
 

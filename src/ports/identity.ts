@@ -1,3 +1,6 @@
+import type { ApiKeyScope } from '#src/domain/access/api-keys.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
+
 /**
  * Claims of an access token. The service trusts only the user and the session; it reads permissions from the database.
  */
@@ -12,6 +15,9 @@ type AccessTokenClaims = {
 };
 
 export type Caller = Pick<AccessTokenClaims, 'userId' | 'sessionId'>;
+
+/** The user of an API key. `sessionId` is the id of the key's present secret. */
+export type ApiKeyUser = { actor: Actor; sessionId: string; scopes: readonly ApiKeyScope[] };
 
 export type JsonWebKeySet = { keys: { kty: 'RSA'; use: 'sig'; alg: 'RS256'; kid: string; n: string; e: string }[] };
 

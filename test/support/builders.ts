@@ -3,7 +3,9 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import type { z } from 'zod';
 import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { ApiKeyScope } from '#src/domain/access/api-keys.ts';
 import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
+import { apiKeyWithSecretSchema } from '#src/modules/api-keys/api-keys.schema.ts';
 import { chatEventSchema, chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { committedDraftVersionSchema, draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
@@ -39,6 +41,13 @@ export async function aColleague(
   const hints = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], tier: 'free' };
   const token = await container.accessTokens.sign({ userId, orgId, sessionId, ...hints });
   return { ...anonymous.withToken(token), refreshToken, email, password, userId, orgId };
+}
+
+/** A client that sends an API key of the member's organization. Fields are those of POST /entity/org/api-keys. */
+export async function anApiKey(of: Member, scopes: readonly ApiKeyScope[], fields: object = {}) {
+  const sent = { name: 'Importer', scopes, expires_at: null, ...fields };
+  const key = apiKeyWithSecretSchema.parse((await of.post('/entity/org/api-keys', sent, 201)).body);
+  return { ...of, ...of.withToken(key.secret), userId: key.id, key };
 }
 
 export async function aTeam(of: Member, members: readonly Member[] = []): Promise<string> {

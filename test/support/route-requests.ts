@@ -51,6 +51,8 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     renameChat: () => ({ title: word }),
     signUrl: ({ chat_id }) => ({ path: `/logs/conversations/${chat_id}/trend.svg` }),
     retryJobs: () => ({ error_code: 'too_large' }),
+    createApiKey: () => ({ name: word, scopes: ['read'], expires_at: null }),
+    rotateApiKey: () => ({ expires_at: null }),
     updateProfile: () => ({ first_name: word }),
     uploadAvatar: () => formOf({}, new File([new Uint8Array(gifOfFrames(1))], 'me.gif')),
     renameOrganization: () => ({ name: word }),

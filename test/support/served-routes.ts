@@ -47,7 +47,7 @@ export async function serveRoutes(routes: readonly HttpRoute[], deps: Deps = {})
     onWarning: () => undefined,
     checkEveryMs: 10,
   });
-  const caller = { actor, sessionId: 's', actorNow: async () => actor };
+  const caller = { actor, sessionId: 's', scopes: null, actorNow: async () => actor };
   const dispatch = createDispatcher({
     publicUrl: null,
     authenticate: deps.authenticate ?? (async () => caller),

@@ -1,80 +1,136 @@
+import { createHash } from 'node:crypto';
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
 import passport from 'passport';
+import { type ApiKeyScope, isApiKeySecret } from '#src/domain/access/api-keys.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Caller, IdentityProvider, SignInAttempt, SignInRequest, VerifiedIdentity } from '#src/ports/identity.ts';
+import type {
+  ApiKeyUser,
+  Caller,
+  IdentityProvider,
+  SignInAttempt,
+  SignInRequest,
+  VerifiedIdentity,
+} from '#src/ports/identity.ts';
 
 const actorMaxAgeMs = 2_000;
 const maxCachedActors = 10_000;
+/** Unknown keys are cached too, in a cache of their own, so that guesses do not evict sessions. */
+const maxCachedKeys = 1_000;
 
-/** User of an access token. `actorNow` reads current rights; throws `invalid_token` after the session's end. */
-type AuthenticatedUser = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
+/**
+ * User of an access token or of an API key. `scopes` are those of the key, null for a session. `actorNow` reads current
+ * rights; throws `invalid_token` after the end of the session or key.
+ */
+type AuthenticatedUser = {
+  actor: Actor;
+  sessionId: string;
+  scopes: readonly ApiKeyScope[] | null;
+  actorNow: () => Promise<Actor>;
+};
 
 export type BearerAuthenticator = (authorization: string | undefined) => Promise<AuthenticatedUser>;
 
 /** Reads the rights of a session that another credential than an access token has named. Throws `invalid_token`. */
 export type SessionAuthenticator = (caller: Caller) => Promise<AuthenticatedUser>;
 
-type SessionCheckDeps = {
+type TokenCheckDeps = {
+  verifyToken: (token: string) => Caller;
   /** Returns null if the session has ended or the user is disabled, deleted or in no organization. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
+  /** Returns null if the key is unknown, expired or revoked. */
+  findKeyCaller: (secretHash: Buffer) => Promise<ApiKeyUser | null>;
   onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
-/** Rights come from Postgres, cached for `actorMaxAgeMs`, so a logout takes effect within seconds. */
-function createSessionCheck({ findCaller, onAccessChange }: SessionCheckDeps): SessionAuthenticator {
-  /** Cached rights of a session. Concurrent requests share the query `lookUp`; `actor` is its result. */
-  type Session = { lookUp: Promise<Actor | null>; actor?: Actor | null };
-  const sessions = new LRUCache<string, Session>({
-    max: maxCachedActors,
+type FoundUser = Omit<AuthenticatedUser, 'actorNow'>;
+
+/** Caches users and their rights for `actorMaxAgeMs`. Concurrent look-ups of the same key share one query. */
+function createUserCache(max: number) {
+  /** `user` is the result of `lookUp`. */
+  type Entry = { lookUp: Promise<FoundUser | null>; user?: FoundUser | null };
+  const entries = new LRUCache<string, Entry>({
+    max,
     perf: Date,
     // Makes lru-cache read the clock at each access, so that entries expire on time. By default it reads the clock by a
     // timer.
     ttlResolution: 0,
   });
-  onAccessChange((orgId) => {
-    for (const [key, { actor }] of sessions.entries()) {
-      // A session whose query is still running may have read the old rights, so its cache entry is dropped too.
-      if (actor === undefined || actor?.orgId === orgId) sessions.delete(key);
+  function forget(orgId: string): void {
+    for (const [key, { user }] of entries.entries()) {
+      // A look-up whose query is still running may have read the old rights, so its cache entry is dropped too.
+      if (user === undefined || user?.actor.orgId === orgId) entries.delete(key);
     }
-  });
+  }
 
-  function lookUp(caller: Caller): Promise<Actor | null> {
-    const key = `${caller.sessionId} ${caller.userId}`;
-    const cached = sessions.get(key);
+  function lookUp(key: string, find: () => Promise<FoundUser | null>): Promise<FoundUser | null> {
+    const cached = entries.get(key);
     if (cached !== undefined) return cached.lookUp;
-    const session: Session = { lookUp: findCaller(caller) };
+    const entry: Entry = { lookUp: find() };
     const start = Date.now();
     // The cache entry does not expire while its database query runs, so that a slow database does not get the query
     // twice.
-    sessions.set(key, session, { ttl: 0 });
-    session.lookUp.then(
-      (actor) => {
-        session.actor = actor;
-        if (sessions.peek(key) === session) sessions.set(key, session, { ttl: actorMaxAgeMs, start });
+    entries.set(key, entry, { ttl: 0 });
+    entry.lookUp.then(
+      (user) => {
+        entry.user = user;
+        if (entries.peek(key) === entry) entries.set(key, entry, { ttl: actorMaxAgeMs, start });
       },
       () => {
-        if (sessions.peek(key) === session) sessions.delete(key);
+        if (entries.peek(key) === entry) entries.delete(key);
       },
     );
-    return session.lookUp;
+    return entry.lookUp;
   }
 
-  async function findActor(caller: Caller): Promise<Actor> {
-    const actor = await lookUp(caller);
-    if (actor === null) throw appError('invalid_token', { detail: 'The session of this token has ended.' });
-    return actor;
+  return { lookUp, forget };
+}
+
+/** Rights come from Postgres, cached for `actorMaxAgeMs`, so a logout or a revoked key takes effect within seconds. */
+function createTokenCheck({ verifyToken, findCaller, findKeyCaller, onAccessChange }: TokenCheckDeps) {
+  const sessions = createUserCache(maxCachedActors);
+  const keys = createUserCache(maxCachedKeys);
+  onAccessChange((orgId) => {
+    for (const cache of [sessions, keys]) cache.forget(orgId);
+  });
+
+  async function userOfSession(caller: Caller): Promise<FoundUser> {
+    const { sessionId, userId } = caller;
+    const user = await sessions.lookUp(`${sessionId} ${userId}`, async () => {
+      const actor = await findCaller(caller);
+      return actor && { actor, sessionId, scopes: null };
+    });
+    if (user === null) throw appError('invalid_token', { detail: 'The session of this token has ended.' });
+    return user;
   }
 
-  return async (caller) => {
-    const actorNow = () => findActor(caller);
-    return { actor: await actorNow(), sessionId: caller.sessionId, actorNow };
+  async function userOfKey(secretHash: Buffer): Promise<FoundUser> {
+    const user = await keys.lookUp(secretHash.toString('base64'), () => findKeyCaller(secretHash));
+    if (user === null) throw appError('invalid_token', { detail: 'The API key is unknown, expired or revoked.' });
+    return user;
+  }
+
+  function finderOf(token: string): () => Promise<FoundUser> {
+    if (isApiKeySecret(token)) {
+      const secretHash = createHash('sha256').update(token).digest();
+      return () => userOfKey(secretHash);
+    }
+    const caller = verifyToken(token);
+    return () => userOfSession(caller);
+  }
+
+  async function authenticated(find: () => Promise<FoundUser>): Promise<AuthenticatedUser> {
+    return { ...(await find()), actorNow: async () => (await find()).actor };
+  }
+
+  return {
+    checkToken: async (token: string) => authenticated(finderOf(token)),
+    authenticateSession: (caller: Caller) => authenticated(() => userOfSession(caller)),
   };
 }
 
-export type PassportDeps = SessionCheckDeps & {
-  verifyToken: (token: string) => Caller;
+export type PassportDeps = TokenCheckDeps & {
   /**
    * Returns the Passport strategy for sign-in with OpenID Connect. Its callers pass the sign-in as the strategy's
    * option `request`, a {@link SignInRequest}.
@@ -83,10 +139,10 @@ export type PassportDeps = SessionCheckDeps & {
 };
 
 /** Passport gets neither request nor response, so it cannot redirect, answer or add `req.login`. */
-export function createPassport({ findSignInStrategy, verifyToken, ...deps }: PassportDeps) {
+export function createPassport({ findSignInStrategy, ...deps }: PassportDeps) {
   const authenticator = new passport.Passport();
-  const authenticateSession = createSessionCheck(deps);
-  authenticator.use('bearer', new BearerStrategy(async (token) => authenticateSession(verifyToken(token))));
+  const { checkToken, authenticateSession } = createTokenCheck(deps);
+  authenticator.use('bearer', new BearerStrategy(checkToken));
 
   function run<User>(strategy: string, request: object, options: object = {}): Promise<User> {
     return new Promise((resolve, reject) => {

@@ -43,6 +43,7 @@ export function problemHeaders(error: AppError, hadToken: boolean): Record<strin
     headers['WWW-Authenticate'] =
       error.code === 'invalid_token' && hadToken ? 'Bearer error="invalid_token"' : 'Bearer';
   }
+  if (error.code === 'insufficient_scope') headers['WWW-Authenticate'] = 'Bearer error="insufficient_scope"';
   const retryAfter = error.retryAfterSeconds ?? (error.status === 503 ? retryAfterOutageSeconds : undefined);
   if (retryAfter !== undefined) headers['Retry-After'] = String(retryAfter);
   return headers;

@@ -24,6 +24,7 @@ import { createAnswerSender, type EventStreamAnswer, type HttpAnswer, noContentA
 import type { EventStreamRegistry } from '../response/event-streams.ts';
 import { problemHeaders, toAppError, toProblem } from '../response/problem.ts';
 import type { AppResponse } from '../server/middleware.ts';
+import { requireKeyScope } from './key-scopes.ts';
 import type { ConcurrencyLimiter, RateLimitCheck, RateLimitRule } from './request-limits.ts';
 import { type HttpRoute, isEventStreamRoute, isSignableRoute, rateLimitsOfRoute } from './route.ts';
 import type { Dispatch } from './route-table.ts';
@@ -156,9 +157,10 @@ export function createDispatcher(deps: DispatchDeps) {
   ): Promise<Admitted> {
     if (route.access === 'public') return { actor: undefined, sessionId: undefined, actorNow: undefined };
     const target = { operationId: route.operationId, params: req.params, query };
-    const { actor, sessionId, actorNow } = await (signature === undefined
+    const { actor, sessionId, scopes, actorNow } = await (signature === undefined
       ? deps.authenticate(req.headers.authorization)
       : deps.authenticateSession(deps.signatures.open(signature, target)));
+    if (scopes !== null) requireKeyScope(route, scopes);
     return { actor: permitted(route, actor, res.locals.requestId), sessionId, actorNow };
   }
 

@@ -11,6 +11,7 @@ import type {
   HttpAnswer,
   JsonAnswer,
 } from '../response/answers.ts';
+import { keyErrorOfRoute } from './key-scopes.ts';
 import type { RateLimitRule } from './request-limits.ts';
 
 /**
@@ -206,7 +207,7 @@ export function isSignableRoute(route: HttpRoute): boolean {
 export function errorCodesOfRoute(route: HttpRoute): ReadonlySet<ErrorCode> {
   return new Set<ErrorCode>([
     ...(route.errors ?? []),
-    ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
+    ...(route.access === 'public' ? [] : (['invalid_token', keyErrorOfRoute(route)] as const)),
     ...(isRefusable(route.access) ? (['forbidden'] as const) : []),
     ...(route.access === 'public' && route.limits === undefined ? [] : (['rate_limited'] as const)),
     ...(isSignableRoute(route) ? (['file_url_invalid', 'file_url_expired'] as const) : []),

@@ -7,6 +7,7 @@ import { appError } from '#src/errors.ts';
 import { okAnswer } from '../response/answers.ts';
 import { problemSchema } from '../response/problem.ts';
 import { idempotencyKeyPattern } from '../routing/dispatch.ts';
+import { keyScopesOfRoute } from '../routing/key-scopes.ts';
 import {
   defineRoute,
   errorCodesOfRoute,
@@ -44,7 +45,13 @@ export function createOpenApiDocument(
     components: {
       schemas: schemas.components,
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'Access token of a signed-in user',
+        },
+        apiKey: { type: 'http', scheme: 'bearer', description: 'Secret of an API key that has the scope' },
         signedUrl: { type: 'apiKey', in: 'query', name: 'signature', description: 'Of a URL from `POST /signed-urls`' },
       },
     },
@@ -57,7 +64,7 @@ function describeOperation(route: HttpRoute, schemas: JsonSchemas) {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    security: route.access === 'public' ? [] : [{ bearer: [] }, ...(isSignableRoute(route) ? [{ signedUrl: [] }] : [])],
+    security: describeSecurity(route),
     parameters: [
       ...describeParameters(route.params, 'path', route, schemas),
       ...describeParameters(route.query, 'query', route, schemas),
@@ -71,6 +78,13 @@ function describeOperation(route: HttpRoute, schemas: JsonSchemas) {
       ...describeProblems(route),
     },
   };
+}
+
+/** Alternatives: an access token, an API key with one of the scopes, or a signed URL. */
+function describeSecurity(route: HttpRoute) {
+  if (route.access === 'public') return [];
+  const keys = keyScopesOfRoute(route).map((scope) => ({ apiKey: [scope] }));
+  return [{ bearer: [] }, ...keys, ...(isSignableRoute(route) ? [{ signedUrl: [] }] : [])];
 }
 
 function describeParameters(

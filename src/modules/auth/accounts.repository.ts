@@ -5,10 +5,14 @@ import {
   pickColumns,
   queryFirstRow,
   queryRows,
+  type SqlRow,
+  textArrayColumn,
   uuidArrayColumn,
   uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
+import type { ApiKeyScope } from '#src/domain/access/api-keys.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
+import { ApiKeyModel } from '#src/modules/api-keys/api-keys.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { VerifiedIdentity } from '#src/ports/identity.ts';
 import {
@@ -31,7 +35,7 @@ const teamIds = (condition: string) => `array(
   select tm.team_id from team_memberships tm join teams t on t.id = tm.team_id
   where tm.user_id = u.id and t.disabled_at is null and ${condition})`;
 
-const actor = defineRowShape({
+const actorRow = defineRowShape({
   userId: uuidColumn(),
   orgId: uuidColumn(),
   isOrgAdmin: booleanColumn(),
@@ -39,16 +43,35 @@ const actor = defineRowShape({
   teamAdminOf: uuidArrayColumn(),
   openTeamIds: uuidArrayColumn(),
   contributesToOrganization: booleanColumn(),
+  teamAdminsContribute: booleanColumn(),
 });
+
+function toActor({ teamAdminsContribute, ...actor }: SqlRow<typeof actorRow>): Actor {
+  const contributesToOrganization =
+    actor.isOrgAdmin || actor.contributesToOrganization || (teamAdminsContribute && actor.teamAdminOf.length > 0);
+  return { ...actor, contributesToOrganization };
+}
 
 const actorColumns = `
   u.id as user_id, o.id as org_id, m.is_org_admin,
   ${teamIds('true')} as team_ids, ${teamIds('tm.is_team_admin')} as team_admin_of,
   case when m.is_org_admin then array(select t.id from teams t where t.org_id = o.id)
     else ${teamIds('true')} end as open_team_ids,
-  m.is_org_admin or (
-    o.team_admins_contribute and cardinality(${teamIds('tm.is_team_admin')}) > 0
-  ) as contributes_to_organization`;
+  m.contributes_to_organization, o.team_admins_contribute`;
+
+const keyCaller = defineRowShape({
+  ...actorRow.columns,
+  secretId: uuidColumn(),
+  scopes: textArrayColumn<ApiKeyScope>(),
+  isUseOutdated: booleanColumn(),
+});
+
+type ApiKeyCaller = Omit<SqlRow<typeof keyCaller>, keyof SqlRow<typeof actorRow>> & { actor: Actor };
+
+/** `last_used_at` of a key is written at most once in this time. */
+const keyUseSeconds = 60;
+
+const isKeyLive = '(k.expires_at is null or k.expires_at > now())';
 
 /** Excludes users who are deleted or whose organization is deleted. */
 export function createAccountsRepository(db: Knex) {
@@ -60,6 +83,11 @@ export function createAccountsRepository(db: Knex) {
       .whereNull('u.deleted_at')
       .whereNull('o.deleted_at');
   const active = (userId: string) => existing().where('u.id', userId).whereNull('u.disabledAt');
+
+  async function findOneActor(query: ReturnType<typeof existing>): Promise<Actor | undefined> {
+    const row = await queryFirstRow(db, actorRow, query.select(db.raw(actorColumns)));
+    return row && toActor(row);
+  }
 
   return {
     async isEmailTaken(email: string): Promise<boolean> {
@@ -75,35 +103,65 @@ export function createAccountsRepository(db: Knex) {
       return queryFirstRow(db, accountRowShape, existing().where('u.id', userId).select(db.raw(accountColumns)));
     },
 
-    findActor(userId: string): Promise<Actor | undefined> {
-      return queryFirstRow(db, actor, active(userId).select(db.raw(actorColumns)));
-    },
+    findActor: (userId: string): Promise<Actor | undefined> => findOneActor(active(userId)),
 
-    findActors(userIds: readonly string[]): Promise<Actor[]> {
+    async findActors(userIds: readonly string[]): Promise<Actor[]> {
       const found = existing()
         .whereRaw('u.id = any(?)', [[...userIds]])
         .whereNull('u.disabledAt');
-      return queryRows(db, actor, found.select(db.raw(actorColumns)));
+      return (await queryRows(db, actorRow, found.select(db.raw(actorColumns)))).map(toActor);
     },
 
     findCaller(userId: string, sessionId: string): Promise<Actor | undefined> {
       const caller = active(userId)
         .join('refresh_token_families as f', 'f.user_id', 'u.id')
         .where('f.id', sessionId)
-        .whereNull('f.cutOffAt')
-        .select(db.raw(actorColumns));
-      return queryFirstRow(db, actor, caller);
+        .whereNull('f.cutOffAt');
+      return findOneActor(caller);
     },
 
-    /** Returns the ids of sessions that have not ended and whose users are not disabled. */
-    async listActiveSessions(sessionIds: readonly string[]): Promise<string[]> {
+    /** Finds the user of an API key, unless the key has expired or was revoked. */
+    async findKeyCaller(secretHash: Buffer): Promise<ApiKeyCaller | undefined> {
+      const caller = existing()
+        .join('api_keys as k', 'k.user_id', 'u.id')
+        .where('k.secretHash', secretHash)
+        .whereNull('u.disabledAt')
+        .whereRaw(isKeyLive)
+        .select(db.raw(actorColumns), 'k.secretId', 'k.scopes')
+        .select(
+          db.raw('coalesce(k.last_used_at < now() - make_interval(secs => ?), true) as is_use_outdated', [
+            keyUseSeconds,
+          ]),
+        );
+      const row = await queryFirstRow(db, keyCaller, caller);
+      if (row === undefined) return undefined;
+      const { secretId, scopes, isUseOutdated, ...actor } = row;
+      return { actor: toActor(actor), secretId, scopes, isUseOutdated };
+    },
+
+    async recordKeyUse(secretId: string): Promise<void> {
+      await ApiKeyModel.query(db).where({ secretId }).patch({ lastUsedAt: db.fn.now() });
+    },
+
+    /**
+     * Returns the ids of sessions that have not ended, and of secrets of API keys that still work. Excludes those of
+     * disabled users.
+     */
+    async listActiveSessions(ids: readonly string[]): Promise<string[]> {
       const open = existing()
         .join('refresh_token_families as f', 'f.user_id', 'u.id')
-        .whereRaw('f.id = any(?)', [[...sessionIds]])
+        .whereRaw('f.id = any(?)', [[...ids]])
         .whereNull('u.disabledAt')
         .whereNull('f.cutOffAt')
         .select('f.id');
-      return (await queryRows(db, pickColumns(RefreshTokenFamilyModel, 'id'), open)).map(({ id }) => id);
+      const keys = existing()
+        .join('api_keys as k', 'k.user_id', 'u.id')
+        .whereRaw('k.secret_id = any(?)', [[...ids]])
+        .whereNull('u.disabledAt')
+        .whereRaw(isKeyLive)
+        .select('k.secretId as id');
+      const active = await queryRows(db, pickColumns(RefreshTokenFamilyModel, 'id'), open.unionAll(keys));
+      return active.map(({ id }) => id);
     },
 
     /**

@@ -25,6 +25,8 @@ export class UserModel extends tableModel('users', {
   eraseDueAt: timestampColumn().nullable(),
   avatarUrl: textColumn().nullable(),
   version: integerColumn(),
+  /** The user as whom an API key acts. Such users are in no list of members and cannot sign in. */
+  isApiKey: booleanColumn(),
 }) {}
 
 export class MembershipModel extends tableModel(
@@ -33,6 +35,8 @@ export class MembershipModel extends tableModel(
     userId: uuidColumn(),
     orgId: uuidColumn(),
     isOrgAdmin: booleanColumn(),
+    /** Whether the user may add to the organization's folder tree without being an org admin. */
+    contributesToOrganization: booleanColumn(),
     addedBy: uuidColumn().nullable(),
     addedAt: timestampColumn(),
   },
@@ -98,9 +102,15 @@ export type NewUser = {
   firstName: string | null;
   lastName: string | null;
   displayName: string;
+  isApiKey?: boolean;
 };
 
-export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: string | null };
+export type NewMembership = {
+  orgId: string;
+  isOrgAdmin: boolean;
+  contributesToOrganization?: boolean;
+  addedBy: string | null;
+};
 
 export type SignInDevice = { network: string; userAgent: string | null };
 

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { AccessTokens, Caller, PasswordHasher } from '#src/ports/identity.ts';
+import type { AccessTokens, ApiKeyUser, Caller, PasswordHasher } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
 import type { Account, NewUser, SignInRequestOrigin, SignInResult } from './auth.model.ts';
@@ -138,6 +138,16 @@ export function createAuthService(deps: {
     /** Returns the user of an access token; null if the session has ended or the account is disabled or deleted. */
     async findCaller({ userId, sessionId }: Caller): Promise<Actor | null> {
       return (await createAccountsRepository(db).findCaller(userId, sessionId)) ?? null;
+    },
+
+    /** Returns the user of an API key with the key's scopes; null if the key is unknown, expired or revoked. */
+    async findKeyCaller(secretHash: Buffer): Promise<ApiKeyUser | null> {
+      const accounts = createAccountsRepository(db);
+      const found = await accounts.findKeyCaller(secretHash);
+      if (found === undefined) return null;
+      const { actor, secretId, scopes, isUseOutdated } = found;
+      if (isUseOutdated) await accounts.recordKeyUse(secretId);
+      return { actor, sessionId: secretId, scopes };
     },
 
     async activeSessions(sessionIds: readonly string[]): Promise<ReadonlySet<string>> {

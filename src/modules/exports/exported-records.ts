@@ -38,8 +38,14 @@ export const exportedRecordKinds: readonly ExportedRecordKind[] = [
     name: 'users',
     from: '(select u.*, m.org_id, m.is_org_admin, m.added_at from memberships m join users u on u.id = m.user_id) t',
     keys: id,
-    fields: `t.id as user_id, t.email, t.first_name, t.last_name, t.display_name, t.is_org_admin,
+    fields: `t.id as user_id, t.email, t.first_name, t.last_name, t.display_name, t.is_api_key, t.is_org_admin,
       t.disabled_at, t.deleted_at, t.created_at, t.added_at`,
+  },
+  {
+    name: 'api_keys',
+    from: 'api_keys t',
+    keys: [{ column: 't.user_id', type: 'uuid' }],
+    fields: 't.user_id, t.hint, t.scopes, t.expires_at, t.last_used_at, t.created_by, t.created_at',
   },
   {
     name: 'avatars',

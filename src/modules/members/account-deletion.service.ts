@@ -85,13 +85,24 @@ export function createAccountDeletionService(deps: {
       await jobs.dispatch(jobId);
     },
 
+    /** Ends an API key with the user as whom it acts. `find` throws if the organization has no such key. */
+    async revokeApiKey(actor: RequestActor, find: (trx: Knex) => Promise<{ id: string }>): Promise<void> {
+      const jobId = await accessChanges.administer(actor, async (trx) => {
+        const { id } = await find(trx);
+        return deleteAccount(trx, actor, id, 'api_key.revoked');
+      });
+      await jobs.dispatch(jobId);
+    },
+
     async deleteAccount(actor: RequestActor, password: string | undefined): Promise<void> {
       const { orgId, userId } = actor;
       const confirmed = await passwords.confirmOwner(actor, password);
       const jobId = await accessChanges.change(actor, async (trx, caller) => {
         await passwords.lock(trx, actor, confirmed);
-        const all = await createMembersRepository(trx).listIds(orgId);
-        if (all.length === 1) return deleteOrganization(trx, actor, all);
+        const repository = createMembersRepository(trx);
+        if ((await repository.count(orgId)) === 1) {
+          return deleteOrganization(trx, actor, await repository.listUserIds(orgId));
+        }
         if (caller.isOrgAdmin) await members.requireAnotherAdmin(trx, orgId, userId);
         return deleteAccount(trx, actor, userId, 'account.deleted');
       });
@@ -113,7 +124,7 @@ export function createAccountDeletionService(deps: {
       const jobId =
         found.deletedAt === null
           ? await accessChanges.operate(orgId, async (trx) => {
-              const all = await createMembersRepository(trx).listIds(orgId);
+              const all = await createMembersRepository(trx).listUserIds(orgId);
               return deleteOrganization(trx, by, all, isNow ? 0 : eraseAfterDays);
             })
           : isNow && (await db.transaction((trx) => eraseNow(trx, operator, orgId)));
@@ -132,7 +143,7 @@ export function createAccountDeletionService(deps: {
 
     async deleteOrganization(actor: RequestActor): Promise<void> {
       const jobId = await accessChanges.administer(actor, async (trx) => {
-        const all = await createMembersRepository(trx).listIds(actor.orgId);
+        const all = await createMembersRepository(trx).listUserIds(actor.orgId);
         return deleteOrganization(trx, actor, all);
       });
       await jobs.dispatch(jobId);

@@ -12,6 +12,7 @@ import {
   timestampColumn,
   uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
+import { ApiKeyModel } from '#src/modules/api-keys/api-keys.model.ts';
 import { MembershipModel, UserIdentityModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
@@ -47,12 +48,13 @@ const memberColumns = `
     where tm.user_id = u.id and t.disabled_at is null), '[]') as teams`;
 
 export function createMembersRepository(db: Knex) {
-  const members = (orgId: string) =>
+  const users = (orgId: string) =>
     MembershipModel.query(db)
       .alias('m')
       .join('users as u', 'u.id', 'm.userId')
       .where('m.orgId', orgId)
       .whereNull('u.deletedAt');
+  const members = (orgId: string) => users(orgId).where('u.isApiKey', false);
 
   const user = (userId: string) => UserModel.query(db).where({ id: userId });
   const updatedAt = db.fn.now();
@@ -62,8 +64,9 @@ export function createMembersRepository(db: Knex) {
       return queryRows(db, member, members(orgId).orderBy(['m.addedAt', 'u.id']).select(db.raw(memberColumns)));
     },
 
-    async listIds(orgId: string): Promise<string[]> {
-      return (await queryRows(db, pickColumns(UserModel, 'id'), members(orgId).select('u.id'))).map(({ id }) => id);
+    /** Returns the ids of the members and of the users as whom API keys act. */
+    async listUserIds(orgId: string): Promise<string[]> {
+      return (await queryRows(db, pickColumns(UserModel, 'id'), users(orgId).select('u.id'))).map(({ id }) => id);
     },
 
     async find(orgId: string, userId: string): Promise<Member | undefined> {
@@ -131,6 +134,7 @@ export function createAccountDeletionRepository(db: Knex) {
       // Identities are deleted after the users were updated: linking an identity locks the user's row, so that no
       // request can add an identity in between.
       await UserIdentityModel.query(db).whereIn('userId', ids).delete();
+      await ApiKeyModel.query(db).whereIn('userId', ids).delete();
       return row.eraseDueAt;
     },
 

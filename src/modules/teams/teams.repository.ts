@@ -59,6 +59,7 @@ export function createTeamMembersRepository(db: Knex) {
       .join('users as u', 'u.id', 'tm.userId')
       .where('tm.teamId', teamId)
       .whereNull('u.deletedAt')
+      .where('u.isApiKey', false)
       .select(
         'u.id as userId',
         'u.email',

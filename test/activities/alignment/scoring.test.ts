@@ -295,7 +295,7 @@ describe('alignment scoring', () => {
       await recordSuccess(chat);
       expect(await jobOf(chat)).include({ status: 'queued' });
       await scoreAll(chat);
-      expect(await jobOf(chat)).include({ status: 'running', progressDone: 1 });
+      expect(await jobOf(chat)).include({ status: 'succeeded', progressDone: 1 });
       const ended = await own.db.transaction(async (trx) => {
         await trx('chats').where({ id: chat.chatId }).forUpdate().first('id');
         const texts = { userContent: 'Hello?', assistantReply: 'Hello!' };

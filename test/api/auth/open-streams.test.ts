@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import { aColleague, aPublishedAgent, aTeam, openChatStream } from '#test/support/builders.ts';
+import { aColleague, anApiKey, aPublishedAgent, aTeam, openChatStream } from '#test/support/builders.ts';
 import { type ApiClient, type Member, readEvents, type StreamEvent } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack, stoppedIngestion } from '#test/support/scripted-stack.ts';
@@ -81,6 +81,26 @@ describe('an answer that is being written', () => {
     for (const stream of [events, progress]) await expectEnded(stream);
     finish.resolve();
     expect((await endOf(other)).at(-1)).deep.equal(['done', undefined]);
+  });
+
+  it('ends with the API key that asked for it when the key is revoked; a new secret only closes its streams', async () => {
+    const asked = {
+      agent_id: await aPublishedAgent(ada, { visibility: 'org_level' }),
+      message,
+      visibility: 'org_level',
+    };
+    const ask = async () => {
+      const chatter = await anApiKey(admin, ['chat']);
+      const answer = await open(chatter, asked);
+      return { path: `/entity/org/api-keys/${chatter.key.id}`, answer, chatId: await newestChat() };
+    };
+    const [revoked, rotated] = [await ask(), await ask()];
+    await elsewhere.delete(revoked.path, 204);
+    await elsewhere.post(`${rotated.path}/rotate`, { expires_at: null }, 200);
+    for (const { answer } of [revoked, rotated]) await expectEnded(answer);
+    expect((await endOf(await follow(admin, revoked.chatId))).at(-1)).deep.equal(['error', 'account_disabled']);
+    finish.resolve();
+    expect((await endOf(await follow(admin, rotated.chatId))).at(-1)).deep.equal(['done', undefined]);
   });
 
   it('ends for a user who is removed from the team meanwhile, and goes on for the owner of the chat', async () => {

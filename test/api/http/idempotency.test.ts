@@ -82,7 +82,7 @@ describe('Idempotency-Key', () => {
           contributesToOrganization: false,
         };
         const actor = { userId: id, orgId: randomUUID(), ...rights };
-        return { sessionId: randomUUID(), actor, actorNow: async () => actor };
+        return { sessionId: randomUUID(), scopes: null, actor, actorNow: async () => actor };
       },
     });
   });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { aColleague, freshEmail } from '#test/support/builders.ts';
+import { aColleague, anApiKey, freshEmail } from '#test/support/builders.ts';
 import { sendJson } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
@@ -99,7 +99,7 @@ describe('rate limits', () => {
     }
   });
 
-  it('count messages, uploads, consents and password attempts per user', async () => {
+  it('count messages, uploads, consents and password attempts per user, and per API key', async () => {
     const [ada, bob] = [await first.signUp(), await first.signUp()];
     const paste = { name: 'n', content: 'c', source_format: 'text' };
     await ada.post('/documents/paste', paste, 201);
@@ -114,6 +114,9 @@ describe('rate limits', () => {
     const { headers } = await ada.post('/auth/change-password', guess, 429);
     expect(Number(headers.get('retry-after'))).above(0);
     await bob.post('/documents/paste', paste, 201);
+    for (const key of [await anApiKey(ada, ['ingest']), await anApiKey(ada, ['ingest'])]) {
+      for (const status of [201, 429]) await key.post('/documents/paste', paste, status);
+    }
     await bob.get('/agents/tools/google_calendar/authorize', 501);
   });
 

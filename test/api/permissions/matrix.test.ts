@@ -4,6 +4,7 @@ import type { HttpRoute, RouteAccess } from '#src/http/routing/route.ts';
 import {
   aCast,
   aColleague,
+  anApiKey,
   anIngestedDocument,
   aPublishedAgent,
   aStoredConnection,
@@ -89,7 +90,8 @@ describe('permissions:', () => {
     personal = await makeThings({ visibility: 'personal' });
     personal.folder_id = await rootOf(owner, 'personal_root');
     const { export_id, volumes } = await exportOf(orgAdmin);
-    Object.assign(shared, { export_id, export_token: volumes[0]?.download_url?.split('/').at(-1) });
+    const { key } = await anApiKey(orgAdmin, ['read']);
+    Object.assign(shared, { key_id: key.id, export_id, export_token: volumes[0]?.download_url?.split('/').at(-1) });
     const { body } = await owner.get(`/rag/config/${shared.document_id}`, 200);
     bodies = bodiesOfRoutes('A loan.', Object(body).config);
     const withBody = stack.routes.filter(({ body, access }) => body !== undefined && access !== 'public');
@@ -177,6 +179,7 @@ describe('permissions:', () => {
       return { chat_id };
     },
     deleteConnection: async () => ({ connection_id: await aStoredConnection(stack, cast.owner, 'Reports') }),
+    revokeApiKey: async () => ({ key_id: (await anApiKey(cast.orgAdmin, ['read'])).key.id }),
     disableTeam: async () => ({ team_id: (await post('orgAdmin', '/entity/teams', { name: freshEmail() })).id }),
     endSession: async () => {
       const { email: username, password } = cast.owner;

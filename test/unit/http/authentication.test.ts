@@ -37,6 +37,7 @@ describe('authenticating a request', () => {
       onAccessChange: (listener) => {
         changed = listener;
       },
+      findKeyCaller: async () => null,
       findSignInStrategy: null,
     }));
   });
@@ -116,6 +117,7 @@ describe('the client of an identity provider', () => {
     const { identityProvider } = createPassport({
       verifyToken: () => ({ userId: 'u', sessionId: 's' }),
       findCaller: async () => null,
+      findKeyCaller: async () => null,
       onAccessChange: () => {},
       findSignInStrategy: createSignInStrategy({ call, issuer, client }),
     });

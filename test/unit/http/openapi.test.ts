@@ -138,7 +138,7 @@ describe('the OpenAPI document', () => {
 
   it('lists the errors that a route declares, and the errors that all routes of its kind have', () => {
     const statuses = Object.keys(Object(at('paths /nodes/{node_id} get responses')));
-    expect(statuses).members(['200', '401', '404', '422', '429', '500', '503']);
+    expect(statuses).members(['200', '401', '403', '404', '422', '429', '500', '503']);
     expect(at('paths /nodes get responses 429 headers')).keys('Retry-After', 'RateLimit', 'RateLimit-Policy');
     expect(at('paths /nodes get responses 503 headers')).keys('Retry-After');
     expect(at('paths /nodes post responses 409 description')).contain('idempotency_in_flight');

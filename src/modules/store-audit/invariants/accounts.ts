@@ -68,7 +68,7 @@ const withoutAdmin = `
     join organizations o on o.id = m.org_id
     where u.deleted_at is null and o.deleted_at is null and m.org_id > :after
     group by m.org_id
-    having not bool_or(m.is_org_admin and u.disabled_at is null)
+    having not bool_or(m.is_org_admin and u.disabled_at is null and not u.is_api_key)
   ) organization
   where true`;
 
