@@ -95,7 +95,7 @@ export default {
     only(
       'schemas',
       '^src/modules/.*\\.schema\\.ts$',
-      '^src/(modules|contracts|domain|ports|errors|http/request/fields\\.ts)',
+      '^src/(modules|contracts|domain|ports|errors|http/(request/fields|shared-schemas)\\.ts)',
     ),
     only('routes', '^src/modules/.*\\.routes\\.ts$', '^src/(modules|contracts|domain|ports|errors|http)'),
     only('repositories', `^src/modules/.*${sql}`, '^src/(modules|contracts|domain|ports|errors|adapters/postgres)'),
