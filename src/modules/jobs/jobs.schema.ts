@@ -116,19 +116,21 @@ export const jobSummarySchema = z
   })
   .meta({ id: 'JobSummary' });
 
+const jobErrorEvent = z
+  .strictObject({
+    type: z.literal('error'),
+    detail: z.string(),
+    code: z.string().exactOptional(),
+    job: jobSchema.exactOptional(),
+  })
+  .meta({ id: 'JobErrorEvent' });
+
 /** Events of `GET /jobs/{job_id}/events`. */
 export const jobEventSchema = z
   .discriminatedUnion('type', [
     z.strictObject({ type: z.literal('progress'), ...jobSchema.shape }).meta({ id: 'JobProgressEvent' }),
     z.strictObject({ type: z.literal('done'), ...jobSchema.shape }).meta({ id: 'JobDoneEvent' }),
-    z
-      .strictObject({
-        type: z.literal('error'),
-        detail: z.string(),
-        code: z.string().exactOptional(),
-        job: jobSchema.exactOptional(),
-      })
-      .meta({ id: 'JobErrorEvent' }),
+    jobErrorEvent,
   ])
   .meta({ id: 'JobEvent' });
 
@@ -137,6 +139,7 @@ export const jobFeedEventSchema = z
   .discriminatedUnion('type', [
     z.strictObject({ type: z.literal('job'), ...jobSchema.shape }).meta({ id: 'JobChangeEvent' }),
     z.strictObject({ type: z.literal('ready') }).meta({ id: 'JobFeedReadyEvent' }),
+    jobErrorEvent,
   ])
   .meta({ id: 'JobFeedEvent' });
 

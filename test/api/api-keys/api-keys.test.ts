@@ -21,7 +21,7 @@ const scopeOfTag: Record<string, ApiKeyScope> = {
 const forSessionsOnly = [
   ...['listSessions', 'endOtherSessions', 'endSession', 'changePassword', 'setPassword', 'deleteAccount'],
   ...['getProfile', 'updateProfile', 'getAvatar', 'uploadAvatar', 'deleteAvatar', 'deleteOrganization'],
-  ...['authorizeConnector', 'finishConnectorConsent', 'authorizeTool', 'finishToolConsent'],
+  ...['authorizeConnector', 'finishConnectorConsent', 'authorizeTool', 'finishToolConsent', 'signUrl'],
   ...['createApiKey', 'listApiKeys', 'rotateApiKey', 'revokeApiKey'],
 ];
 

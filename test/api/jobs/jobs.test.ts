@@ -96,6 +96,7 @@ describe('jobs:', () => {
     it('name the document, chat or agent of a job, and no deleted document', async () => {
       const grace = await stack.signUp('Grace');
       const agentId = await aPublishedAgent(grace);
+      stack.model.behave(() => ({ kind: 'answer', text: 'Hello, Grace.' }));
       const { chat_id } = await ask(grace, { agent_id: agentId, message: 'Hello' }, 201);
       await grace.patch(`/chat/${chat_id}`, { title: 'Greetings' }, 200);
       const note = await anIngestedDocument(grace, 'Note', 'A note.');
