@@ -1,8 +1,9 @@
-// `npm run bench:alignment [-- topics refusals simulation dialogues]` measures how well alignment scores agree with
+// `npm run bench:alignment [-- topics refusals simulation dialogues anchors]` measures how well alignment scores agree with
 // human labels; exit code 1 if a gate fails.
 import { cpus } from 'node:os';
 import { createEmbedTexts } from '../scripts/alignment/embed-texts.ts';
 import { alignmentCalibrationFor } from '../src/domain/alignment/score.ts';
+import { measureAnchorWords } from './alignment/anchor-fit.ts';
 import { measureDialogues } from './alignment/dialogue-report.ts';
 import { formatReport, isWithin, type Report } from './alignment/figures.ts';
 import { measureRefusals } from './alignment/refusals.ts';
@@ -27,6 +28,7 @@ try {
     if (isWanted('simulation')) tell(simulateChats(agents, calibration));
   }
   if (isWanted('refusals')) tell(await measureRefusals(embed));
+  if (isWanted('anchors')) tell(await measureAnchorWords(embed, calibration));
   if (isWanted('dialogues')) tell(await measureDialogues(embed, calibration));
 } finally {
   await server?.stop();

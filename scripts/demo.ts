@@ -104,6 +104,9 @@ async function tell(options: {
     documents.slice(0, MAX_ANCHORED).map(({ id }) => id),
   );
   narrator.note(`${agent.agent_name}, published from a draft as ${agent.id}`);
+  if (agent.anchor_fit != null)
+    narrator.note(`alignment takes ${Math.round(100 * agent.anchor_fit)} % of sample texts for on topic`);
+  for (const { message } of agent.warnings ?? []) narrator.note(message);
 
   narrator.heading('Questions');
   const fallback = samples ? SAMPLE_QUESTIONS : ['What is this document about?'];

@@ -23,7 +23,7 @@ export type Utterance = {
 
 export type ClincAgent = { name: string; anchors: number; utterances: Utterance[] };
 
-type Labelled = [text: string, intent: string];
+export type Labelled = [text: string, intent: string];
 
 const attribution = 'CLINC150 (clinc/oos-eval), CC BY 3.0';
 const analyze = createTextAnalyzer();
@@ -73,7 +73,7 @@ export async function readClinc(
   return { agents, sources: [domainsFile.record, dataFile.record] };
 }
 
-function anchorWords(intents: readonly string[]): string[] {
+export function anchorWords(intents: readonly string[]): string[] {
   const names = intents.map((intent) => intent.replaceAll('_', ' '));
   const phrases = names.filter((name) => name.split(' ').length <= 3);
   const words = names.flatMap((name) =>

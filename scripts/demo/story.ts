@@ -24,7 +24,7 @@ type Answer = {
   echo: Echo;
 };
 
-export type Agent = { id: string; agent_name: string };
+export type Agent = { id: string; agent_name: string; anchor_fit?: number | null; warnings?: { message: string }[] };
 
 export type ListedDocument = { id: string; name: string; status: string | null };
 

@@ -3,6 +3,7 @@ import { createTopicWordIndex } from '../adapters/text/topic-words.ts';
 import { deriveKey } from '../derived-key.ts';
 import { createAgentsService } from '../modules/agents/agents.service.ts';
 import { createAnchorWordCandidateRanker } from '../modules/anchor-words/anchor-candidates.ts';
+import { createAnchorFitService } from '../modules/anchor-words/anchor-fit.service.ts';
 import { createAnchorWordsService } from '../modules/anchor-words/anchor-words.service.ts';
 import { createAnchorWordCandidatesService } from '../modules/anchor-words/anchoring.service.ts';
 import { createDraftChatsService } from '../modules/chat/draft-chats.service.ts';
@@ -31,7 +32,20 @@ export function createAgentServices(services: SharedServices & AccountServices &
   };
   const anchoring = createAnchorWordCandidatesService({ db, jobs, models, ...anchorWordSources, logger });
   const tools = services.toolCatalog;
-  const agents = createAgentsService({ db, drafts, limits, teams, models, tools, anchoring, retrieval, jobs });
+  const { detectLanguage } = services;
+  const anchorFit = createAnchorFitService({ retrieval, embedder: alignmentEmbedder, analyze, detectLanguage, logger });
+  const agents = createAgentsService({
+    db,
+    drafts,
+    limits,
+    teams,
+    models,
+    tools,
+    anchoring,
+    anchorFit,
+    retrieval,
+    jobs,
+  });
   const evaluating = { db, drafts, limits, models, jobs, logger, jobWatch: services.jobWatch };
   const nonceKey = deriveKey(config.urlSigningKey, 'judged-texts');
 

@@ -4,7 +4,12 @@ import { v7 as uuidv7 } from 'uuid';
 import type { z } from 'zod';
 import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { ApiKeyScope } from '#src/domain/access/api-keys.ts';
-import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
+import {
+  type AgentDto,
+  agentSchema,
+  type PublishedAgentDto,
+  publishedAgentSchema,
+} from '#src/modules/agents/agents.schema.ts';
 import { apiKeyWithSecretSchema } from '#src/modules/api-keys/api-keys.schema.ts';
 import { chatEventSchema, chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
@@ -140,9 +145,13 @@ export async function aDraftWithVersions(client: ApiClient, length: number, body
 type PublishedDraft = { id: string; head_version_id: string };
 
 /** An agent of the head, or of the version that the body names. */
-export async function anAgentOfDraft(client: ApiClient, draft: PublishedDraft, body: object = {}): Promise<AgentDto> {
+export async function anAgentOfDraft(
+  client: ApiClient,
+  draft: PublishedDraft,
+  body: object = {},
+): Promise<PublishedAgentDto> {
   const sent = { version_id: draft.head_version_id, ...body };
-  return agentSchema.parse((await client.post(`/agent-drafts/${draft.id}/publish`, sent, 201)).body);
+  return publishedAgentSchema.parse((await client.post(`/agent-drafts/${draft.id}/publish`, sent, 201)).body);
 }
 
 /** An agent whose candidates for anchor words are complete, so that it changes only when a user changes it. */

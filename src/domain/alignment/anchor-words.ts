@@ -73,8 +73,11 @@ const vague: ReadonlySet<string> = new Set(
 
 type Phrase = { phrase: string; count: number; rarity: number };
 
-/** Extracts topics: up to three adjacent content words. Frequent phrases of rare words come first. */
-export function topicPhrasesOf(texts: readonly string[], analyze: TextAnalyzer): Phrase[] {
+/**
+ * Extracts topics: up to three adjacent content words. Frequent phrases of rare words come first.
+ * @param minPhraseCount times that phrases of several words must occur; single words may occur once
+ */
+export function topicPhrasesOf(texts: readonly string[], analyze: TextAnalyzer, minPhraseCount = 1): Phrase[] {
   const found = new Map<string, Phrase>();
   for (const text of texts) {
     for (const phrase of phrasesIn(text, analyze)) {
@@ -89,7 +92,10 @@ export function topicPhrasesOf(texts: readonly string[], analyze: TextAnalyzer):
     }
   }
   const weight = ({ count, rarity }: Phrase) => Math.log1p(count) * rarity;
-  return [...found.values()].sort((a, b) => weight(b) - weight(a)).slice(0, maxPhrases);
+  return [...found.values()]
+    .filter(({ phrase, count }) => count >= minPhraseCount || !phrase.includes(' '))
+    .sort((a, b) => weight(b) - weight(a))
+    .slice(0, maxPhrases);
 }
 
 function* phrasesIn(text: string, analyze: TextAnalyzer): Generator<string> {

@@ -92,6 +92,10 @@ export function alignmentStateAfterRound(
   };
 }
 
+export function isOnTopicScore(score: number): boolean {
+  return score >= onTopicFrom;
+}
+
 export function isDriftState(state: EchoState): boolean {
   return state.startsWith('drift_');
 }
@@ -107,7 +111,7 @@ function combinedScore(previous: AlignmentState, scores: RoundScores): number {
 }
 
 function labelOf(score: number, previous: OnOrOffTopic): OnOrOffTopic {
-  if (score >= onTopicFrom) return 'on';
+  if (isOnTopicScore(score)) return 'on';
   return score < offTopicUnder ? 'off' : previous;
 }
 

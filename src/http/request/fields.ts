@@ -108,6 +108,20 @@ export const agentRequestFields = {
   enabled_tools: toolsField.optional(),
 };
 
+/** Fields of answers about a published agent's anchor words. */
+export const anchorFitFields = {
+  anchor_fit: z
+    .number()
+    .min(0)
+    .max(1)
+    .nullable()
+    .describe(
+      'Share of texts that alignment takes for on topic: golden prompts, persona, sentences of documents. Tried at ' +
+        'publication; null if there were fewer than five texts or the embedding model was unavailable.',
+    ),
+  helpful_anchor_words: z.array(z.string()).describe('Up to five anchor words that bring most texts on topic.'),
+};
+
 /** Query of the OAuth callback; not strict, because providers add parameters of their own. */
 export const oauthCallbackQuery = z.looseObject({
   state: z.string().min(1).max(200),

@@ -35,6 +35,8 @@ export class AgentModel extends tableModel('agents', {
   anchorWordCandidates: textArrayColumn(),
   /** Null if the agent uses all documents that the user may read. */
   documentScope: jsonColumn<DocumentScope>().nullable(),
+  anchorFit: doubleColumn().nullable(),
+  helpfulAnchorWords: textArrayColumn(),
   visibility: textColumn<Visibility>(),
   teamIds: uuidArrayColumn(),
   acl: textArrayColumn(),

@@ -3,7 +3,9 @@ import { withoutUndefinedFields } from '#src/adapters/postgres/base-model.ts';
 import { whereReadableByActor } from '#src/adapters/postgres/readable.ts';
 import { pickColumns, queryFirstRow, queryRows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
+import type { AnchorFit } from '#src/domain/alignment/anchor-fit.ts';
 import { ChatModel } from '#src/modules/chat/chat.model.ts';
+import { DraftVersionModel } from '#src/modules/drafts/drafts.model.ts';
 import {
   type Agent,
   AgentModel,
@@ -14,7 +16,10 @@ import {
 } from './agents.model.ts';
 
 type AgentKey = Pick<Agent, 'orgId' | 'id'>;
-type NewAgent = Omit<Agent, 'createdAt' | 'updatedAt' | 'deletedAt' | 'version' | 'anchorWordCandidates'>;
+type NewAgent = Omit<
+  Agent,
+  'createdAt' | 'updatedAt' | 'deletedAt' | 'version' | 'anchorWordCandidates' | 'anchorFit' | 'helpfulAnchorWords'
+>;
 
 export function createAgentsRepository(db: Knex) {
   const readable = (actor: Actor) => {
@@ -85,6 +90,16 @@ export function createAgentsRepository(db: Knex) {
 
     async countLive(orgId: string): Promise<number> {
       return AgentModel.query(db).where({ orgId }).whereNull('deletedAt').resultSize();
+    },
+
+    async listGoldenPrompts({ orgId, sourceVersionId }: Pick<Agent, 'orgId' | 'sourceVersionId'>): Promise<string[]> {
+      const version = await DraftVersionModel.table(db).where({ orgId, id: sourceVersionId }).first('goldenCases');
+      return (version?.goldenCases ?? []).map(({ prompt }) => prompt);
+    },
+
+    /** Does not count as a change of the agent: its `updatedAt` stays. */
+    async setAnchorFit({ orgId, id }: AgentKey, { share, helpfulWords }: AnchorFit): Promise<void> {
+      await AgentModel.query(db).where({ orgId, id }).patch({ anchorFit: share, helpfulAnchorWords: helpfulWords });
     },
 
     async insert(agent: NewAgent): Promise<void> {

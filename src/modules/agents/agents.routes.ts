@@ -11,18 +11,22 @@ import {
   createAgentBody,
   hiddenAgentsSchema,
   publishAgentBody,
+  publishedAgentSchema,
   toAgentDto,
   toAgentUpdate,
   toCreateAgentInput,
   toDocumentScope,
+  toPublishedAgentDto,
 } from './agents.schema.ts';
-import type { AgentsService } from './agents.service.ts';
+import type { AgentsService, PublishedAgent } from './agents.service.ts';
 
 const params = z.strictObject({ agent_id: uuidPathParam('agent_not_found') });
 
 export function agentsRoutes(agents: AgentsService): HttpRoute[] {
   const toDto = async (actor: Actor, agent: AgentView) =>
     toAgentDto(actor, agent, (await agents.readiness(actor))(agent));
+  const toPublishedDto = async (actor: Actor, agent: PublishedAgent) =>
+    toPublishedAgentDto(actor, agent, (await agents.readiness(actor))(agent));
 
   return [
     defineRoute({
@@ -47,7 +51,9 @@ export function agentsRoutes(agents: AgentsService): HttpRoute[] {
       access: 'user',
       body: createAgentBody,
       idempotent: true,
-      responses: { 201: { description: 'The agent; `source_draft_id` is its new draft', schema: agentSchema } },
+      responses: {
+        201: { description: 'The agent; `source_draft_id` is its new draft', schema: publishedAgentSchema },
+      },
       errors: [
         'agent_not_found',
         'version_not_found',
@@ -58,7 +64,7 @@ export function agentsRoutes(agents: AgentsService): HttpRoute[] {
         'agent_limit_reached',
       ],
       handle: async ({ actor, body, newId }) =>
-        createdAnswer(await toDto(actor, await agents.create(actor, newId, toCreateAgentInput(body)))),
+        createdAnswer(await toPublishedDto(actor, await agents.create(actor, newId, toCreateAgentInput(body)))),
     }),
     defineRoute({
       method: 'get',
@@ -155,7 +161,7 @@ export function agentsRoutes(agents: AgentsService): HttpRoute[] {
       params: z.strictObject({ draft_id: uuidPathParam('draft_not_found') }),
       body: publishAgentBody,
       idempotent: true,
-      responses: { 201: { description: 'The agent', schema: agentSchema } },
+      responses: { 201: { description: 'The agent', schema: publishedAgentSchema } },
       errors: [
         'forbidden',
         'draft_not_found',
@@ -171,8 +177,9 @@ export function agentsRoutes(agents: AgentsService): HttpRoute[] {
           visibility: body.visibility,
           teamIds: body.team_ids,
           documentScope: toDocumentScope(body.document_scope),
+          language: body.language,
         });
-        return createdAnswer(await toDto(actor, agent));
+        return createdAnswer(await toPublishedDto(actor, agent));
       },
     }),
   ];

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { mayPerformAction } from '#src/domain/access/policy.ts';
 import type { Actor } from '#src/domain/access/visibility.ts';
 import type { DocumentScope } from '#src/domain/retrieval/document-scope.ts';
-import { agentRequestFields, uuidField, visibilityField } from '#src/http/request/fields.ts';
+import { agentRequestFields, anchorFitFields, uuidField, visibilityField } from '#src/http/request/fields.ts';
 import {
   createdDraft,
   oneSourceAtMost,
@@ -10,6 +10,7 @@ import {
   withoutIgnoredFields,
 } from '#src/modules/drafts/drafts.schema.ts';
 import type { AgentUpdate, AgentView } from './agents.model.ts';
+import type { PublishedAgent } from './agents.service.ts';
 
 const documentScopeIds = (kind: string, limit: number) => z.array(uuidField).max(limit).default([]).describe(kind);
 
@@ -33,20 +34,29 @@ const documentScope = z
     'Binds the agent to these folders and documents, within what the user of a chat may read. Null: all of that.',
   );
 
+const conversationLanguage = z
+  .string()
+  .max(35)
+  .regex(/^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8})*$/, 'must be a language tag such as en or pt-BR')
+  .optional()
+  .describe('Language of the conversations (BCP 47); detected in the texts of the agent when omitted. Only warns.');
+
 export const publishAgentBody = z.strictObject({
   version_id: uuidField,
   visibility: visibilityField.optional().describe("The draft's when omitted."),
   team_ids: z.array(uuidField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
   document_scope: documentScope,
+  language: conversationLanguage,
 });
 
 export const createAgentBody = z.preprocess(
   withoutIgnoredFields,
-  createdDraft.safeExtend({ document_scope: documentScope }).meta(oneSourceAtMost),
+  createdDraft.safeExtend({ document_scope: documentScope, language: conversationLanguage }).meta(oneSourceAtMost),
 );
 
-export const toCreateAgentInput = ({ document_scope, ...draft }: z.output<typeof createAgentBody>) => ({
+export const toCreateAgentInput = ({ document_scope, language, ...draft }: z.output<typeof createAgentBody>) => ({
   ...toCreateDraftInput(draft),
+  language,
   documentScope: toDocumentScope(document_scope),
 });
 
@@ -115,9 +125,29 @@ export const agentSchema = z
   })
   .meta({ id: 'Agent' });
 
+const agentWarningSchema = z
+  .strictObject({
+    code: z.enum(['weak_anchor_words', 'language_not_supported']),
+    message: z.string(),
+    suggested_anchor_words: z
+      .record(z.string(), z.int())
+      .optional()
+      .describe('With `weak_anchor_words`: words of documents that you may read, in the form of `anchor_words`.'),
+  })
+  .meta({ id: 'AgentWarning' });
+
+export const publishedAgentSchema = z
+  .strictObject({
+    ...agentSchema.shape,
+    ...anchorFitFields,
+    warnings: z.array(agentWarningSchema).describe('What should be changed in another version.'),
+  })
+  .meta({ id: 'PublishedAgent' });
+
 export const agentListSchema = z.strictObject({ items: z.array(agentSchema) });
 
 export type AgentDto = z.infer<typeof agentSchema>;
+export type PublishedAgentDto = z.infer<typeof publishedAgentSchema>;
 
 export function toAgentUpdate(body: z.infer<typeof changeAgentBody>): AgentUpdate {
   return {
@@ -160,5 +190,18 @@ export function toAgentDto(actor: Actor, agent: AgentView, isReady: boolean): Ag
     has_chats: agent.hasChats,
     can_write: mayPerformAction(actor, 'agent:write', agent),
     source_draft_id: agent.sourceDraftId,
+  };
+}
+
+export function toPublishedAgentDto(actor: Actor, agent: PublishedAgent, isReady: boolean): PublishedAgentDto {
+  return {
+    ...toAgentDto(actor, agent, isReady),
+    anchor_fit: agent.anchorFit,
+    helpful_anchor_words: agent.helpfulAnchorWords,
+    warnings: agent.warnings.map((warning) => ({
+      code: warning.code,
+      message: warning.message,
+      ...('suggestedAnchorWords' in warning && { suggested_anchor_words: warning.suggestedAnchorWords }),
+    })),
   };
 }

@@ -6,6 +6,7 @@ import type { Actor, RequestActor, Visibility } from '#src/domain/access/visibil
 import { publicationProblems } from '#src/domain/agents/drafts.ts';
 import type { DocumentScope } from '#src/domain/retrieval/document-scope.ts';
 import { appError, fieldsError, type IfMatchVersions, requireExpectedVersion } from '#src/errors.ts';
+import type { AgentWarning, AnchorFitService } from '#src/modules/anchor-words/anchor-fit.service.ts';
 import type { AnchorWordCandidatesService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { CreateDraftInput, DraftsService, OwnDraftVersion } from '#src/modules/drafts/drafts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -27,11 +28,15 @@ type Publication = {
   visibility?: Visibility | undefined;
   teamIds?: string[] | undefined;
   documentScope: DocumentScope | null;
+  /** Language of the conversations (BCP 47). Without it, the language of the agent's texts is detected. */
+  language?: string | undefined;
 };
 type PublishInput = Publication & { versionId: string };
-type CreateInput = CreateDraftInput & Pick<Publication, 'documentScope'>;
+type CreateInput = CreateDraftInput & Pick<Publication, 'documentScope' | 'language'>;
 
 type LockVersion = (trx: Knex, quota: RemainingTierQuota) => Promise<OwnDraftVersion>;
+
+export type PublishedAgent = AgentView & { warnings: AgentWarning[] };
 
 export function createAgentsService(deps: {
   db: Knex;
@@ -42,6 +47,7 @@ export function createAgentsService(deps: {
   tools: Pick<ToolCatalogService, 'usableToolIds'>;
   anchoring: Pick<AnchorWordCandidatesService, 'enqueue'>;
   retrieval: Pick<RetrievalService, 'requireReadableScope'>;
+  anchorFit: Pick<AnchorFitService, 'tryOut'>;
   jobs: Pick<JobsService, 'dispatch'>;
 }) {
   const agents = createAgentsRepository(deps.db);
@@ -75,13 +81,22 @@ export function createAgentsService(deps: {
     return agent;
   }
 
+  /** Runs after the commit, because it calls services that may be slow or fail. */
+  async function tryOut(actor: Actor, agent: AgentView, language: string | undefined): Promise<PublishedAgent> {
+    const goldenPrompts = await agents.listGoldenPrompts(agent);
+    const { fit, warnings } = await deps.anchorFit.tryOut(actor, { ...agent, goldenPrompts, language });
+    if (fit === null) return { ...agent, warnings };
+    await agents.setAnchorFit(agent, fit);
+    return { ...agent, anchorFit: fit.share, helpfulAnchorWords: fit.helpfulWords, warnings };
+  }
+
   /** Publishes the version that `lockVersion` returns, in the transaction in which it locks or creates the version. */
   async function insertAgent(
     actor: RequestActor,
     agentId: string,
     input: Publication,
     lockVersion: LockVersion,
-  ): Promise<AgentView> {
+  ): Promise<PublishedAgent> {
     await requireReadable(actor, input);
     const offered = await deps.models.chatModels();
     const jobId = await deps.limits.transaction(actor.orgId, async (trx) => {
@@ -120,10 +135,11 @@ export function createAgentsService(deps: {
       const { orgId, userId: createdBy, requestId } = actor;
       return deps.anchoring.enqueue(trx, { orgId, agentId, acl, createdBy }, requestId);
     });
-    // Reads the agent before the anchor words job starts, so that the response never contains candidates.
-    const agent = await get(actor, agentId);
+    // Starts the anchor words job last, so that the response never contains candidates and the job does not keep the
+    // embedding model busy.
+    const published = await tryOut(actor, await get(actor, agentId), input.language);
     await deps.jobs.dispatch(jobId);
-    return agent;
+    return published;
   }
 
   return {
@@ -174,19 +190,20 @@ export function createAgentsService(deps: {
     },
 
     /**
-     * Creates an agent from a draft version; publishing the version again creates another agent. A job adds anchor word
-     * candidates later. Throws `agent_not_found` if a retry of this request finds its agent deleted.
+     * Creates an agent from a draft version; publishing the version again creates another agent. Tries its anchor words
+     * on texts of its subject, and warns if they fit badly. A job adds anchor word candidates later. Throws
+     * `agent_not_found` if a retry of this request finds its agent deleted.
      */
     async publish(
       actor: RequestActor,
       draftId: string,
       agentId: string,
       { versionId, ...input }: PublishInput,
-    ): Promise<AgentView> {
+    ): Promise<PublishedAgent> {
       const lockVersion: LockVersion = (trx) => deps.drafts.lockOwnVersion(trx, actor, draftId, versionId);
       return createOrFindExisting(
         () => insertAgent(actor, agentId, input, lockVersion),
-        () => findMade(actor, agentId),
+        () => findMade(actor, agentId, input.language),
       );
     },
 
@@ -194,20 +211,24 @@ export function createAgentsService(deps: {
     async create(
       actor: RequestActor,
       agentId: string,
-      { source, documentScope, ...scope }: CreateInput,
-    ): Promise<AgentView> {
+      { source, documentScope, language, ...scope }: CreateInput,
+    ): Promise<PublishedAgent> {
       const insert = async () => {
         const fields = await deps.drafts.fieldsFrom(actor, source);
-        return insertAgent(actor, agentId, { documentScope }, (trx, quota) =>
+        return insertAgent(actor, agentId, { documentScope, language }, (trx, quota) =>
           deps.drafts.insertWithin(trx, quota, actor, uuidv7(), { ...scope, fields }),
         );
       };
-      return createOrFindExisting(insert, () => findMade(actor, agentId));
+      return createOrFindExisting(insert, () => findMade(actor, agentId, language));
     },
   };
 
-  async function findMade(actor: Actor, agentId: string): Promise<AgentView | undefined> {
-    return (await agents.exists(actor.orgId, agentId)) ? get(actor, agentId) : undefined;
+  async function findMade(
+    actor: Actor,
+    agentId: string,
+    language: string | undefined,
+  ): Promise<PublishedAgent | undefined> {
+    return (await agents.exists(actor.orgId, agentId)) ? tryOut(actor, await get(actor, agentId), language) : undefined;
   }
 }
 

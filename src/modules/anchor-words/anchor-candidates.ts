@@ -162,7 +162,7 @@ async function nearestEnglishWords(
     .slice(0, listedWords);
 }
 
-function isAnchorWord(word: string): boolean {
+export function isAnchorWord(word: string): boolean {
   const isPlain = /^[\p{L}\p{M}\p{N} '’.+#&/-]+$/u.test(word) && !word.includes('//');
   return isPlain && /\p{L}/u.test(word) && anchorWordProblems({ [word]: 1 }).length === 0;
 }

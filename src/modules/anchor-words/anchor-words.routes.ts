@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { maxAnchorWords } from '#src/domain/agents/drafts.ts';
-import { agentRequestFields, clearableTextField, oneLineField, uuidField } from '#src/http/request/fields.ts';
+import {
+  agentRequestFields,
+  anchorFitFields,
+  clearableTextField,
+  oneLineField,
+  uuidField,
+} from '#src/http/request/fields.ts';
 import { uuidPathParam } from '#src/http/request/validation.ts';
 import { okAnswer } from '#src/http/response/answers.ts';
 import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
@@ -51,6 +57,7 @@ export const anchorWordsSchema = z
     agent_id: uuidField,
     anchor_words: z.record(z.string(), z.int()).describe('Word or phrase → weight, 1 to 10.'),
     anchor_word_count: z.int(),
+    ...anchorFitFields,
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'AnchorWords' });
@@ -68,11 +75,19 @@ function toExpandInput(body: z.output<typeof expandBody>): ExpandAnchorWordsInpu
   };
 }
 
-function toAnchorWordsDto({ agentId, anchorWords, createdAt }: AgentAnchorWords): z.input<typeof anchorWordsSchema> {
+function toAnchorWordsDto({
+  agentId,
+  anchorWords,
+  anchorFit,
+  helpfulAnchorWords,
+  createdAt,
+}: AgentAnchorWords): z.input<typeof anchorWordsSchema> {
   return {
     agent_id: agentId,
     anchor_words: anchorWords,
     anchor_word_count: Object.keys(anchorWords).length,
+    anchor_fit: anchorFit,
+    helpful_anchor_words: helpfulAnchorWords,
     created_at: createdAt.toISOString(),
   };
 }

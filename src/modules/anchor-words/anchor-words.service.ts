@@ -8,6 +8,7 @@ import type { AgentsService } from '#src/modules/agents/agents.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ChatModel } from '#src/ports/models.ts';
+import { findPassagesAboutAgent } from './agent-passages.ts';
 import { type AnchorWordCandidateRanker, proposeAnchorWords } from './anchor-candidates.ts';
 
 /** Timeout of the chat model: short, because the user waits and candidates also come from other sources. */
@@ -17,9 +18,14 @@ const proposalTimeoutMs = 20_000;
  * topic.
  */
 const passageCount = 12;
-const queryCharacters = 1_000;
 
-export type AgentAnchorWords = { agentId: string; anchorWords: AnchorWords; createdAt: Date };
+export type AgentAnchorWords = {
+  agentId: string;
+  anchorWords: AnchorWords;
+  anchorFit: number | null;
+  helpfulAnchorWords: string[];
+  createdAt: Date;
+};
 
 type DraftPersona = { agentName: string; agentPrompt: string; tags: string[]; chatModel: string | null };
 
@@ -71,13 +77,8 @@ export function createAnchorWordsService(deps: {
   }
 
   async function passagesAbout(actor: Actor, persona: Persona, signal: AbortSignal): Promise<string[]> {
-    const query = [persona.agentName, persona.tags.join(', '), persona.agentPrompt]
-      .join('. ')
-      .slice(0, queryCharacters);
-    const reranking = { isEnabled: false, type: null };
-    const of = { query, scope: persona.documentScope, reranking, contextTokens: null, signal };
-    const { ranked } = await retrieval.rankChunks(actor, of);
-    return ranked.slice(0, passageCount).map(({ content }) => content);
+    const passages = await findPassagesAboutAgent(retrieval, actor, persona, signal);
+    return passages.slice(0, passageCount).map(({ content }) => content);
   }
 
   return {
@@ -104,9 +105,9 @@ export function createAnchorWordsService(deps: {
     },
 
     async get(actor: Actor, agentId: string): Promise<AgentAnchorWords> {
-      const { anchorWords, createdAt } = await agents.get(actor, agentId);
+      const { anchorWords, anchorFit, helpfulAnchorWords, createdAt } = await agents.get(actor, agentId);
       if (Object.keys(anchorWords).length === 0) throw appError('anchor_words_not_initialized');
-      return { agentId, anchorWords, createdAt };
+      return { agentId, anchorWords, anchorFit, helpfulAnchorWords, createdAt };
     },
   };
 }

@@ -72,6 +72,9 @@ export const chunkPlaceRowShape = defineRowShape({
 });
 export type ChunkPlace = SqlRow<typeof chunkPlaceRowShape>;
 
+export const recentPassageRowShape = defineRowShape({ documentId: uuidColumn(), content: textColumn() });
+export type RecentPassage = SqlRow<typeof recentPassageRowShape>;
+
 export const documentPartChunkRowShape = defineRowShape({ ...retrievedChunk.columns, chunkCount: integerColumn() });
 export type DocumentPartChunk = SqlRow<typeof documentPartChunkRowShape>;
 

@@ -23,7 +23,9 @@ import {
   type DocumentPartChunk,
   documentGroupRowShape,
   documentPartChunkRowShape,
+  type RecentPassage,
   type RetrievalCandidate,
+  recentPassageRowShape,
   retrievalCandidateRowShape,
 } from './retrieval.model.ts';
 
@@ -34,6 +36,7 @@ import {
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
 
 const maxChanged = 1_000;
+const documentsOfSample = 12;
 
 /**
  * Number of a group's documents that are checked first. If the caller can read none of them, all documents of the group
@@ -129,6 +132,17 @@ export function createRetrievalRepository(db: Knex) {
         .limit(maxChanged)
         .select('d.id');
       return (await queryRows(db, someId, changed)).map(({ id }) => id);
+    },
+
+    async sampleRecent(readable: ReadableDocumentsFilter): Promise<RecentPassage[]> {
+      const newest = activeDocuments(readable).orderBy('updatedAt', 'desc').limit(documentsOfSample).select('d.*');
+      const sample = db(newest.as('n'))
+        .join('documentGenerations as g', { 'g.documentId': 'n.id', 'g.generation': 'n.activeGeneration' })
+        .join('chunks as c', { 'c.orgId': 'n.orgId', 'c.documentId': 'n.id', 'c.generation': 'n.activeGeneration' })
+        .whereRaw('c.chunk_index in (0, g.chunks_total / 2)')
+        .orderBy([{ column: 'n.updatedAt', order: 'desc' }, 'c.documentId', 'c.chunkIndex'])
+        .select('c.documentId', 'c.content');
+      return queryRows(db, recentPassageRowShape, sample);
     },
 
     /**

@@ -17,6 +17,7 @@ import type { PassageRanker } from './passage-ranker.ts';
 import type {
   ChunkPlace,
   PassageHit,
+  RecentPassage,
   RetrievalCandidate,
   RetrievalDegradation,
   RetrievalResult,
@@ -172,6 +173,11 @@ export function createRetrievalService(
     rankChunks,
 
     searchPassages: createPassageSearch(deps),
+
+    /** A sample of the caller's documents: the first and the middle chunk of those that changed last. */
+    recentPassages(actor: Actor): Promise<RecentPassage[]> {
+      return repository.sampleRecent({ orgId: actor.orgId, acl: accessKeysOfActor(actor) });
+    },
 
     /**
      * Reads one part of a document. A part beyond the end has no chunks.

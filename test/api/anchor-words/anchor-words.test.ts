@@ -4,7 +4,14 @@ import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { agentSchema } from '#src/modules/agents/agents.schema.ts';
 import { anchorWordCandidatesSchema, anchorWordsSchema } from '#src/modules/anchor-words/anchor-words.routes.ts';
-import { aColleague, anIngestedDocument, aPublishedAgent, loanAnchors } from '#test/support/builders.ts';
+import {
+  aColleague,
+  aDraft,
+  anAgentOfDraft,
+  anIngestedDocument,
+  aPublishedAgent,
+  loanAnchors,
+} from '#test/support/builders.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import type { ChatRequest } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -117,7 +124,8 @@ describe('anchor words', () => {
     const grace = await aColleague(stack, ada);
     const words = anchorWordsSchema.parse((await grace.get(`/anchor-words/${agent_id}`, 200)).body);
     const { created_at } = Object((await ada.get(`/agents/${agent_id}`, 200)).body);
-    expect(words).deep.equal({ agent_id, anchor_words: loanAnchors, anchor_word_count: 8, created_at });
+    const notTried = { anchor_fit: null, helpful_anchor_words: [] };
+    expect(words).deep.equal({ agent_id, anchor_words: loanAnchors, anchor_word_count: 8, ...notTried, created_at });
     await stack.container.db('agents').where({ id: agent_id }).update({ anchorWords: '{}' });
     const none = await ada.get(`/anchor-words/${agent_id}`, 404);
     expect(none.body).include({ code: 'anchor_words_not_initialized' });
@@ -141,5 +149,73 @@ describe('anchor words', () => {
     await run.result();
     const attributes = (await run.describe()).typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
     expect(Object.fromEntries(attributes)).include({ AgentId: agentId, JobKind: 'anchors', Stage: 'done' });
+  });
+
+  describe('at publication', () => {
+    const handbook = `The mechanical seal of the pump leaks after dry running in the casing.
+      Grease the bearings of the pump with lithium grease after two thousand hours.
+      Cavitation in the impeller sounds like gravel and damages the blades.
+      Employees take thirty days of vacation in each calendar year.
+      Parental leave is granted by the human resources department for three years.
+      A doctor certifies the sickness of employees from the third day of absence.`;
+    const guide = { agent_name: 'Guide', agent_prompt: 'You answer questions about the pump and about leave.' };
+    const weak = { company: 5, number: 5 };
+    const fitting = { pump: 5, 'mechanical seal': 5, bearings: 5, impeller: 5, vacation: 5, leave: 5, sickness: 5 };
+    let author: Member;
+    before(async () => {
+      author = await stack.signUp();
+      await anIngestedDocument(author, 'Handbook', handbook);
+    });
+    const publish = async (fields: object, body?: object) =>
+      anAgentOfDraft(author, await aDraft(author, { ...guide, ...fields }), body);
+
+    it('are tried on golden prompts and readable documents; weak ones get a warning with better words of these documents', async () => {
+      const golden_cases = [{ id: 'seal', prompt: 'Why does the mechanical seal leak?' }];
+      const agent = await publish({ anchor_words: weak, golden_cases }, { visibility: 'org_level' });
+      expect(agent.anchor_fit).lessThan(0.5);
+      const [warning, ...others] = agent.warnings;
+      expect(others).deep.equal([]);
+      expect(warning?.code).equal('weak_anchor_words');
+      const suggested = warning?.suggested_anchor_words ?? {};
+      expect(Object.keys(suggested)).include.members(['mechanical seal', 'employees']);
+
+      const better = await publish({ anchor_words: { ...weak, ...suggested }, golden_cases });
+      expect(better.anchor_fit).greaterThan(0.8);
+      expect(better.warnings).deep.equal([]);
+
+      // Other users of the agent may not read the documents, so that they see only the agent's own words.
+      const grace = await aColleague(stack, author);
+      const shown = anchorWordsSchema.parse((await grace.get(`/anchor-words/${agent.id}`, 200)).body);
+      expect(shown).deep.include({ anchor_fit: agent.anchor_fit, helpful_anchor_words: agent.helpful_anchor_words });
+      expect(Object.keys(weak)).include.members(shown.helpful_anchor_words);
+    });
+
+    it('name the words that help most if they fit', async () => {
+      const agent = await publish({ anchor_words: { ...weak, ...fitting } });
+      expect(agent.anchor_fit).greaterThan(0.8);
+      expect(Object.keys(fitting)).include.members(agent.helpful_anchor_words);
+      expect(agent).deep.include({ warnings: [] });
+    });
+
+    it('are not tried (null) while the embedding model is unavailable, and the agent is published', async () => {
+      stack.model.failEmbeddings(true, 503);
+      const agent = await publish({ anchor_words: weak }).finally(() => stack.model.failEmbeddings(false));
+      expect(agent).deep.include({ anchor_fit: null, helpful_anchor_words: [], warnings: [] });
+    });
+
+    it('are in a language that alignment does not know: the request or the texts of the agent show it', async () => {
+      const codesOf = async (fields: object, body: object) =>
+        (await publish({ anchor_words: fitting, ...fields }, body)).warnings.map(({ code }) => code);
+      expect(await codesOf({}, { language: 'pt-BR' })).deep.equal(['language_not_supported']);
+      expect(await codesOf({}, { language: 'en-GB' })).deep.equal([]);
+      const agent_prompt =
+        'Du beantwortest Fragen der Kundinnen und Kunden einer Bank zu Krediten, Konten und Überweisungen. Antworte höflich.';
+      const stranger = await stack.signUp();
+      const draft = await aDraft(stranger, { ...guide, agent_prompt, anchor_words: fitting });
+      const { warnings, anchor_fit } = await anAgentOfDraft(stranger, draft);
+      expect(warnings.map(({ code }) => code)).deep.equal(['language_not_supported']);
+      // The persona is the only text of this agent.
+      expect(anchor_fit).equal(null);
+    });
   });
 });

@@ -92,6 +92,7 @@ const refused: Record<string, readonly unknown[]> = {
   golden_cases: [...noList, [{}], [{ id: 'a' }], [goldenCase, goldenCase], [{ ...goldenCase, extra: 1 }]],
   icon_name: [7, [], {}, 'a\nb'],
   ingest: [null, 'perhaps', [], {}],
+  language: [...noText, '', 'english', 'e', 'en_GB', `en${'-x'.repeat(20)}`],
   max_tokens: [...noNumber, 0, -1, 1.5],
   message: [...noText, '', ' \n\t\u00a0\u2003', 'x'.repeat(100_001)],
   'createFolder.name': folderName,

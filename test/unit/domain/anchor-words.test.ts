@@ -81,6 +81,8 @@ describe('the topic phrases of a text', () => {
   it('are at most eighty, rare words before common ones, and count all forms of a word together', () => {
     const phrases = topicPhrasesOf(['A boat. The boats of a flumbrium.', 'My boats'], analyze);
     expect(phrases.find(({ phrase }) => phrase.startsWith('boat'))).include({ count: 3 });
+    const repeated = topicPhrasesOf(['A red boat. The red boats row fast.'], analyze, 2).map(({ phrase }) => phrase);
+    expect(repeated).have.members(['red', 'red boat', 'boat', 'row', 'fast']);
     expect(phrasesIn('The time and the flumbrium')).deep.equal(['flumbrium', 'time']);
     expect(phrasesIn(Array.from({ length: 5_000 }, (_, n) => `word${n} `).join(''))).length(80);
   });
