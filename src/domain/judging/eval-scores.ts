@@ -50,6 +50,9 @@ function bareName(model: string): string {
 }
 
 type ScoredCase = {
+  /** Null for a case that is no golden case. */
+  id: string | null;
+  reference_answer: string;
   input: string;
   generated_response: string;
   has_reference: boolean;
@@ -111,6 +114,8 @@ export function toEvalScores(evaluation: {
 
 function scoredCase(result: TestCaseResult): ScoredCase {
   return {
+    id: result.id ?? null,
+    reference_answer: result.expected ?? '',
     input: result.input,
     generated_response: result.generatedResponse,
     has_reference: result.hasReference,

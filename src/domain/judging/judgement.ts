@@ -98,7 +98,8 @@ export function maxModelCallsOfComparison(cases: readonly boolean[]): number {
 
 export type AgentPromptText = { agentName: string; agentPrompt: string; tags: readonly string[] };
 
-export type TestCaseText = { input: string; expected: string | null };
+/** `id` only for a golden case. */
+export type TestCaseText = { id?: string; input: string; expected: string | null };
 
 export type JudgedReplyText = { persona: string; reply: string };
 

@@ -97,7 +97,9 @@ function evaluated(specification: SingleEvaluationSpecification, found: Found): 
     if (typeof answer !== 'string') return { missing: [answer], result: null };
     const hasReference = hasReferenceAnswer(each.expected);
     const outcomes = judgeCallsOfReply(rubric, { caseIndex, hasReference }).map(lookUp.verdict);
-    const result = buildTestCaseResult({ input: each.input, generatedResponse: answer, hasReference }, outcomes);
+    const golden = each.id === undefined ? {} : { id: each.id, expected: each.expected };
+    const { input } = each;
+    const result = buildTestCaseResult({ ...golden, input, generatedResponse: answer, hasReference }, outcomes);
     return { missing: listFailedJudgeCalls(outcomes), result };
   });
   const judged = ofCases.flatMap(({ result }) => (result === null ? [] : [result]));
@@ -192,7 +194,10 @@ export type AxisScore = {
   sd?: number;
 };
 
+/** `id` and `expected` (the reference answer) only for a golden case. */
 export type TestCaseResult = {
+  id?: string;
+  expected?: string | null;
   input: string;
   generatedResponse: string;
   hasReference: boolean;
@@ -217,7 +222,7 @@ export function computePromptAxisScores(outcomes: readonly JudgeCallOutcome[]): 
 
 /** @returns the scores of a reply; null unless every axis has a verdict, because averages would not be comparable */
 export function buildTestCaseResult(
-  answered: { input: string; generatedResponse: string; hasReference: boolean },
+  answered: Omit<TestCaseResult, 'responseScores' | 'responseAverage'>,
   outcomes: readonly JudgeCallOutcome[],
 ): TestCaseResult | null {
   const axes = gradedAxesOfReply(answered.hasReference);

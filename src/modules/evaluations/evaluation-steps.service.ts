@@ -15,16 +15,9 @@ import { modelCostUsd } from '#src/domain/agents/prices.ts';
 import { neutralizeRoleMarkers } from '#src/domain/chat/context-blocks.ts';
 import { planContextWindow } from '#src/domain/chat/context-window.ts';
 import {
-  type AgentPromptText,
-  type ComparedVersionSide,
-  type JudgeCall,
-  type JudgeCallInput,
-  type JudgedTextReference,
   type JudgeTokenUsage,
   judgeCallName,
   nameOfGeneratedReply,
-  type TestCaseText,
-  toReplyPairToJudge,
   zeroJudgeTokenUsage,
 } from '#src/domain/judging/judgement.ts';
 import { evaluationOutcomeOf, namesOfFailedJudgeCalls } from '#src/domain/judging/outcome.ts';
@@ -35,13 +28,13 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel, ModelCallLimiter, ModelMessage, ModelReply, ModelUsage } from '#src/ports/models.ts';
 import {
-  type AgentPromptToEvaluate,
   type EvaluationRun,
   type EvaluationSpecificationWithoutCases,
   evalScoresOfEvaluationRun,
 } from './evaluations.model.ts';
 import { createEvaluationsRepository, type EvaluationsRepository } from './evaluations.repository.ts';
 import { type EvaluationJudge, judgementCacheKey } from './judge.ts';
+import { type CaseQuestion, questionOf, runTexts, taskOf } from './run-texts.ts';
 
 const MAX_FAILURES = 5;
 /** An answer or verdict counts as failed after its provider has responded with `Retry-After` for this long. */
@@ -54,15 +47,6 @@ const LOCAL_CALLS_AT_ONCE = 1;
 const MESSAGE_OVERHEAD_TOKENS = 8;
 
 const cachedCall: JudgeTokenUsage = { ...zeroJudgeTokenUsage, calls: 1, cached: 1 };
-
-type CaseQuestion = {
-  persona: string;
-  input: string;
-  model: string;
-  temperature: number;
-  maxTokens: number;
-  draw: string | null;
-};
 
 export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsService>;
 
@@ -277,93 +261,6 @@ export function createEvaluationStepsService(deps: {
     },
   };
 }
-
-type RunTexts = {
-  caseText(caseIndex: number): Promise<TestCaseText>;
-  prompt(side: ComparedVersionSide): Promise<AgentPromptToEvaluate>;
-  reply(caseIndex: number, side: ComparedVersionSide): Promise<string>;
-};
-
-function runTexts(
-  repository: EvaluationsRepository,
-  of: EvaluationInput,
-  specification: EvaluationSpecificationWithoutCases,
-): RunTexts {
-  return {
-    async caseText(caseIndex) {
-      const found = await repository.findCase(of, caseIndex);
-      if (found === undefined)
-        throw appError('version_not_found', { detail: `The evaluation run has no golden case ${caseIndex + 1}.` });
-      return found;
-    },
-
-    async prompt(side) {
-      const { subject } = specification;
-      // A prompt without a draft is judged but never answers golden cases, so its temperature and token limit are
-      // placeholders.
-      if (subject.kind === 'prompt') return { ...subject, tags: [...subject.tags], temperature: 0, maxTokens: 1 };
-      const versionId =
-        side === 'baseline' && specification.kind === 'compare' ? specification.baselineVersionId : subject.versionId;
-      const text = await repository.findText(of.orgId, versionId);
-      if (text === undefined) throw appError('version_not_found');
-      return text;
-    },
-
-    async reply(caseIndex, side) {
-      const reply = await repository.findAnswerOf(of, nameOfGeneratedReply(caseIndex, side));
-      // The reply was stored before the request to judge it, so it can be missing only after a restore of an older
-      // database.
-      if (reply === undefined) throw appError('eval_incomplete', { detail: 'The stored answer to judge was deleted.' });
-      return reply;
-    },
-  };
-}
-
-async function questionOf(
-  specification: EvaluationSpecificationWithoutCases,
-  texts: RunTexts,
-  { caseIndex, side }: { caseIndex: number; side: ComparedVersionSide },
-): Promise<CaseQuestion> {
-  const { agentPrompt, temperature, maxTokens } = await texts.prompt(side);
-  const { input } = await texts.caseText(caseIndex);
-  const model =
-    side === 'baseline' && specification.kind === 'compare'
-      ? specification.baselineGenerationModel
-      : specification.generationModel;
-  return { persona: agentPrompt, input, model, temperature, maxTokens, draw: specification.draw };
-}
-
-async function taskOf(texts: RunTexts, unit: JudgeCall): Promise<JudgeCallInput> {
-  const replyText = async (caseIndex: number, side: ComparedVersionSide) => ({
-    persona: (await texts.prompt(side)).agentPrompt,
-    reply: await texts.reply(caseIndex, side),
-  });
-  const materialOf = async (text: JudgedTextReference) => {
-    if (text.kind === 'prompt') return { kind: 'prompt' as const, ...promptText(await texts.prompt(text.side)) };
-    const { caseIndex } = text;
-    return { kind: 'reply' as const, ...(await texts.caseText(caseIndex)), ...(await replyText(caseIndex, 'version')) };
-  };
-
-  if (unit.mode === 'plain') return { mode: 'plain', material: await materialOf(unit.text) };
-  if (unit.mode === 'anchored') {
-    const { mode, axis, sample } = unit;
-    return { mode, axis, sample, material: await materialOf(unit.text) };
-  }
-  const { mode, axis, order, caseIndex } = unit;
-  const version = await replyText(caseIndex, 'version');
-  const baseline = await replyText(caseIndex, 'baseline');
-  return {
-    mode,
-    axis,
-    material: toReplyPairToJudge(order, { ...(await texts.caseText(caseIndex)), version, baseline }),
-  };
-}
-
-const promptText = ({ agentName, agentPrompt, tags }: AgentPromptText): AgentPromptText => ({
-  agentName,
-  agentPrompt,
-  tags,
-});
 
 function answerKey({ persona, input, model, temperature, maxTokens, draw }: CaseQuestion): Buffer {
   const question = JSON.stringify([persona, input, model, temperature, maxTokens, draw]);

@@ -128,10 +128,11 @@ export function evaluationsRoutes(
       bodyLimitBytes,
       waits: true,
       responses: { 200: { description: 'Who wins where', schema: comparisonResultSchema } },
-      errors: [...versionErrors, 'no_baseline'],
+      errors: [...versionErrors, 'no_baseline', 'unknown_golden_case'],
       handle: async ({ actor, body, ...context }) => {
         const { draft_id: draftId, version_id: versionId, baseline_version_id: baselineVersionId } = body;
-        const of = { draftId, versionId, baselineVersionId, cases: body.cases.map(toTestCaseText) };
+        const golden = { runGolden: body.run_golden, goldenCaseIds: body.golden_case_ids };
+        const of = { draftId, versionId, baselineVersionId, cases: body.cases.map(toTestCaseText), ...golden };
         return okAnswer(toComparisonResultDto(await evaluations.compare(actor, of, optionsOf(context, body))));
       },
     }),

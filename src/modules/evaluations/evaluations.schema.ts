@@ -40,6 +40,11 @@ export const compareVersionsBody = z.strictObject({
   baseline_version_id: uuidField.optional().describe('The parent when not given.'),
   evaluator_model: judging.evaluator_model,
   cases,
+  run_golden: z
+    .boolean()
+    .optional()
+    .describe('Run the golden cases of the version, too; false when not given, unless some are named.'),
+  golden_case_ids: z.array(oneLineField(100).min(1)).max(100).optional().describe('Those to run; all when not given.'),
 });
 
 /** Turns a blank reference answer into null, so that a blank and a missing one lead to the same evaluation run. */
@@ -97,7 +102,9 @@ export const comparisonResultSchema = z
     baseline_prompt_average: score,
     cases: z.array(
       z.strictObject({
+        id: z.string().nullable().describe('Of a golden case; null for another one.'),
         input: z.string(),
+        reference_answer: z.string(),
         version_response: z.string(),
         baseline_response: z.string(),
         comparisons: z.array(
@@ -174,8 +181,11 @@ export function toComparisonResultDto({
     baseline_prompt_scores: results.baselinePromptScores.map(toAxisScoreDto),
     version_prompt_average: results.versionPromptAverage,
     baseline_prompt_average: results.baselinePromptAverage,
-    cases: results.cases.map(({ input, versionResponse, baselineResponse, comparisons }) => ({
+    // A complete run has a result for each case of its specification, in the same order.
+    cases: results.cases.map(({ input, versionResponse, baselineResponse, comparisons }, index) => ({
+      id: specification.cases[index]?.id ?? null,
       input,
+      reference_answer: specification.cases[index]?.expected ?? '',
       version_response: versionResponse,
       baseline_response: baselineResponse,
       comparisons: comparisons.map(({ axis, label, winner, rationale }) => ({ axis, label, winner, rationale })),

@@ -31,6 +31,7 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RemainingTierQuota, TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import { type EvaluationRun, isCompleteEvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
+import { type GoldenCaseSelection, selectGoldenCases } from './golden-cases.ts';
 
 /** Days for which runs of prompts without a draft are kept. Until then an equal request gets their results. */
 const ADHOC_RETENTION_DAYS = 30;
@@ -192,10 +193,14 @@ export function createEvaluationsService(deps: {
       );
     },
 
-    /** Compares a version with a baseline, by default its parent. Throws `no_baseline` if it has no parent. */
+    /**
+     * Compares a version with a baseline, by default its parent, over the given cases and golden cases of the version.
+     * Throws `no_baseline` if it has no parent, and the errors of `selectGoldenCases`.
+     */
     async compare(
       actor: RequestActor,
-      of: DraftVersionIds & { baselineVersionId?: string | undefined; cases: readonly TestCaseText[] },
+      of: DraftVersionIds &
+        GoldenCaseSelection & { baselineVersionId?: string | undefined; cases: readonly TestCaseText[] },
       options: EvaluationOptions,
     ): Promise<VersionComparison> {
       const { draftId, versionId, cases } = of;
@@ -215,7 +220,7 @@ export function createEvaluationsService(deps: {
           baselineGenerationModel: baseline.chatModel ?? defaultModel,
           subject: { kind: 'version', draftId, versionId },
           baselineVersionId,
-          cases: [...cases],
+          cases: [...cases, ...selectGoldenCases(version.goldenCases, of, cases.length)],
         };
       });
       const { specification, results } = found;

@@ -61,17 +61,21 @@ function promptRationales({ axes }: EvaluationReport): string[] {
 }
 
 function caseParts(each: CaseScoreChange): string[] {
-  const { number, score, parent, change } = each;
-  const compared = parent === null || change === null ? '' : ` (parent ${twoDecimals(parent)}, ${signed(change)})`;
   const words = each.response_scores.map(axisItem);
   return [
-    `### Case ${number}: ${twoDecimals(score)}${compared}`,
+    `### ${escapedMarkdown(caseTitle(each))}`,
     'Asked:',
     codeBlock(each.input),
+    ...(each.reference_answer === '' ? [] : ['Reference answer:', codeBlock(each.reference_answer)]),
     'Answered:',
     codeBlock(each.generated_response),
     words.join('\n'),
   ];
+}
+
+function caseTitle({ number, id, score, parent, change }: CaseScoreChange): string {
+  const compared = parent === null || change === null ? '' : ` (parent ${twoDecimals(parent)}, ${signed(change)})`;
+  return `Case ${number}${id === null ? '' : `, ${id}`}: ${twoDecimals(score)}${compared}`;
 }
 
 function axisItem({ label, score, rationale, weakness }: AxisWords): string {
@@ -166,15 +170,15 @@ function rationaleHtml({ rationale, weakness }: { rationale: string; weakness: s
 }
 
 function caseSection(each: CaseScoreChange): string {
-  const { number, score, parent, change } = each;
-  const compared = parent === null || change === null ? '' : ` (parent ${twoDecimals(parent)}, ${signed(change)})`;
+  const { reference_answer: reference } = each;
   const axes = each.response_scores.map(
     (axis) =>
       `<li><strong>${escapedHtml(axis.label)}</strong> (${twoDecimals(axis.score)}): ${rationaleHtml(axis)}</li>`,
   );
   return [
-    `<h3>Case ${number}: ${twoDecimals(score)}${compared}</h3>`,
+    `<h3>${escapedHtml(caseTitle(each))}</h3>`,
     `<p>Asked:</p><pre>${escapedHtml(each.input)}</pre>`,
+    ...(reference === '' ? [] : [`<p>Reference answer:</p><pre>${escapedHtml(reference)}</pre>`]),
     `<p>Answered:</p><pre>${escapedHtml(each.generated_response)}</pre>`,
     `<ul>${axes.join('\n')}</ul>`,
   ].join('\n');

@@ -19,6 +19,8 @@ const axisScore = z.object({
 });
 
 const scoredCase = z.object({
+  id: nullableText,
+  reference_answer: optionalText,
   input: z.string(),
   generated_response: optionalText,
   has_reference: z.boolean().catch(false),

@@ -2,8 +2,8 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { GoldenTestCase } from '#src/domain/agents/drafts.ts';
-import type { EvaluationSpecification, TestCaseText } from '#src/domain/judging/judgement.ts';
-import { judgeRubricVersion, maxTestCases, selectJudgeRubric } from '#src/domain/judging/rubric.ts';
+import type { EvaluationSpecification } from '#src/domain/judging/judgement.ts';
+import { judgeRubricVersion, selectJudgeRubric } from '#src/domain/judging/rubric.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobWatchService } from '#src/modules/jobs/job-watch.service.ts';
@@ -13,17 +13,13 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import { evalScoresOfEvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 import { type DraftVersionIds, findOrStartEvaluationRun } from './evaluations.service.ts';
+import { type GoldenCaseSelection, selectGoldenCases } from './golden-cases.ts';
 import { buildEvaluationReport } from './report.ts';
 import { type EvaluationReportFile, evaluationReportFormats, renderEvaluationReportFile } from './report-formats.ts';
 
 type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
 
-type StartEvaluationInput = DraftVersionIds & {
-  /** True to judge golden cases. Default: true if `goldenCaseIds` is given, otherwise false. */
-  runGolden?: boolean | undefined;
-  goldenCases?: GoldenTestCase[] | undefined;
-  goldenCaseIds?: string[] | undefined;
-};
+type StartEvaluationInput = DraftVersionIds & GoldenCaseSelection & { goldenCases?: GoldenTestCase[] | undefined };
 
 export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluationsService>;
 
@@ -63,7 +59,7 @@ export function createVersionEvaluationsService(deps: {
 
     const repository = createEvaluationsRepository(trx);
     const { goldenCases = version.goldenCases } = input;
-    const cases = chosenCases(goldenCases, input);
+    const cases = selectGoldenCases(goldenCases, input);
     if (input.goldenCases !== undefined) await repository.setGoldenCases(version, goldenCases);
     const specification: EvaluationSpecification = {
       kind: 'evaluate',
@@ -124,26 +120,4 @@ export function createVersionEvaluationsService(deps: {
       return renderEvaluationReportFile(report, format);
     },
   };
-}
-
-function chosenCases(golden: readonly GoldenTestCase[], input: StartEvaluationInput): TestCaseText[] {
-  const { goldenCaseIds, runGolden = goldenCaseIds !== undefined } = input;
-  const unknown = (goldenCaseIds ?? []).filter((id) => !golden.some((each) => each.id === id));
-  if (unknown.length > 0) {
-    const message = `The version has no golden case ${unknown.slice(0, 10).join(', ')}.`;
-    throw appError('unknown_golden_case', {
-      detail: message,
-      errors: [{ path: 'golden_case_ids', message, code: 'unknown_golden_case' }],
-    });
-  }
-  if (!runGolden) return [];
-  const chosen = golden.filter(({ id }) => goldenCaseIds?.includes(id) ?? true);
-  if (chosen.length > maxTestCases) {
-    const message = `An evaluation takes ${maxTestCases} cases at most, and these are ${chosen.length}: choose some.`;
-    throw appError('validation_failed', {
-      detail: message,
-      errors: [{ path: 'golden_case_ids', message, code: 'too_big' }],
-    });
-  }
-  return chosen.map(({ prompt, referenceAnswer }) => ({ input: prompt, expected: referenceAnswer || null }));
 }

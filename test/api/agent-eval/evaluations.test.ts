@@ -195,6 +195,31 @@ describe('evaluations', () => {
       expect(shared.model.requests).length(2 + 4 + 18);
     });
 
+    it('run the golden cases of the version after the other cases if the request asks for them or names some', async () => {
+      const [version] = await twoEvaluableVersions(ada, { golden_cases });
+      const casesOf = async (body: object) =>
+        (await compare({ ...version, ...body })).cases.map(({ id, input, reference_answer }) => [
+          id,
+          input,
+          reference_answer,
+        ]);
+      expect(await casesOf({ cases: [{ input: 'When?' }], run_golden: true })).deep.equal([
+        [null, 'When?', ''],
+        ['fee', 'What is the fee?', 'One percent.'],
+        ['term', 'How long?', ''],
+      ]);
+      expect(await casesOf({ golden_case_ids: ['term'] })).deep.equal([['term', 'How long?', '']]);
+      for (const [body, code] of [
+        [{ golden_case_ids: ['nobody'] }, 'unknown_golden_case'],
+        [{ cases: Array(19).fill({ input: 'x' }), run_golden: true }, 'validation_failed'],
+      ] as const) {
+        expect((await ada.post('/agent-eval/compare', { ...version, ...body }, 422)).body).nested.include({
+          code,
+          'errors[0].path': 'golden_case_ids',
+        });
+      }
+    });
+
     it('answer 404 if the baseline is of another draft, and 422 if the first version of a draft is given no baseline', async () => {
       const of = await anEvaluableVersion(ada);
       const { version_id: baseline_version_id } = await anEvaluableVersion(ada);
@@ -336,7 +361,8 @@ describe('evaluations', () => {
 
     it('have a report in Markdown, JSON or HTML, which also shows the scores of the parent version', async () => {
       const [version, parent] = await twoEvaluableVersions(ada);
-      const sent = { golden_cases: [{ id: 'fee', prompt: '<b>What?</b>' }], run_golden: true };
+      const golden = { id: 'fee', prompt: '<b>What?</b>', reference_answer: 'One <i>percent</i>.' };
+      const sent = { golden_cases: [golden], run_golden: true };
       for (const each of [parent, version]) await start(each, sent);
       const { eval_scores } = await readVersion(ada, version);
       expect(eval_scores).include({ rubric: 'anchored', samples: 3, length_confounded: false });
@@ -347,12 +373,17 @@ describe('evaluations', () => {
       expect(markdown.headers.get('content-type')).match(/^text\/markdown/);
       expect(markdown.headers.get('content-disposition')).match(/^attachment; filename="Lena v2 evaluation\.md"/);
       expect(String(markdown.body)).match(/^# Evaluation of Lena, version 2[\s\S]*Role/);
+      expect(markdown.body)
+        .include('### Case 1, fee: 3.00')
+        .and.include('Reference answer:\n\n```text\nOne <i>percent</i>.');
       const report = Object((await ada.get(`${path}?format=json`, 200)).body);
       expect(report).deep.include({ agent_name: 'Lena', failed_units: [] });
+      expect(report.cases[0]).include({ id: 'fee', reference_answer: golden.reference_answer, number: 1 });
       expect(report.averages.overall).deep.equal({ score: 3, parent: 3, change: 0 });
       const html = await ada.get(`${path}?format=html`, 200);
       expect(html.headers.get('content-type')).match(/^text\/html/);
       expect(html.body).include('<svg').not.include('<b>What?');
+      expect(html.body).include('<h3>Case 1, fee: 3.00').and.include('<pre>One &lt;i&gt;percent&lt;/i&gt;.</pre>');
 
       expect((await ada.get(path, 206, { range: 'bytes=0-9' })).body).length(10);
       await ada.get(path, 416, { range: 'bytes=9999999-' });
