@@ -6,6 +6,8 @@ import { createAnchorWordCandidateRanker } from '../modules/anchor-words/anchor-
 import { createAnchorFitService } from '../modules/anchor-words/anchor-fit.service.ts';
 import { createAnchorWordsService } from '../modules/anchor-words/anchor-words.service.ts';
 import { createAnchorWordCandidatesService } from '../modules/anchor-words/anchoring.service.ts';
+import { createCaseReplyPreparer } from '../modules/chat/case-replies.ts';
+import { createCitationTracker } from '../modules/chat/citations.ts';
 import { createDraftChatsService } from '../modules/chat/draft-chats.service.ts';
 import { createDraftsService } from '../modules/drafts/drafts.service.ts';
 import { createEvaluationStepsService } from '../modules/evaluations/evaluation-steps.service.ts';
@@ -13,11 +15,14 @@ import { createEvaluationsService } from '../modules/evaluations/evaluations.ser
 import { createEvaluationJudge } from '../modules/evaluations/judge.ts';
 import { createVersionEvaluationsService } from '../modules/evaluations/version-evaluations.service.ts';
 import type { AccountServices } from './account-services.ts';
+import type { DocumentServices } from './document-services.ts';
 import type { SearchServices } from './search-services.ts';
 import type { SharedServices } from './shared-services.ts';
 import type { ToolServices } from './tool-services.ts';
 
-export function createAgentServices(services: SharedServices & AccountServices & ToolServices & SearchServices) {
+export function createAgentServices(
+  services: SharedServices & AccountServices & DocumentServices & ToolServices & SearchServices,
+) {
   const { config, db, logger, tokens, analyze, chatModel, alignmentEmbedder } = services;
   const { models, limits, jobs, teams, retrieval } = services;
 
@@ -46,7 +51,10 @@ export function createAgentServices(services: SharedServices & AccountServices &
     retrieval,
     jobs,
   });
-  const evaluating = { db, drafts, limits, models, jobs, logger, jobWatch: services.jobWatch };
+  const { documents, jobWatch, auth, embedders, vectors } = services;
+  const evaluating = { db, drafts, documents, limits, models, jobs, logger, jobWatch };
+  const trackCitations = createCitationTracker({ retrieval, models, embedders, vectors, analyze, logger });
+  const { spotlight } = config.models;
   const nonceKey = deriveKey(config.urlSigningKey, 'judged-texts');
 
   return {
@@ -63,6 +71,8 @@ export function createAgentServices(services: SharedServices & AccountServices &
       createJudge: (limited) => createEvaluationJudge({ chatModel: limited, models, counter: tokens, nonceKey }),
       models,
       tokens,
+      findActor: auth.findActor,
+      prepareReply: createCaseReplyPreparer({ retrieval, models, trackCitations, tokenCounter: tokens, spotlight }),
       jobs,
     }),
   };

@@ -71,6 +71,7 @@ export type EvalScores = {
   overall_average: number;
   ci95: [low: number, high: number] | null;
   samples: number;
+  with_documents: boolean;
   same_family: boolean;
   length_confounded: boolean;
   prompt_scores: AxisScore[];
@@ -87,6 +88,7 @@ export function toEvalScores(evaluation: {
   evaluatorModel: string;
   generationModel: string;
   failedUnits: FailedJudgeCall[];
+  withDocuments: boolean;
   finishedAt: Date;
   parent: { cases: readonly AnsweredCase[] } | null;
 }): EvalScores {
@@ -101,6 +103,7 @@ export function toEvalScores(evaluation: {
     overall_average: result.overallAverage,
     ci95: interval(cases.map((each) => each.response_average)),
     samples: judgeSamplingOptions[rubric].samples,
+    with_documents: evaluation.withDocuments,
     same_family: isSameModelFamily(evaluatorModel, generationModel),
     length_confounded:
       parent !== null && isWinnerExplainedByLength(pairTestCases<AnsweredCase>(cases, parent.cases).map(lengthVerdict)),

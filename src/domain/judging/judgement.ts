@@ -142,7 +142,14 @@ type EvaluationSubject =
  */
 export type EvaluationSpecification = SingleEvaluationSpecification | ComparisonSpecification;
 
+/**
+ * Documents from which replies are generated: those that the user may read. `state` changes when these do, so that equal
+ * requests share a run only while they would get the same replies.
+ */
+export type DocumentsOfReplies = { userId: string; state: string };
+
 type Judging = {
+  documents?: DocumentsOfReplies | undefined;
   evaluatorModel: string;
   generationModel: string;
   rubricVersion: string;

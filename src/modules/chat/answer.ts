@@ -256,7 +256,7 @@ function eventsOf(
   return events;
 }
 
-function createReplyFilter(texts: readonly string[]) {
+export function createReplyFilter(texts: readonly string[]) {
   const allowed = new Set(texts.flatMap(extractUrls));
   const filter = createLinkFilter(allowed);
 

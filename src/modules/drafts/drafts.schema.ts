@@ -97,6 +97,12 @@ export const startEvaluationBody = z.strictObject({
     .describe('Have the golden cases answered and judged, too; false when not given, unless some are named.'),
   golden_cases: goldenCases.optional().describe('Become those of the version.'),
   golden_case_ids: z.array(oneLineField(100).min(1)).max(100).optional().describe('Those to run; all when not given.'),
+  with_documents: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Answer from the documents that you may read, as the published agent does; by the prompt alone otherwise.',
+    ),
 });
 
 export const renameDraftVersionBody = z.strictObject({
@@ -186,6 +192,7 @@ export function toEvaluationOptions(body: z.output<typeof startEvaluationBody>) 
     runGolden: body.run_golden,
     goldenCases: body.golden_cases?.map(toGoldenCase),
     goldenCaseIds: body.golden_case_ids,
+    withDocuments: body.with_documents,
   };
 }
 

@@ -11,10 +11,12 @@ import type {
   ScoreEvaluationInput,
 } from '#src/contracts/evaluation.ts';
 import type { JobAttempt } from '#src/contracts/workflow-runs.ts';
+import type { Actor } from '#src/domain/access/visibility.ts';
 import { modelCostUsd } from '#src/domain/agents/prices.ts';
 import { neutralizeRoleMarkers } from '#src/domain/chat/context-blocks.ts';
 import { planContextWindow } from '#src/domain/chat/context-window.ts';
 import {
+  type DocumentsOfReplies,
   type JudgeTokenUsage,
   judgeCallName,
   nameOfGeneratedReply,
@@ -26,7 +28,7 @@ import type { TokenCounter } from '#src/domain/text/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { ChatModel, ModelCallLimiter, ModelMessage, ModelReply, ModelUsage } from '#src/ports/models.ts';
+import type { ChatModel, ModelCallLimiter, ModelMessage, ModelUsage } from '#src/ports/models.ts';
 import {
   type EvaluationRun,
   type EvaluationSpecificationWithoutCases,
@@ -48,6 +50,22 @@ const MESSAGE_OVERHEAD_TOKENS = 8;
 
 const cachedCall: JudgeTokenUsage = { ...zeroJudgeTokenUsage, calls: 1, cached: 1 };
 
+/** A call of the model for the reply to a case. `finish` gives the reply as a user would read it. */
+type PreparedReply = {
+  messages: ModelMessage[];
+  maxTokens: number;
+  /** The passages in the prompt; null for a reply without documents. */
+  passages: readonly { documentName: string; pageNumber: number; content: string }[] | null;
+  finish(reply: string): Promise<string>;
+};
+
+/** Throws `context_too_long` if the question does not fit, `service_unavailable` if no search works. */
+export type CaseReplyPreparer = (
+  actor: Actor,
+  question: Pick<CaseQuestion, 'persona' | 'input' | 'model' | 'maxTokens'>,
+  signal: AbortSignal,
+) => Promise<PreparedReply>;
+
 export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsService>;
 
 /** The steps of an evaluation run, one per Temporal activity. Stored answers and verdicts are reused. */
@@ -58,6 +76,8 @@ export function createEvaluationStepsService(deps: {
   createJudge: (chatModel: Pick<ChatModel, 'complete'>) => EvaluationJudge;
   models: Pick<ModelsService, 'find' | 'priceOf' | 'contextWindow' | 'answerTimeoutMs'>;
   tokens: TokenCounter;
+  findActor: (userId: string) => Promise<Actor | null>;
+  prepareReply: CaseReplyPreparer;
   jobs: Pick<JobsService, 'advance' | 'advanceWithin'>;
 }) {
   const { db, limiter, models, tokens, jobs } = deps;
@@ -150,11 +170,19 @@ export function createEvaluationStepsService(deps: {
     return ((await repository.countPause(of, unit)) ?? 0) >= MAX_PAUSED_SECONDS;
   }
 
-  async function askModel(
-    chatModel: Pick<ChatModel, 'complete'>,
-    { persona, input, model, temperature, maxTokens }: CaseQuestion,
+  async function prepareFromDocuments(
+    { userId }: DocumentsOfReplies,
+    question: CaseQuestion,
     signal: AbortSignal,
-  ): Promise<ModelReply> {
+  ): Promise<PreparedReply> {
+    // Reads the user's rights anew, because they may have changed since the request.
+    const actor = await deps.findActor(userId);
+    if (actor === null) throw appError('forbidden', { detail: 'The user who asked for the evaluation was removed.' });
+    return deps.prepareReply(actor, question, signal);
+  }
+
+  /** By the prompt alone, without documents. */
+  async function prepareFromPrompt({ persona, input, model, maxTokens }: CaseQuestion): Promise<PreparedReply> {
     const messages: ModelMessage[] = [
       ...(persona.trim() === '' ? [] : [{ role: 'system' as const, content: persona }]),
       { role: 'user', content: neutralizeRoleMarkers(input) },
@@ -166,8 +194,7 @@ export function createEvaluationStepsService(deps: {
         detail: 'The prompt and the golden case exceed the context window of the model.',
       });
     }
-    const timeoutMs = await models.answerTimeoutMs(model);
-    return chatModel.complete({ model, messages, temperature, maxTokens: plan.maxTokens, timeoutMs, signal });
+    return { messages, maxTokens: plan.maxTokens, passages: null, finish: async (reply) => reply };
   }
 
   return {
@@ -196,10 +223,17 @@ export function createEvaluationStepsService(deps: {
       const { model } = question;
       const unit = nameOfGeneratedReply(caseIndex, side);
       return runUnit({ ...of, unit, model }, signal, async (chatModel) => {
-        const cacheKey = answerKey(question);
+        const { documents } = terms;
+        const prepared = await (documents === undefined
+          ? prepareFromPrompt(question)
+          : prepareFromDocuments(documents, question, signal));
+        const cacheKey = answerKey(question, prepared.passages);
         if (await linkResult(of, unit, cacheKey, (stored) => stored.lockAnswer(orgId, cacheKey))) return 'found';
-        const { text, usage } = await askModel(chatModel, question, signal);
-        const answer = { cacheKey, model, answer: text, ...usage };
+        const { messages, maxTokens } = prepared;
+        const { temperature } = question;
+        const timeoutMs = await models.answerTimeoutMs(model);
+        const reply = await chatModel.complete({ model, messages, temperature, maxTokens, timeoutMs, signal });
+        const answer = { cacheKey, model, answer: await prepared.finish(reply.text), ...reply.usage };
         await linkResult(of, unit, cacheKey, (stored) => stored.insertAnswer(orgId, answer).then(() => true));
         return 'made';
       });
@@ -262,8 +296,13 @@ export function createEvaluationStepsService(deps: {
   };
 }
 
-function answerKey({ persona, input, model, temperature, maxTokens, draw }: CaseQuestion): Buffer {
-  const question = JSON.stringify([persona, input, model, temperature, maxTokens, draw]);
+/** Depends on the passages themselves, so that a reply is reused as long as the search finds the same ones. */
+function answerKey(
+  { persona, input, model, temperature, maxTokens, draw }: CaseQuestion,
+  passages: PreparedReply['passages'],
+): Buffer {
+  const found = passages?.map(({ documentName, pageNumber, content }) => [documentName, pageNumber, content]);
+  const question = JSON.stringify([persona, input, model, temperature, maxTokens, draw, ...(found ? [found] : [])]);
   return createHash('sha256').update(`answer ${question}`).digest();
 }
 

@@ -119,5 +119,6 @@ export function evalScoresOfEvaluationRun(
   if (specification.kind !== 'evaluate' || results?.kind !== 'evaluate' || finishedAt === null) return null;
   const { rubric, rubricVersion, evaluatorModel, generationModel } = specification;
   const judging = { rubric, rubricVersion, evaluatorModel, generationModel };
-  return toEvalScores({ result: results, ...judging, failedUnits, finishedAt, parent });
+  const withDocuments = specification.documents !== undefined;
+  return toEvalScores({ result: results, ...judging, withDocuments, failedUnits, finishedAt, parent });
 }

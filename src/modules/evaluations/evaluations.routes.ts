@@ -36,10 +36,11 @@ export function evaluationsRoutes(
   type Context = Pick<RouteContext<'user', never, never, never>, 'waitSeconds' | 'wantsFresh' | 'signal'>;
   const optionsOf = (
     { waitSeconds, wantsFresh, signal }: Context,
-    { evaluator_model }: { evaluator_model?: string | undefined },
+    { evaluator_model, with_documents = false }: { evaluator_model?: string | undefined; with_documents?: boolean },
   ): EvaluationOptions => ({
     evaluatorModel: evaluator_model,
     isFresh: wantsFresh,
+    withDocuments: with_documents,
     waitSeconds: waitSeconds ?? evalWaitSeconds,
     signal,
   });

@@ -26,7 +26,16 @@ const judging = {
 const ofVersion = { draft_id: uuidField, version_id: uuidField };
 const cases = z.array(evaluationCase).max(maxTestCases).default([]);
 
-export const evaluateVersionBody = z.strictObject({ ...ofVersion, ...judging, cases });
+const replies = {
+  with_documents: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Answer from the documents that you may read, as the published agent does; by the prompt alone otherwise.',
+    ),
+};
+
+export const evaluateVersionBody = z.strictObject({ ...ofVersion, ...judging, ...replies, cases });
 export const evaluatePromptBody = z.strictObject({ ...ofVersion, ...judging });
 export const evaluatePromptAdhocBody = z.strictObject({
   agent_prompt: z.string().min(1).max(100_000),
@@ -34,11 +43,12 @@ export const evaluatePromptAdhocBody = z.strictObject({
   tags: z.array(tagField).max(50).default([]),
   ...judging,
 });
-export const evaluateCaseBody = z.strictObject({ ...ofVersion, ...judging, case: evaluationCase });
+export const evaluateCaseBody = z.strictObject({ ...ofVersion, ...judging, ...replies, case: evaluationCase });
 export const compareVersionsBody = z.strictObject({
   ...ofVersion,
   baseline_version_id: uuidField.optional().describe('The parent when not given.'),
   evaluator_model: judging.evaluator_model,
+  ...replies,
   cases,
   run_golden: z
     .boolean()
@@ -96,6 +106,7 @@ export const comparisonResultSchema = z
     evaluator_model: z.string(),
     version_generation_model: z.string(),
     baseline_generation_model: z.string(),
+    with_documents: z.boolean(),
     version_prompt_scores: z.array(axisScoreSchema),
     baseline_prompt_scores: z.array(axisScoreSchema),
     version_prompt_average: score,
@@ -177,6 +188,7 @@ export function toComparisonResultDto({
     evaluator_model: specification.evaluatorModel,
     version_generation_model: specification.generationModel,
     baseline_generation_model: specification.baselineGenerationModel,
+    with_documents: specification.documents !== undefined,
     version_prompt_scores: results.versionPromptScores.map(toAxisScoreDto),
     baseline_prompt_scores: results.baselinePromptScores.map(toAxisScoreDto),
     version_prompt_average: results.versionPromptAverage,

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { evaluationWorkflowId, versionComparisonWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { RequestActor } from '#src/domain/access/visibility.ts';
+import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import {
   type AgentPromptText,
   type ComparisonSpecification,
+  type DocumentsOfReplies,
   type EvaluationSpecification,
   maxModelCallsOfComparison,
   maxModelCallsOfEvaluation,
@@ -24,6 +25,7 @@ import {
 } from '#src/domain/judging/rubric.ts';
 import { canonicalJson } from '#src/domain/text/canonical-json.ts';
 import { appError } from '#src/errors.ts';
+import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobWatchService } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -45,6 +47,8 @@ export type EvaluationOptions = {
   evaluatorModel?: string | undefined;
   /** True to generate the answers to golden cases again instead of reusing stored answers. */
   isFresh: boolean;
+  /** True to generate the replies from the documents that the caller may read, as a published agent does. */
+  withDocuments: boolean;
   waitSeconds: number;
   signal: AbortSignal;
 };
@@ -64,13 +68,14 @@ export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
 export function createEvaluationsService(deps: {
   db: Knex;
   drafts: Pick<DraftsService, 'lockOwnVersion'>;
+  documents: Pick<DocumentsService, 'listRecent'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'evaluator' | 'chatModels'>;
   jobs: Pick<JobsService, 'dispatch' | 'enqueue' | 'isOpen'>;
   logger: Pick<Logger, 'info'>;
   jobWatch: Pick<JobWatchService, 'untilOver'>;
 }) {
-  const { db, drafts, limits, models, jobs, logger, jobWatch } = deps;
+  const { db, drafts, documents, limits, models, jobs, logger, jobWatch } = deps;
   const runs = createEvaluationsRepository(db);
 
   async function run(
@@ -78,7 +83,9 @@ export function createEvaluationsService(deps: {
     options: EvaluationOptions,
     specify: (
       trx: Knex,
-      judging: Pick<EvaluationSpecification, 'evaluatorModel' | 'rubricVersion' | 'draw'> & { defaultModel: string },
+      judging: Pick<EvaluationSpecification, 'evaluatorModel' | 'rubricVersion' | 'draw' | 'documents'> & {
+        defaultModel: string;
+      },
     ) => Promise<EvaluationSpecification>,
   ): Promise<EvaluationRun> {
     const requested = options.evaluatorModel;
@@ -87,12 +94,17 @@ export function createEvaluationsService(deps: {
     );
     const defaultModel = (await models.chatModels()).default;
     const draw = options.isFresh ? actor.requestId : null;
+    const found = options.withDocuments ? await documentsOfReplies(documents, actor) : undefined;
     const opened = await limits.transaction(actor.orgId, async (trx) => {
       const places = await limits.lock(trx, actor.orgId);
-      const specified = await specify(trx, { evaluatorModel, defaultModel, rubricVersion: judgeRubricVersion, draw });
-      // An evaluation without golden cases generates no answers, so the request joins the existing run in spite of
-      // `isFresh`.
-      const specification = specified.cases.length === 0 ? { ...specified, draw: null } : specified;
+      const specified = await specify(trx, {
+        ...{ evaluatorModel, defaultModel, rubricVersion: judgeRubricVersion, draw },
+        documents: found,
+      });
+      // An evaluation without cases generates no answers, so the request joins the existing run in spite of `isFresh` and
+      // `withDocuments`.
+      const specification =
+        specified.cases.length === 0 ? { ...specified, draw: null, documents: undefined } : specified;
       return findOrStartEvaluationRun({ jobs, logger }, trx, actor, places, specification);
     });
     if (opened.state === 'complete') return opened.run;
@@ -232,6 +244,15 @@ export function createEvaluationsService(deps: {
   };
 }
 
+/** The number of the caller's documents and the latest change of one show additions, changes and deletions. */
+export async function documentsOfReplies(
+  documents: Pick<DocumentsService, 'listRecent'>,
+  actor: Actor,
+): Promise<DocumentsOfReplies> {
+  const { items, total } = await documents.listRecent(actor, { limit: 1, mine: false });
+  return { userId: actor.userId, state: `${total}/${items[0]?.updatedAt.toISOString() ?? ''}` };
+}
+
 function evaluated(run: EvaluationRun): EvaluationRunWithResults {
   if (run.results?.kind !== 'evaluate') throw appError('eval_incomplete', { detail: run.id });
   return { run, results: run.results };
@@ -314,12 +335,13 @@ function subjectOf(specification: EvaluationSpecification) {
 }
 
 function summaryOf({ specification, estimatedCalls }: Pick<EvaluationRun, 'specification' | 'estimatedCalls'>): string {
-  const { subject, cases, evaluatorModel } = specification;
+  const { subject, cases, evaluatorModel, documents } = specification;
   const judged = subject.kind === 'version' ? `version ${subject.versionId}` : 'a prompt without a draft';
   const action =
     specification.kind === 'compare'
       ? `Compare ${judged} with ${specification.baselineVersionId}`
       : `Evaluate ${judged}`;
   const rubric = specification.kind === 'compare' ? 'in both orders' : `by the ${specification.rubric} rubric`;
-  return `${action}: ${cases.length} cases, ${rubric}, judged by ${evaluatorModel}, ${estimatedCalls} calls at most`;
+  const replies = documents === undefined ? '' : ' with documents';
+  return `${action}: ${cases.length} cases${replies}, ${rubric}, judged by ${evaluatorModel}, ${estimatedCalls} calls at most`;
 }

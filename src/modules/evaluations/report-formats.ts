@@ -239,10 +239,10 @@ function reportTitle({ agent_name, version }: EvaluationReport): string {
 }
 
 function judgingFacts({ judged, parent, ci95 }: EvaluationReport): string[] {
-  const { rubric, evaluator_model, generation_model, rubric_version, samples, finished_at } = judged;
+  const { rubric, evaluator_model, generation_model, rubric_version, samples, with_documents, finished_at } = judged;
   const facts: [string, string | null][] = [
     ['Judge', evaluator_model],
-    ['Answers by', generation_model],
+    ['Answers by', generation_model && `${generation_model}${with_documents ? ', with documents' : ''}`],
     ['Rubric', rubric && [rubric, rubric_version, samples && `${samples} a verdict`].filter(Boolean).join(', ')],
     ['Finished', finished_at],
     ['Beside', parent && `version ${parent.number}: ${parent.title}`],

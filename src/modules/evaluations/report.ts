@@ -44,6 +44,7 @@ const reportedScores = z.object({
   generation_model: nullableText,
   rubric_version: nullableText,
   samples: z.number().nullable().catch(null),
+  with_documents: z.boolean().catch(false),
   same_family: z.boolean().catch(false),
   length_confounded: z.boolean().catch(false),
   failed_units: z.array(z.object({ unit: z.string(), code: z.string() })).catch([]),
@@ -86,7 +87,7 @@ export type EvaluationReport = {
   parent: VersionName | null;
   judged: Pick<
     ReportedEvaluationScores,
-    'rubric' | 'evaluator_model' | 'generation_model' | 'rubric_version' | 'samples' | 'finished_at'
+    'rubric' | 'evaluator_model' | 'generation_model' | 'rubric_version' | 'samples' | 'with_documents' | 'finished_at'
   >;
   averages: Record<'prompt' | 'response' | 'overall', Change>;
   ci95: ReportedEvaluationScores['ci95'];
@@ -120,6 +121,7 @@ export function buildEvaluationReport(
       generation_model: scores.generation_model,
       rubric_version: scores.rubric_version,
       samples: scores.samples,
+      with_documents: scores.with_documents,
       finished_at: scores.finished_at,
     },
     averages: {
@@ -209,6 +211,11 @@ function notesOn(
   }
   if (before !== null && isJudgedDifferently(scores, before)) {
     notes.push('The parent was judged by another rubric or another model: do not read the changes as better or worse.');
+  }
+  if (before !== null && before.cases.length > 0 && before.with_documents !== scores.with_documents) {
+    notes.push(
+      'Only one of the two versions answered with documents: do not read the changes of replies as better or worse.',
+    );
   }
   return notes;
 }

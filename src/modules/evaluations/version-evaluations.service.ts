@@ -2,9 +2,10 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { Actor, RequestActor } from '#src/domain/access/visibility.ts';
 import type { GoldenTestCase } from '#src/domain/agents/drafts.ts';
-import type { EvaluationSpecification } from '#src/domain/judging/judgement.ts';
+import type { DocumentsOfReplies, EvaluationSpecification } from '#src/domain/judging/judgement.ts';
 import { judgeRubricVersion, selectJudgeRubric } from '#src/domain/judging/rubric.ts';
 import { appError } from '#src/errors.ts';
+import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
 import type { JobWatchService } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -12,27 +13,29 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import { evalScoresOfEvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
-import { type DraftVersionIds, findOrStartEvaluationRun } from './evaluations.service.ts';
+import { type DraftVersionIds, documentsOfReplies, findOrStartEvaluationRun } from './evaluations.service.ts';
 import { type GoldenCaseSelection, selectGoldenCases } from './golden-cases.ts';
 import { buildEvaluationReport } from './report.ts';
 import { type EvaluationReportFile, evaluationReportFormats, renderEvaluationReportFile } from './report-formats.ts';
 
 type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
 
-type StartEvaluationInput = DraftVersionIds & GoldenCaseSelection & { goldenCases?: GoldenTestCase[] | undefined };
+type StartEvaluationInput = DraftVersionIds &
+  GoldenCaseSelection & { goldenCases?: GoldenTestCase[] | undefined; withDocuments: boolean };
 
 export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluationsService>;
 
 /** Evaluates draft versions. All methods throw `draft_not_found`, `version_not_found` and `forbidden`. */
 export function createVersionEvaluationsService(deps: {
   drafts: Pick<DraftsService, 'get' | 'lockOwnVersion'>;
+  documents: Pick<DocumentsService, 'listRecent'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'chatModels' | 'evaluator'>;
   jobs: Pick<JobsService, 'dispatch' | 'enqueue' | 'isOpen'>;
   logger: Pick<Logger, 'info'>;
   jobWatch: Pick<JobWatchService, 'untilOver'>;
 }) {
-  const { drafts, limits, models, jobs, logger, jobWatch } = deps;
+  const { drafts, documents, limits, models, jobs, logger, jobWatch } = deps;
 
   async function readVersion(
     actor: Actor,
@@ -49,7 +52,7 @@ export function createVersionEvaluationsService(deps: {
     trx: Knex,
     actor: RequestActor,
     input: StartEvaluationInput,
-    judging: { evaluatorModel: string; defaultModel: string },
+    judging: { evaluatorModel: string; defaultModel: string; documents: DocumentsOfReplies | undefined },
   ): Promise<string | null> {
     const { draftId, versionId } = input;
     const places = await limits.lock(trx, actor.orgId);
@@ -66,6 +69,7 @@ export function createVersionEvaluationsService(deps: {
       evaluatorModel: judging.evaluatorModel,
       rubricVersion: judgeRubricVersion,
       draw: null,
+      documents: cases.length === 0 ? undefined : judging.documents,
       generationModel: version.chatModel ?? judging.defaultModel,
       subject: { kind: 'version', draftId, versionId },
       rubric: selectJudgeRubric({ hasParent: version.parentVersionId !== null }),
@@ -98,6 +102,7 @@ export function createVersionEvaluationsService(deps: {
       const judging = {
         evaluatorModel: await models.evaluator(),
         defaultModel: (await models.chatModels()).default,
+        documents: input.withDocuments ? await documentsOfReplies(documents, actor) : undefined,
       };
       const jobId = await limits.transaction(actor.orgId, (trx) => open(trx, actor, input, judging));
       if (jobId !== null) {

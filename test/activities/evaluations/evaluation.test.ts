@@ -77,6 +77,15 @@ describe('evaluation activities', () => {
     expect((await judge(ofCase)).failed).deep.equal([{ unit: 'case 1', code: 'eval_incomplete' }]);
   });
 
+  it('with documents, fail for a reply of nothing but invalid citations, and give up for a user who was disabled', async () => {
+    await changeRun(`specification = specification || '{"documents": {"userId": "${ada.userId}", "state": "0/"}}'`);
+    own.model.behave(() => ({ kind: 'answer', text: '[1][2]' }));
+    expect(await appErrorCode(answer())).equal('model_response_invalid');
+    await own.db('users').where({ id: ada.userId }).update({ disabledAt: own.db.fn.now() });
+    expect((await answer()).failed).deep.equal([{ unit: 'case 1 answer', code: 'forbidden' }]);
+    expect(own.model.requests).length(1);
+  });
+
   it('fail with eval_incomplete and end the attempt when a verdict is missing', async () => {
     await judge();
     expect(await appErrorCode(score([{ unit: 'case 1 answer', code: 'context_too_long' }]))).equal('eval_incomplete');

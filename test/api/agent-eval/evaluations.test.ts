@@ -4,7 +4,10 @@ import { type DraftVersionDto, draftVersionSchema } from '#src/modules/drafts/dr
 import { comparisonResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import {
   aColleague,
+  anAgentOfDraft,
   anEvaluableVersion,
+  anIngestedDocument,
+  ask,
   commitVersion,
   type Evaluable,
   evaluate,
@@ -16,6 +19,7 @@ import {
 import type { Member } from '#test/support/client.ts';
 import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
+import type { Behaviour, ChatRequest } from '#test/support/scripted-model.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
@@ -162,6 +166,51 @@ describe('evaluations', () => {
     expect(body).include({ input: feeCase.input, has_reference: true, response_average: 3 });
     expect(shared.model.requests).length(2);
     expect(shared.model.requests[0]).include({ model: chat_model, temperature: 0.4, max_tokens: 99 });
+  });
+
+  describe('with documents', () => {
+    const rule = 'The fee for an early repayment of a loan is two percent of the remaining debt.';
+    const question = 'What is the fee for an early repayment?';
+    const withoutNonces = (messages: object) => JSON.stringify(messages).replaceAll(/[0-9a-f]{16}/g, 'nonce');
+    /** Replies cite a passage that exists and one that does not. */
+    const citing = (request: ChatRequest): Behaviour =>
+      isForJudge(request)
+        ? judgeWell()(request)
+        : { kind: 'answer', text: 'It is two percent of the remaining debt [1][7].' };
+    const asked = () => shared.model.requests.filter((request) => !isForJudge(request));
+
+    it('send the model what a published agent sends it, and judge the reply as a user would read it', async () => {
+      await anIngestedDocument(ada, 'Fees', rule);
+      shared.model.behave(citing);
+      const chat_model = shared.config.models.chatModel;
+      const of = await anEvaluableVersion(ada, { chat_model, anchor_words: { loan: 5 } });
+      const { cases } = await evaluate(ada, { ...of, cases: [{ input: question }], with_documents: true });
+      expect(cases[0]?.generated_response).equal('It is two percent of the remaining debt [1].');
+      const [evaluated] = asked();
+
+      const agent = await anAgentOfDraft(ada, { id: of.draft_id, head_version_id: of.version_id });
+      shared.model.behave(citing);
+      await ask(ada, { agent_id: agent.id, message: question }, 201);
+      const [chatted] = asked();
+      expect(withoutNonces(evaluated?.messages ?? [])).equal(withoutNonces(chatted?.messages ?? []));
+      expect(withoutNonces(evaluated?.messages ?? [])).include(rule);
+    });
+
+    it('are cached until the documents of the caller change; the model is then asked only where it reads other passages', async () => {
+      await anIngestedDocument(ada, 'Fees', rule);
+      const of = await anEvaluableVersion(ada);
+      const cases = [{ input: question }, { input: 'How are flumbriums watered?' }];
+      const questionsOf = async (body: object) => {
+        shared.model.behave(citing);
+        await evaluate(ada, { ...of, cases, ...body });
+        return asked().map(({ messages }) => messages.at(-1)?.content);
+      };
+      expect(await questionsOf({ with_documents: true })).length(2);
+      expect(await questionsOf({ with_documents: true })).deep.equal([]);
+      await anIngestedDocument(ada, 'Plants', 'Flumbriums are watered each morning.');
+      expect(await questionsOf({ with_documents: true })).include('How are flumbriums watered?');
+      expect(await questionsOf({})).length(2);
+    });
   });
 
   describe('of two versions', () => {

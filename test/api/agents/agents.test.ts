@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { agentListSchema, agentSchema } from '#src/modules/agents/agents.schema.ts';
+import { agentListSchema, publishedAgentSchema } from '#src/modules/agents/agents.schema.ts';
 import {
   aColleague,
   aDraft,
@@ -44,7 +44,7 @@ describe('agents', () => {
   it('can be created with their draft in one request, as a publication of its first version would', async () => {
     const scope = { visibility: 'team_level', team_ids: [await aTeam(ada, [grace])] };
     const { body } = await ada.post('/agents', { ...clerk, ...scope, temperature: 0.2 }, 201);
-    const agent = agentSchema.parse(body);
+    const agent = publishedAgentSchema.parse(body);
     const draft = await readDraft(ada, agent.source_draft_id);
     expect(draft).deep.include({ name: clerk.agent_name, next_version_number: 2, ...scope });
     expect(draft.versions).length(1);

@@ -54,7 +54,7 @@ const each = <Values>(values: Values, names: string): Record<string, Values> =>
 const refused: Record<string, readonly unknown[]> = {
   ...each(
     badSwitches,
-    'accept_deletions enable_rag force is_admin is_org_admin is_team_admin promote redo reranking run_golden team_admins_contribute',
+    'accept_deletions enable_rag force is_admin is_org_admin is_team_admin promote redo reranking run_golden team_admins_contribute with_documents',
   ),
   ...each(noText, 'agent_prompt evaluator_model folder page path provider'),
   ...each(noWords, 'expandAnchorWords.anchor_words exclude_words words'),

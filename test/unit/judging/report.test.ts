@@ -19,7 +19,7 @@ function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorM
   const promptScores = axesOfPromptScores.map((axis) => scored(axis, 3));
   return toEvalScores({
     ...{ result: buildEvaluationResult(promptScores, cases), rubric: 'anchored', rubricVersion: 'r1', evaluatorModel },
-    ...{ generationModel: 'claude-sonnet-4', failedUnits: [], parent: null },
+    ...{ generationModel: 'claude-sonnet-4', withDocuments: false, failedUnits: [], parent: null },
     finishedAt: new Date('2026-11-22T10:00:00Z'),
   });
 }
@@ -67,6 +67,11 @@ describe('the report on an evaluation', () => {
     );
     expect(report.notes).length(4);
     expect(reportOf(scoresOf([3]), scoresOf([2])).notes).deep.equal([]);
+    const fromDocuments = { ...scoresOf([3]), with_documents: true };
+    expect(reportOf(fromDocuments, fromDocuments).notes).deep.equal([]);
+    expect(reportOf(fromDocuments, scoresOf([2])).notes[0]).match(
+      /^Only one of the two versions answered with documents/,
+    );
     for (const evalStatus of [null, 'failed', 'running'] as const) {
       const report = buildEvaluationReport({ ...version(2, scoresOf([3])), evalStatus }, null);
       expect(report?.notes).deep.equal(['These scores came with the commit, or are of an earlier evaluation.']);

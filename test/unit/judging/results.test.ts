@@ -246,7 +246,7 @@ describe('the results of an evaluation', () => {
 
   const evaluation = {
     ...{ rubric: 'anchored' as const, rubricVersion: 'r1', evaluatorModel: 'gpt-4o', generationModel: 'gpt-4.1' },
-    ...{ failedUnits: [], finishedAt: new Date('2026-11-22T10:00:00Z'), parent: null },
+    ...{ withDocuments: false, failedUnits: [], finishedAt: new Date('2026-11-22T10:00:00Z'), parent: null },
   };
   const resultOf = (...averages: number[]) =>
     buildEvaluationResult(
