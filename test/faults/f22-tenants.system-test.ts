@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import {
   aColleague,
   aDraft,
+  anApiKey,
   anIngestedDocument,
   aPublishedAgent,
   aStoredConnection,
@@ -67,6 +68,7 @@ describe('F22: users who request objects of another organization', function () {
     const ids = {
       session_id: sessionId,
       export_id: made.export_id,
+      key_id: (await anApiKey(member, ['read'], { name: canary })).key.id,
       document_id: documentId,
       chunk_id: items[0].id,
       agent_id: agentId,
