@@ -39,7 +39,8 @@ export function signedUrlRoutes(routes: readonly HttpRoute[], signatures: UrlSig
   const errors = new Set(signable.flatMap((route) => route.errors ?? []));
 
   function find(path: string) {
-    const { pathname, search } = new URL(path, 'http://localhost');
+    // Not every text that begins with a slash is a path: a backslash begins a host.
+    const { pathname = '', search = '' } = URL.parse(path, 'http://localhost') ?? {};
     const found = match(pathname);
     const [route] = found?.routes ?? [];
     if (found === undefined || route === undefined) {

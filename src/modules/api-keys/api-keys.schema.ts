@@ -4,7 +4,7 @@ import { nameField, uuidField } from '#src/http/request/fields.ts';
 import type { ApiKey } from './api-keys.model.ts';
 import type { ApiKeyWithSecret } from './api-keys.service.ts';
 
-const scopeField = z.enum(apiKeyScopes);
+const scopeField = z.enum(apiKeyScopes).meta({ id: 'ApiKeyScope' });
 
 const expiryField = z.iso
   .datetime({ offset: true })

@@ -147,7 +147,17 @@ describe('signed URLs:', () => {
     );
     await stack.container.db('documents').where({ id }).update({ malware });
     expect(await refusal(`/documents/${id}/file`, 403)).equal('malware_found');
-    const none = ['/documents', '/chat', '/jobs/events', '/files/x', '/nothing', 'entity/me/avatar', '//host/x'];
+    const none = [
+      '/documents',
+      '/chat',
+      '/jobs/events',
+      '/files/x',
+      '/nothing',
+      'entity/me/avatar',
+      '//host/x',
+      '/\\[',
+      '/',
+    ];
     for (const path of [...none, '/entity/me/avatar?size=1', '/entity/me/avatar?signature=x']) {
       expect(await refusal(path, 422), path).equal('validation_failed');
     }
