@@ -136,9 +136,9 @@ export function createRetrievalRepository(db: Knex) {
 
     async sampleRecent(readable: ReadableDocumentsFilter): Promise<RecentPassage[]> {
       const newest = activeDocuments(readable).orderBy('updatedAt', 'desc').limit(documentsOfSample).select('d.*');
-      const sample = db(newest.as('n'))
+      const sample = db('chunks as c')
+        .join(newest.as('n'), { 'n.orgId': 'c.orgId', 'n.id': 'c.documentId', 'n.activeGeneration': 'c.generation' })
         .join('documentGenerations as g', { 'g.documentId': 'n.id', 'g.generation': 'n.activeGeneration' })
-        .join('chunks as c', { 'c.orgId': 'n.orgId', 'c.documentId': 'n.id', 'c.generation': 'n.activeGeneration' })
         .whereRaw('c.chunk_index in (0, g.chunks_total / 2)')
         .orderBy([{ column: 'n.updatedAt', order: 'desc' }, 'c.documentId', 'c.chunkIndex'])
         .select('c.documentId', 'c.content');

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { alignmentWorkflowId, anchorWordsWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { agentListSchema, publishedAgentSchema } from '#src/modules/agents/agents.schema.ts';
 import {
   aColleague,
@@ -15,7 +15,8 @@ import type { Member } from '#test/support/client.ts';
 import { itHoldsTheLimit, post } from '#test/support/concurrent-requests.ts';
 import { startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
-import { untilJob, untilRun } from '#test/support/until-job.ts';
+import { untilJob } from '#test/support/until-job.ts';
+import { untilClosed } from '#test/support/workflow-run.ts';
 import { down, up } from '../../../migrations/20261129001000_agents_of_the_default_model.ts';
 
 describe('agents', () => {
@@ -178,8 +179,8 @@ describe('agents of a deployment that gets another default model', () => {
 
       const usedFor = async (agent_id: string) => {
         const sent = { agent_id, message: 'What is a tax?', enable_rag: false };
-        const { model: answeredBy, postprocess_job_id } = await ask(now, sent, 201);
-        await untilRun(now, postprocess_job_id, 'succeeded');
+        const { model: answeredBy, chat_id } = await ask(now, sent, 201);
+        await untilClosed(after.container, alignmentWorkflowId(chat_id));
         await now.post('/anchor-words/expand', { agent_id }, 200);
         const asked = model.calls.splice(0).filter(({ path }) => path === '/chat/completions');
         return [answeredBy, ...asked.map(({ body }) => Object(body).model)];
