@@ -88,13 +88,14 @@ export function createRetrievalService(
     rank: PassageRanker;
     models: Pick<ModelsService, 'reranker'>;
     /**
-     * A scope with at most this many documents is searched by their ids, which finds them without looking at others. A
-     * larger one is searched by its folders, because its list of ids would slow down each query.
+     * A scope with at most this many documents is searched by their ids, as a chat's list is, which finds them without
+     * looking at others. A larger one is searched by its folders, at up to twice the cost of a search without a scope: the
+     * search for words is slower than that with some thousand ids.
      */
     listedDocuments?: number;
   },
 ) {
-  const { db, rank, models, logger, listedDocuments = 10_000 } = deps;
+  const { db, rank, models, logger, listedDocuments = 1_000 } = deps;
   const repository = createRetrievalRepository(db);
   const search = createGroupSearch({ ...deps, repository });
 
