@@ -89,8 +89,8 @@ export function createRetrievalService(
     models: Pick<ModelsService, 'reranker'>;
     /**
      * A scope with at most this many documents is searched by their ids, as a chat's list is, which finds them without
-     * looking at others. A larger one is searched by its folders, at up to twice the cost of a search without a scope: the
-     * search for words is slower than that with some thousand ids.
+     * looking at others. A larger one is searched by its folders, at two to three times the cost of a search without a
+     * scope; with some thousand ids, the search for words is slower than that.
      */
     listedDocuments?: number;
   },
