@@ -37,6 +37,7 @@ import {
   webImportRoutes,
 } from './modules/documents/documents.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
+import { comparisonsRoutes } from './modules/evaluations/comparisons.routes.ts';
 import { evaluationsRoutes } from './modules/evaluations/evaluations.routes.ts';
 import { exportsRoutes } from './modules/exports/exports.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
@@ -100,6 +101,7 @@ export function createApp(container: Container): App {
     ...ragRoutes(container.rag),
     ...draftsRoutes(container.drafts, container.versionEvaluations),
     ...evaluationsRoutes(container.evaluations, config),
+    ...comparisonsRoutes(container.comparisons, cursors),
     ...agentsRoutes(container.agents),
     ...toolsRoutes(container.toolCatalog, container.toolConnections),
     ...connectorsRoutes(container.connections, cursors),

@@ -227,6 +227,7 @@ const catalogue = {
     title: 'The report format must be markdown, json or html',
   },
   evaluation_not_found: { status: 404, class: 'permanent', title: 'The version has no evaluation report' },
+  comparison_not_found: { status: 404, class: 'permanent', title: 'The comparison does not exist' },
   evaluation_case_limit_reached: {
     status: 409,
     class: 'permanent',

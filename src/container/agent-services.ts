@@ -10,6 +10,7 @@ import { createCaseReplyPreparer } from '../modules/chat/case-replies.ts';
 import { createCitationTracker } from '../modules/chat/citations.ts';
 import { createDraftChatsService } from '../modules/chat/draft-chats.service.ts';
 import { createDraftsService } from '../modules/drafts/drafts.service.ts';
+import { createComparisonsService } from '../modules/evaluations/comparisons.service.ts';
 import { createEvaluationStepsService } from '../modules/evaluations/evaluation-steps.service.ts';
 import { createEvaluationsService } from '../modules/evaluations/evaluations.service.ts';
 import { createEvaluationJudge } from '../modules/evaluations/judge.ts';
@@ -63,6 +64,7 @@ export function createAgentServices(
     anchorWords: createAnchorWordsService({ agents, models, retrieval, ...anchorWordSources, logger }),
     agents,
     evaluations: createEvaluationsService(evaluating),
+    comparisons: createComparisonsService({ db }),
     versionEvaluations: createVersionEvaluationsService(evaluating),
     evaluationSteps: createEvaluationStepsService({
       db,

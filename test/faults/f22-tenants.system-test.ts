@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import {
   aColleague,
+  aComparison,
   aDraft,
   anApiKey,
   anIngestedDocument,
@@ -74,6 +75,7 @@ describe('F22: users who request objects of another organization', function () {
       agent_id: agentId,
       draft_id: draft.id,
       version_id: draft.head_version_id,
+      comparison_id: await aComparison(member, { draft_id: draft.id, version_id: draft.head_version_id }),
       chat_id,
       round_index: '1',
       job_id: `ingest-${documentId}-1`,

@@ -14,6 +14,7 @@ import { apiKeyWithSecretSchema } from '#src/modules/api-keys/api-keys.schema.ts
 import { chatEventSchema, chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { committedDraftVersionSchema, draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
+import { comparisonListSchema } from '#src/modules/evaluations/comparisons.schema.ts';
 import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import { type FolderDto, folderSchema, folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { userSchema } from '#src/modules/members/members.schema.ts';
@@ -225,6 +226,17 @@ export async function twoEvaluableVersions(client: ApiClient, fields: object = {
 
 export const evaluate = async (client: ApiClient, body: object): Promise<EvaluationDto> =>
   evaluationResultSchema.parse((await client.post('/agent-eval/evaluate', body, 200)).body);
+
+/** Compares a version, with itself unless the body names a baseline. @returns the id of the comparison */
+export async function aComparison(client: ApiClient, of: Evaluable, body: object = {}): Promise<string> {
+  await client.post('/agent-eval/compare', { ...of, baseline_version_id: of.version_id, ...body }, 200);
+  const { items } = await listComparisons(client, `?version_id=${of.version_id}`);
+  if (items[0] === undefined) throw new Error(`version ${of.version_id} has no comparison`);
+  return items[0].id;
+}
+
+export const listComparisons = async (client: ApiClient, query = '') =>
+  comparisonListSchema.parse((await client.get(`/agent-eval/comparisons${query}`, 200)).body);
 
 export const startPath = ({ draft_id, version_id }: Evaluable): string =>
   `/agent-drafts/${draft_id}/versions/${version_id}/eval/start`;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
@@ -103,6 +104,25 @@ export function downloadAnswer(made: Pick<DownloadAnswer, 'fileName' | 'mediaTyp
 
 export function fileAnswer(content: FileContent): FileAnswer {
   return { kind: 'file', status: 200, content, headers: {} };
+}
+
+/** A file that is made for the request and small enough for memory. */
+export function textFileAnswer({
+  text,
+  ...described
+}: {
+  fileName: string;
+  mediaType: string;
+  text: string;
+}): FileAnswer {
+  const bytes = Buffer.from(text);
+  return fileAnswer({
+    ...described,
+    sizeBytes: bytes.length,
+    etag: createHash('sha256').update(bytes).digest('hex'),
+    isShown: true,
+    open: async (range) => Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)]),
+  });
 }
 
 /** A completely sent event stream that stays open until its events are stored for an `Idempotency-Key`. */

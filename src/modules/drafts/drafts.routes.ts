@@ -1,13 +1,11 @@
-import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { uuidPathParam } from '#src/http/request/validation.ts';
 import {
   createdAnswer,
-  fileAnswer,
   noContentAnswer,
   okAnswer,
   okAnswerWithVersion,
+  textFileAnswer,
 } from '#src/http/response/answers.ts';
 import { defineRoute, type HttpRoute } from '#src/http/routing/route.ts';
 import type { VersionEvaluationsService } from '#src/modules/evaluations/version-evaluations.service.ts';
@@ -265,16 +263,7 @@ export function draftsRoutes(drafts: DraftsService, evaluations: VersionEvaluati
       ],
       handle: async ({ actor, params: { draft_id, version_id }, query: { format } }) => {
         const of = { draftId: draft_id, versionId: version_id };
-        const { text, ...described } = await evaluations.report(actor, of, format);
-        const bytes = Buffer.from(text);
-        return fileAnswer({
-          ...described,
-          sizeBytes: bytes.length,
-          etag: createHash('sha256').update(bytes).digest('hex'),
-          isShown: true,
-          open: async (range) =>
-            Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)]),
-        });
+        return textFileAnswer(await evaluations.report(actor, of, format));
       },
     }),
   ];

@@ -1,15 +1,20 @@
 import { tableModel } from '#src/adapters/postgres/base-model.ts';
 import {
+  booleanColumn,
   byteaColumn,
   dateColumn,
+  defineRowShape,
   integerColumn,
   jsonColumn,
+  pickColumns,
   type SqlRow,
   textArrayColumn,
   textColumn,
   timestampColumn,
   uuidColumn,
 } from '#src/adapters/postgres/shapes.ts';
+import type { JobStatus } from '#src/contracts/jobs.ts';
+import type { ComparisonSummary } from '#src/domain/judging/comparison.ts';
 import { type AnsweredCase, type EvalScores, toEvalScores } from '#src/domain/judging/eval-scores.ts';
 import type {
   AgentPromptText,
@@ -92,6 +97,32 @@ export class JudgementModel extends tableModel(
   },
   ['orgId', 'cacheKey'],
 ) {}
+
+/** A comparison in a list. `jobStatus` is null if its job was deleted. */
+export const comparisonRowShape = defineRowShape({
+  ...pickColumns(EvaluationRunModel, 'id', 'finishedAt', 'createdAt', 'failedUnits').columns,
+  draftId: uuidColumn(),
+  versionId: uuidColumn(),
+  baselineVersionId: uuidColumn(),
+  agentName: textColumn(),
+  versionNumber: integerColumn(),
+  versionTitle: textColumn(),
+  baselineVersionNumber: integerColumn(),
+  baselineVersionTitle: textColumn(),
+  evaluatorModel: textColumn(),
+  cases: integerColumn(),
+  withDocuments: booleanColumn(),
+  summary: jsonColumn<ComparisonSummary>().nullable(),
+  jobStatus: textColumn<JobStatus>().nullable(),
+  sortKey: textColumn(),
+});
+export type ComparisonRow = SqlRow<typeof comparisonRowShape>;
+
+export const comparisonDetailRowShape = defineRowShape({
+  ...comparisonRowShape.columns,
+  ...pickColumns(EvaluationRunModel, 'specification', 'results').columns,
+});
+export type ComparisonDetailRow = SqlRow<typeof comparisonDetailRowShape>;
 
 export type EvaluationRun = SqlRow<typeof EvaluationRunModel>;
 

@@ -1,30 +1,27 @@
-import { removeInvisibleCharacters } from '#src/domain/chat/context-blocks.ts';
 import { maxJudgeScore } from '#src/domain/judging/rubric.ts';
-import { escapeHtml, escapeMarkdown } from '#src/domain/text/plain-text.ts';
 import type { CaseScoreChange, EvaluationReport } from './report.ts';
+import {
+  codeBlock,
+  type EvaluationReportFile,
+  escapedHtml,
+  escapedMarkdown,
+  htmlPage,
+  markdownTable,
+  type ReportFormat,
+  reportAsJson,
+  reportFile,
+  twoDecimals,
+} from './report-markup.ts';
 
-export const evaluationReportFormats = ['markdown', 'json', 'html'] as const;
-
-type ReportFormat = (typeof evaluationReportFormats)[number];
-
-export type EvaluationReportFile = { fileName: string; mediaType: string; text: string };
-
-const formats: Readonly<
-  Record<ReportFormat, { ending: string; mediaType: string; write(report: EvaluationReport): string }>
-> = {
-  markdown: { ending: 'md', mediaType: 'text/markdown; charset=utf-8', write: reportAsMarkdown },
-  json: {
-    ending: 'json',
-    mediaType: 'application/json; charset=utf-8',
-    write: (report) => `${JSON.stringify(report, null, 2)}\n`,
-  },
-  html: { ending: 'html', mediaType: 'text/html; charset=utf-8', write: reportAsHtml },
+const writers: Readonly<Record<ReportFormat, (report: EvaluationReport) => string>> = {
+  markdown: reportAsMarkdown,
+  json: reportAsJson,
+  html: reportAsHtml,
 };
 
 export function renderEvaluationReportFile(report: EvaluationReport, format: ReportFormat): EvaluationReportFile {
-  const { ending, mediaType, write } = formats[format];
-  const name = `${report.agent_name} v${report.version.number} evaluation`.replaceAll(/[\s\p{Cc}/\\:*?"<>|]+/gu, ' ');
-  return { fileName: `${name.slice(0, 100).toWellFormed().trim()}.${ending}`, mediaType, text: write(report) };
+  const name = `${report.agent_name} v${report.version.number} evaluation`;
+  return reportFile(name, format, writers[format](report));
 }
 
 type AxisWords = { label: string; score: number; rationale: string; weakness: string };
@@ -36,7 +33,7 @@ function reportAsMarkdown(report: EvaluationReport): string {
     judgingFacts(report).map(escapedMarkdown).join('  \n'),
     ...(report.notes.length > 0 ? [report.notes.map((note) => `- ${escapedMarkdown(note)}`).join('\n')] : []),
     '## Scores',
-    table([
+    markdownTable([
       ['', 'Score', ...parentColumns(report, ['Parent', 'Change'])],
       ...Object.entries(report.averages)
         .filter(([name]) => name !== 'response' || report.cases.length > 0)
@@ -99,41 +96,8 @@ function parentColumns({ parent }: EvaluationReport, cells: string[]): string[] 
   return parent === null ? [] : cells;
 }
 
-function table([head = [], ...rows]: string[][]): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map((_, index) => (index === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
-}
-
-/**
- * Forbids all loading and scripts, because users open the HTML report from disk and it contains text written by models.
- */
-const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'";
-
-const style = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { border-bottom: 1px solid #8886; padding: .3rem .6rem; text-align: left; vertical-align: top; }
-td.figure, th.figure { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-pre { background: #8882; overflow-wrap: anywhere; padding: .6rem; white-space: pre-wrap; }
-.note { border-left: 4px solid #c80; margin: .5rem 0; padding-left: .6rem; }
-svg { height: auto; width: 100%; }
-`;
-
 function reportAsHtml(report: EvaluationReport): string {
-  const title = escapedHtml(reportTitle(report));
-  return [
-    '<!doctype html>',
-    '<html lang="en">',
-    '<head>',
-    '<meta charset="utf-8">',
-    `<meta http-equiv="Content-Security-Policy" content="${contentSecurityPolicy}">`,
-    '<meta name="viewport" content="width=device-width">',
-    `<title>${title}</title>`,
-    `<style>${style}</style>`,
-    '</head>',
-    '<body>',
-    `<h1>${title}</h1>`,
+  return htmlPage(reportTitle(report), [
     `<p>${judgingFacts(report).map(escapedHtml).join('<br>\n')}</p>`,
     ...report.notes.map((note) => `<p class="note">${escapedHtml(note)}</p>`),
     '<h2>Scores</h2>',
@@ -142,10 +106,7 @@ function reportAsHtml(report: EvaluationReport): string {
     report.paired === null ? '' : `<p>${escapedHtml(pairedSentence(report.paired))}</p>`,
     ...(report.cases.length > 0 ? ['<h2>Cases, the weakest first</h2>', ...report.cases.map(caseSection)] : []),
     failedList(report),
-    '</body>',
-    '</html>',
-    '',
-  ].join('\n');
+  ]);
 }
 
 function scoreTable(report: EvaluationReport): string {
@@ -260,26 +221,6 @@ function pairedSentence({ cases, mean_change, ci95, p_value }: NonNullable<Evalu
   return `Over the ${count} that both versions have answered the mean changes by ${signed(mean_change)}${interval}: ${verdict} (sign test, p = ${p_value.toFixed(3)}).`;
 }
 
-function twoDecimals(value: number): string {
-  return value.toFixed(2);
-}
-
 function signed(value: number): string {
   return `${value > 0 ? '+' : ''}${twoDecimals(value)}`.replace('-', '−');
-}
-
-function escapedHtml(text: string): string {
-  return escapeHtml(removeInvisibleCharacters(text));
-}
-
-function escapedMarkdown(text: string): string {
-  return escapeMarkdown(removeInvisibleCharacters(text));
-}
-
-/** Puts text into a fenced code block; the fence is longer than every run of backticks in the text. */
-function codeBlock(text: string): string {
-  const shown = removeInvisibleCharacters(text).replace(/\r\n?/g, '\n');
-  const longest = Array.from(shown.matchAll(/`+/g), ([run]) => run.length).reduce((a, b) => Math.max(a, b), 2);
-  const fence = '`'.repeat(longest + 1);
-  return `${fence}text\n${shown}\n${fence}`;
 }

@@ -16,7 +16,8 @@ import { createEvaluationsRepository } from './evaluations.repository.ts';
 import { type DraftVersionIds, documentsOfReplies, findOrStartEvaluationRun } from './evaluations.service.ts';
 import { type GoldenCaseSelection, selectGoldenCases } from './golden-cases.ts';
 import { buildEvaluationReport } from './report.ts';
-import { type EvaluationReportFile, evaluationReportFormats, renderEvaluationReportFile } from './report-formats.ts';
+import { renderEvaluationReportFile } from './report-formats.ts';
+import { type EvaluationReportFile, parseReportFormat } from './report-markup.ts';
 
 type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
 
@@ -117,7 +118,7 @@ export function createVersionEvaluationsService(deps: {
      * `evaluation_not_found` for a version without readable scores, and `unsupported_report_format`.
      */
     async report(actor: Actor, of: DraftVersionIds, requestedFormat: string): Promise<EvaluationReportFile> {
-      const format = evaluationReportFormats.find((known) => known === requestedFormat);
+      const format = parseReportFormat(requestedFormat);
       if (format === undefined) throw appError('unsupported_report_format');
       const { version, parent } = await readVersion(actor, of);
       const report = buildEvaluationReport(version, parent);

@@ -1,9 +1,11 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/response/problem.ts';
 import { type DraftVersionDto, draftVersionSchema } from '#src/modules/drafts/drafts.schema.ts';
+import { comparisonWithResultSchema } from '#src/modules/evaluations/comparisons.schema.ts';
 import { comparisonResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
 import {
   aColleague,
+  aComparison,
   anAgentOfDraft,
   anEvaluableVersion,
   anIngestedDocument,
@@ -11,6 +13,7 @@ import {
   commitVersion,
   type Evaluable,
   evaluate,
+  listComparisons,
   persona,
   readVersion,
   startPath,
@@ -267,6 +270,87 @@ describe('evaluations', () => {
           'errors[0].path': 'golden_case_ids',
         });
       }
+    });
+
+    it('are listed in pages, newest first, for all readers of the draft, and filtered by draft and version', async () => {
+      const shared_draft = { visibility: 'org_level' };
+      const [version, parent] = await twoEvaluableVersions(ada);
+      await ada.patch(`/agent-drafts/${version.draft_id}/scope`, shared_draft, 200);
+      const first = await aComparison(ada, version, { baseline_version_id: parent.version_id, cases });
+      const second = await aComparison(ada, parent, { with_documents: true, cases: [{ input: 'When?' }] });
+      const personal = await anEvaluableVersion(ada);
+      const third = await aComparison(ada, personal);
+
+      const grace = await aColleague(shared, ada);
+      const idsOf = async (client: Member, query = '') =>
+        (await listComparisons(client, query)).items.map(({ id }) => id);
+      expect(await idsOf(ada)).deep.equal([third, second, first]);
+      expect(await idsOf(grace)).deep.equal([second, first]);
+      expect(await idsOf(await shared.signUp())).deep.equal([]);
+      expect(await idsOf(ada, `?draft_id=${version.draft_id}`)).deep.equal([second, first]);
+      expect(await idsOf(ada, `?version_id=${version.version_id}`)).deep.equal([first]);
+
+      const page = await listComparisons(ada, '?limit=2');
+      expect(page.items[1]).deep.include({
+        ...{ id: second, ...parent, baseline_version_id: parent.version_id, agent_name: 'Lena' },
+        ...{ version_title: 'v1', baseline_version_title: 'v1', case_count: 1, with_documents: true },
+        ...{ status: 'completed', summary: { version_wins: 0, baseline_wins: 0, ties: 4 } },
+      });
+      expect(await idsOf(ada, `?limit=2&cursor=${page.next_cursor}`)).deep.equal([first]);
+    });
+
+    it('can be read again, and as a report in Markdown, JSON or HTML', async () => {
+      shared.model.behave(brevityWins);
+      const golden = { id: 'fee', prompt: '<b>What?</b>', reference_answer: 'One <i>percent</i>.' };
+      const [version, parent] = await twoEvaluableVersions(ada, { golden_cases: [golden] });
+      const id = await aComparison(ada, version, { baseline_version_id: parent.version_id, run_golden: true });
+      const path = `/agent-eval/comparisons/${id}`;
+      const { result } = comparisonWithResultSchema.parse((await ada.get(path, 200)).body);
+      const body = { ...version, baseline_version_id: parent.version_id, run_golden: true };
+      expect(result).deep.equal(await compare(body));
+      expect(result?.cases[0]).include({ id: 'fee', reference_answer: golden.reference_answer });
+
+      const markdown = await ada.get(`${path}/report`, 200);
+      expect(markdown.headers.get('content-disposition')).match(/^attachment; filename="Lena v2 against v1\.md"/);
+      expect(markdown.body).match(/^# Lena: version 2 \(v2\) against version 1 \(v1\)/);
+      expect(markdown.body).include('| Case 1, fee | 5 | 0 | 0 |').and.include('```text\nOne <i>percent</i>.\n```');
+      const report = Object((await ada.get(`${path}/report?format=json`, 200)).body);
+      expect(report).deep.include({ agent_name: 'Lena', wins: { version: 5, baseline: 0, ties: 0 } });
+      const html = await ada.get(`${path}/report?format=html`, 200);
+      expect(html.headers.get('content-type')).match(/^text\/html/);
+      expect(html.body).include('<pre>&lt;b&gt;What?&lt;/b&gt;</pre>').and.include('the version wins');
+
+      expect((await ada.get(`${path}/report`, 206, { range: 'bytes=0-9' })).body).length(10);
+      await ada.get(`${path}/report`, 416, { range: 'bytes=9999999-' });
+      expect((await ada.get(`${path}/report?format=pdf`, 400)).body).include({ code: 'unsupported_report_format' });
+      for (const gone of ['compare-0123', 'evaluate-0123']) {
+        const none = await ada.get(`/agent-eval/comparisons/${gone}`, 404);
+        expect(none.body).include({ code: 'comparison_not_found' });
+      }
+    });
+
+    it('have no result and no report while they run, and after they failed', async () => {
+      const [version] = await twoEvaluableVersions(ada);
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      const useless = (request: ChatRequest): Behaviour => ({
+        ...{ kind: 'answer', until: released },
+        text: isForJudge(request) ? 'Five stars.' : 'An answer.',
+      });
+      shared.model.behave(useless);
+      await ada.post('/agent-eval/compare', version, 504, noWait);
+      const statusNow = async () => {
+        const [item] = (await listComparisons(ada)).items;
+        const { status, summary, result } = comparisonWithResultSchema.parse(
+          (await ada.get(`/agent-eval/comparisons/${item?.id}`, 200)).body,
+        );
+        expect([summary, result]).deep.equal([null, null]);
+        const none = await ada.get(`/agent-eval/comparisons/${item?.id}/report`, 404);
+        expect(none.body).include({ code: 'evaluation_not_found' });
+        return status;
+      };
+      expect(await statusNow()).oneOf(['queued', 'running']);
+      release();
+      await until('the comparison has failed', async () => (await statusNow()) === 'failed');
     });
 
     it('answer 404 if the baseline is of another draft, and 422 if the first version of a draft is given no baseline', async () => {

@@ -4,6 +4,7 @@ import type { HttpRoute, RouteAccess } from '#src/http/routing/route.ts';
 import {
   aCast,
   aColleague,
+  aComparison,
   anApiKey,
   anIngestedDocument,
   aPublishedAgent,
@@ -118,9 +119,10 @@ describe('permissions:', () => {
     const { id: draft_id, head_version_id: version_id } = Object((await owner.post('/agent-drafts', fields, 201)).body);
     const evaluation = `/agent-drafts/${draft_id}/versions/${version_id}/eval/start`;
     await owner.post(evaluation, {}, 200, { prefer: 'wait=60' });
+    const comparison_id = await aComparison(owner, { draft_id, version_id });
     const { chat_id } = await ask(owner, { agent_id, message: 'How?', ...scope }, 201);
     const { url } = await get(`/documents/${document_id}/download-url`);
-    const made = { document_id, agent_id, draft_id, version_id, chat_id, team_id: redTeamId };
+    const made = { document_id, agent_id, draft_id, version_id, comparison_id, chat_id, team_id: redTeamId };
     const token = String(url).split('/').at(-1) ?? '';
     const chunk_id = (await get(`/documents/${document_id}/chunks`)).items[0].id;
     const connection_id = await aStoredConnection(stack, owner, 'Reports');
