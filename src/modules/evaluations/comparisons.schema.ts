@@ -22,7 +22,7 @@ const comparisonSchema = z
     evaluator_model: z.string(),
     case_count: z.int(),
     with_documents: z.boolean(),
-    status: z.enum(['queued', 'running', 'completed', 'failed', 'canceled']),
+    status: z.enum(['queued', 'running', 'completed', 'failed', 'canceled']).meta({ id: 'ComparisonStatus' }),
     summary: winsSchema.nullable().describe('Null until it is completed.'),
     created_at: z.iso.datetime(),
     finished_at: z.iso.datetime().nullable(),
