@@ -1,4 +1,4 @@
-import { type Block, type Box, textOf, usualHeight } from './tesseract-lines.ts';
+import { type Block, type Box, surround, textOf, usualHeight } from './tesseract-lines.ts';
 
 /** A cell of a table has at most this many characters; a line of a column of text has more. */
 const cellLength = 24;
@@ -23,12 +23,6 @@ function findBands(blocks: Block[]): { blocks: Block[]; bbox: Box }[] {
     bands = [...bands.filter((band) => !isBeside(band)), { blocks: all, bbox: surround(all.map(({ bbox }) => bbox)) }];
   }
   return bands;
-}
-
-function surround(boxes: Box[]): Box {
-  const least = (side: 'x0' | 'y0') => Math.min(...boxes.map((each) => each[side]));
-  const most = (side: 'x1' | 'y1') => Math.max(...boxes.map((each) => each[side]));
-  return { x0: least('x0'), y0: least('y0'), x1: most('x1'), y1: most('y1') };
 }
 
 /** Whether blocks side by side are a table and no columns of text. */

@@ -1,7 +1,9 @@
 import type { OcrLine } from '#src/ports/documents.ts';
 import type { RecognizeImage } from './tesseract.ts';
 import {
+  confidenceOf,
   isSideways,
+  isSure,
   lengthOf,
   minConfidence,
   type TesseractLine,
@@ -61,16 +63,6 @@ function readUpright(read: RecognizeImage, image: Uint8Array): TesseractLine[] {
   if (isReadable || found.length === 0) return found;
   const turned = read(image, rotatedBy[180]);
   return lengthOf(turned.filter(isSure)) > lengthOf(found.filter(isSure)) ? turned : found;
-}
-
-/** Average confidence weighted by letters, so that one certain long word counts more than three doubtful specks. */
-function confidenceOf(words: Words): number {
-  const length = words.reduce((sum, { text }) => sum + text.length, 0);
-  return words.reduce((sum, { text, confidence }) => sum + text.length * confidence, 0) / Math.max(1, length);
-}
-
-function isSure({ words }: TesseractLine): boolean {
-  return confidenceOf(words) >= minConfidence;
 }
 
 function withoutNoise(line: TesseractLine): TesseractLine {

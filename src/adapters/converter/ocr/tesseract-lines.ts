@@ -51,3 +51,19 @@ export function isSideways(lines: TesseractLine[]): boolean {
   const long = lines.filter(({ words }) => textOf(words).length > 2);
   return lengthOf(long.filter(({ bbox }) => bbox.y1 - bbox.y0 > bbox.x1 - bbox.x0)) > lengthOf(long) / 2;
 }
+
+/** Average confidence weighted by letters, so that one certain long word counts more than three doubtful specks. */
+export function confidenceOf(words: Words): number {
+  const length = words.reduce((sum, { text }) => sum + text.length, 0);
+  return words.reduce((sum, { text, confidence }) => sum + text.length * confidence, 0) / Math.max(1, length);
+}
+
+export function isSure({ words }: TesseractLine): boolean {
+  return confidenceOf(words) >= minConfidence;
+}
+
+export function surround(boxes: Box[]): Box {
+  const least = (side: 'x0' | 'y0') => Math.min(...boxes.map((each) => each[side]));
+  const most = (side: 'x1' | 'y1') => Math.max(...boxes.map((each) => each[side]));
+  return { x0: least('x0'), y0: least('y0'), x1: most('x1'), y1: most('y1') };
+}

@@ -3,18 +3,30 @@ import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { appError } from '#src/errors.ts';
-import { enlargeImage, type LeptonicaImage } from './enlarge-image.ts';
+import { enlargeImage, enlargingFactor } from './enlarge-image.ts';
+import { type LeptonicaImage, readGrey, writePgm } from './grey-image.ts';
 import { findOpenTables } from './open-tables.ts';
-import { type Block, isSideways, type TesseractLine, tesseractPage, usualHeight } from './tesseract-lines.ts';
+import { readRuledTables, withoutTables, withTables } from './ruled-table-rows.ts';
+import { type RuledTable, scaleTable, takeOutRuledTables } from './ruled-tables.ts';
+import {
+  type Block,
+  type Box,
+  isSideways,
+  isSure,
+  type TesseractLine,
+  tesseractPage,
+  usualHeight,
+} from './tesseract-lines.ts';
 
 /** Empty space around a table in pixels, without which Tesseract misreads what touches the edge. */
 const tableMargin = 10;
 
 const require = createRequire(import.meta.url);
 
-/** Modes of page segmentation: Tesseract's own layout analysis, and one column of lines and table rows. */
+/** Modes of page segmentation: Tesseract's own layout analysis, one column of lines and table rows, and one text. */
 const automaticLayout = 3;
 const singleColumn = 4;
+const singleBlock = 6;
 
 type TesseractModule = {
   FS: { writeFile(path: string, content: Uint8Array): void };
@@ -84,26 +96,43 @@ export async function startTesseract(languages: readonly string[]): Promise<Reco
     return tesseractPage.parse(JSON.parse(api.GetJSONText())).blocks ?? [];
   };
 
+  const recognizePart = ({ x0, y0, x1, y1 }: Box, layout: number, margin: number): TesseractLine[] => {
+    const picture = api.GetInputImage();
+    const [left, top] = [Math.max(0, Math.round(x0) - margin), Math.max(0, Math.round(y0) - margin)];
+    const right = Math.min(picture.get_w(), Math.round(x1) + margin);
+    const bottom = Math.min(picture.get_h(), Math.round(y1) + margin);
+    api.SetRectangle(left, top, right - left, bottom - top);
+    return recognize(layout).flatMap(({ lines }) => lines);
+  };
+  const recognizeTables = (blocks: Block[], ruledTables: RuledTable[]): Block[] => {
+    const found = blocks.flatMap(({ lines }) => lines);
+    if (isSideways(found)) return blocks;
+    const readTable = (bbox: Box) => recognizePart(bbox, singleColumn, tableMargin);
+    const readCell = (cell: Box) => recognizePart(cell, singleBlock, 0).filter(isSure);
+    const tables = readRuledTables(ruledTables, found, readTable, readCell);
+    const others = withoutTables(blocks, tables);
+    for (const { blocks: columns, bbox } of findOpenTables(others)) {
+      const [first, ...rest] = columns;
+      if (first) first.lines = readTable(bbox);
+      for (const each of rest) each.lines = [];
+    }
+    return withTables(others, tables);
+  };
+
   return (image, orientation) => {
     open(image, orientation);
+    const picture = readGrey(api.GetInputImage(), engine);
+    const tables = takeOutRuledTables(picture);
+    if (tables.length > 0) open(writePgm(picture), 1);
     let blocks = recognize(automaticLayout);
-    const larger = hasLargeLetters(blocks) ? null : enlargeImage(api.GetInputImage(), engine);
-    if (larger) {
-      open(larger, 1);
+    const factor = hasLargeLetters(blocks) ? 1 : enlargingFactor(picture);
+    if (factor > 1) {
+      open(writePgm(enlargeImage(picture, factor)), 1);
       blocks = recognize(automaticLayout);
     }
-    const tables = isSideways(blocks.flatMap(({ lines }) => lines)) ? [] : findOpenTables(blocks);
-    for (const { blocks: columns, bbox } of tables) {
-      const picture = api.GetInputImage();
-      const [left, top] = [Math.max(0, bbox.x0 - tableMargin), Math.max(0, bbox.y0 - tableMargin)];
-      const right = Math.min(picture.get_w(), bbox.x1 + tableMargin);
-      const bottom = Math.min(picture.get_h(), bbox.y1 + tableMargin);
-      api.SetRectangle(left, top, right - left, bottom - top);
-      const [first, ...others] = columns;
-      if (first) first.lines = recognize(singleColumn).flatMap(({ lines }) => lines);
-      for (const other of others) other.lines = [];
-    }
+    const scaled = tables.map((table) => scaleTable(table, factor));
+    const lines = recognizeTables(blocks, scaled).flatMap((each) => each.lines);
     api.Clear();
-    return blocks.flatMap(({ lines }) => lines);
+    return lines;
   };
 }
