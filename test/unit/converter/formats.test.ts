@@ -45,6 +45,8 @@ const readers: Record<string, (sections: Sections) => Parsed | Promise<Parsed>> 
             styles: ['styles', 'styles.xml'],
             site: ['hyperlink', 'https://example.org/fees'],
             html: ['aFChunk', 'import.html'],
+            web: ['aFChunk', 'import.mht'],
+            rich: ['aFChunk', 'import.rtf'],
             ...Object.fromEntries(parts.map(([name]) => [name, [name.replace(/\d*\.xml$/, ''), name]])),
           }),
         }),
@@ -150,6 +152,18 @@ for (const [format, read] of Object.entries(readers)) {
     }
   });
 }
+
+describe('reading a document in a part of a document', () => {
+  it('reads its text, but no parts of it', async () => {
+    const within = (part: Buffer, text: string) =>
+      docxFile(`<w:p><w:r><w:t>${text}</w:t></w:r></w:p>${named('<w:altChunk r:id="x"/>')}`, {
+        'word/_rels/document.xml.rels': relationshipsPart({ x: ['aFChunk', 'part.docx'] }),
+        'word/part.docx': part,
+      });
+    const { body } = await parseDocx(file(within(within(docxFile(''), 'Inner text'), 'Outer text')));
+    expect(body).equal('Outer text\n\nInner text');
+  });
+});
 
 describe('reading large and broken files', () => {
   it('accepts a docx content control with very many paragraphs, and rejects XML that nests too deeply', async () => {

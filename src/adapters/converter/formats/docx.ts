@@ -27,7 +27,7 @@ import {
   type XmlElement,
   type ZipParts,
 } from '../office/xml-parts.ts';
-import type { DocumentParser } from '../parsed-document.ts';
+import type { DocumentParser, ParsedDocument } from '../parsed-document.ts';
 import {
   createDocxListNumbering,
   type DocxListNumbering,
@@ -42,7 +42,9 @@ import {
 const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'endnote', comments: 'comment' };
 
 /** Reads Word files: headers, text with notes and comments, footers. Replaces pictures by their alternative texts. */
-export const parseDocx: DocumentParser = async ({ bytes }) => {
+export const parseDocx: DocumentParser = ({ bytes }) => readDocx(bytes, readAlternativeParts);
+
+async function readDocx(bytes: Buffer, readImports: typeof readAlternativeParts): Promise<ParsedDocument> {
   const parts = await openOfficeParts(bytes);
   const name = await findOfficeMainPart(parts, 'word/document.xml');
   const related = await readRelationships(parts, name);
@@ -66,7 +68,7 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
   };
   const references = {
     ...(await referencesOf(parts, name, shared)),
-    alternativeParts: await readAlternativeParts(parts, related),
+    alternativeParts: await readImports(parts, related),
   };
   const body: TextBlock[] = [];
   // Paragraphs are read one at a time, because the XML tree of a long text would need too much memory.
@@ -75,7 +77,7 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
   const blocks = [...(await running('header')), ...body, ...(await running('footer'))];
   return { body: renderTextBlocksAsMarkdown(blocks), title: await readOfficeTitle(parts) };
-};
+}
 
 async function referencesOf(
   parts: ZipParts,
@@ -88,8 +90,8 @@ async function referencesOf(
 }
 
 /**
- * Some programs write the whole text as HTML or plain text into a part of its own, which Word imports when it opens the
- * file.
+ * Some programs write the whole text, or put texts together, as parts in other formats, which Word imports when it
+ * opens the file.
  */
 async function readAlternativeParts(
   parts: ZipParts,
@@ -97,17 +99,31 @@ async function readAlternativeParts(
 ): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   for (const { id, type, target } of related) {
-    const bytes = type === 'aFChunk' && /\.(x?html?|txt)$/i.test(target) ? await parts.read(target) : null;
-    if (bytes === null) continue;
-    if (/txt$/i.test(target)) {
-      found.set(id, decodeText(bytes).trim());
-      continue;
-    }
-    const { body } = parseHtmlPage(decodeText(bytes, findDeclaredEncoding(bytes)));
-    for (const element of body.querySelectorAll('script, style')) element.remove();
-    found.set(id, htmlToMarkdown(body.innerHTML).trim());
+    const read = type === 'aFChunk' && alternativeReaders.find(([names]) => names.test(target))?.[1];
+    const bytes = read ? await parts.read(target) : null;
+    if (read && bytes !== null) found.set(id, (await read(bytes)).trim());
   }
   return found;
+}
+
+/** Readers of other formats are loaded only for files that need them. */
+const alternativeReaders: [RegExp, (bytes: Buffer) => string | Promise<string>][] = [
+  [/\.txt$/i, (bytes) => decodeText(bytes)],
+  [/\.x?html?$/i, readHtmlPart],
+  [/\.mht(ml)?$/i, async (bytes) => textOf(await (await import('./mail.ts')).parseEml({ bytes, fileName: '' }))],
+  [/\.rtf$/i, async (bytes) => textOf(await (await import('./rtf.ts')).parseRtf({ bytes, fileName: '' }))],
+  // Parts of a document that is itself a part are left out: a file could hold itself.
+  [/\.doc[xm]$/i, async (bytes) => textOf(await readDocx(bytes, async () => new Map()))],
+];
+
+function textOf({ body }: ParsedDocument): string {
+  return typeof body === 'string' ? body : body.join('\n\n');
+}
+
+function readHtmlPart(bytes: Buffer): string {
+  const { body } = parseHtmlPage(decodeText(bytes, findDeclaredEncoding(bytes)));
+  for (const element of body.querySelectorAll('script, style')) element.remove();
+  return htmlToMarkdown(body.innerHTML);
 }
 
 async function readNotes(
@@ -130,7 +146,7 @@ type DocxReferences = {
   nextListLabelOf: DocxListNumbering;
   drawings: ChartsAndDiagrams;
   links: ReadonlyMap<string, string>;
-  /** Markdown of the HTML parts that the text imports, by relationship. */
+  /** Markdown of the parts that the text imports, by relationship. */
   alternativeParts?: ReadonlyMap<string, string>;
   /** Footnote, endnote and comment elements by kind and id, such as `footnote 2`. */
   notes: ReadonlyMap<string, XmlElement>;
