@@ -10,7 +10,9 @@ import { listZipEntries, zipSignature } from './zip-guard.ts';
 type FileKind = SourceFormat | { name: string; advice?: string };
 
 const asOffice = 'Save it as .docx, .odt or PDF in the program that made it';
+const asWorkbook = 'Save it as .xlsx or .ods in the program that made it';
 const asPicture = 'Save it as JPEG or PNG';
+const asZip = 'Pack its files as .zip';
 
 /** Patterns of entry names that identify a zip-based format. The first format whose patterns all match wins. */
 const archiveParts: [RegExp[], FileKind][] = [
@@ -45,15 +47,21 @@ const compoundStreams: [RegExp, FileKind | 'protected'][] = [
   [/^Quill$/i, { name: 'a Publisher file (.pub)', advice: 'Export it as PDF in Publisher' }],
 ];
 
+const postScript: FileKind = { name: 'a PostScript file', advice: 'Convert it to PDF' };
+
 const signatures: Record<string, FileKind> = {
+  'application/eps': postScript,
   'application/epub+zip': 'epub',
-  'application/postscript': { name: 'a PostScript file', advice: 'Convert it to PDF' },
+  'application/postscript': postScript,
   'application/vnd.oasis.opendocument.presentation': 'odp',
   'application/vnd.oasis.opendocument.presentation-template': 'odp',
   'application/vnd.oasis.opendocument.spreadsheet': 'ods',
   'application/vnd.oasis.opendocument.spreadsheet-template': 'ods',
   'application/vnd.oasis.opendocument.text': 'odt',
   'application/vnd.oasis.opendocument.text-template': 'odt',
+  'application/x-7z-compressed': { name: 'an archive (.7z)', advice: asZip },
+  'application/x-mobipocket-ebook': { name: 'an e-book of Kindle', advice: 'Convert it to .epub or PDF' },
+  'application/x-rar-compressed': { name: 'an archive (.rar)', advice: asZip },
   'application/x-tar': 'archive',
   'application/zip': 'archive',
   'image/avif': 'image',
@@ -65,12 +73,16 @@ const signatures: Record<string, FileKind> = {
   'image/webp': 'image',
 };
 
-/** Beginnings of files, in hexadecimal, that the file-type package does not know. */
+/** Beginnings of files, in hexadecimal, that the file-type package does not know or takes for a mouse pointer. */
 const marks: Record<string, FileKind> = {
   // Workbooks of Excel 2, 3 and 4.
   '0900': 'xls',
   '0902': 'xls',
   '0904': 'xls',
+  '000002000404': { name: 'a Lotus 1-2-3 worksheet', advice: asWorkbook },
+  '000002000604': { name: 'a Lotus 1-2-3 worksheet', advice: asWorkbook },
+  ff00020004: { name: 'a Works spreadsheet', advice: asWorkbook },
+  '31be0000': { name: 'a Write document', advice: asOffice },
   ff575043: { name: 'a WordPerfect document', advice: asOffice },
   e4525c7b8cd8a74d: { name: 'a OneNote section', advice: 'Export it as PDF or .docx in OneNote' },
   [hexOf('AT&TFORM')]: { name: 'a DjVu file', advice: 'Convert it to PDF' },

@@ -54,6 +54,13 @@ describe('a binary file', () => {
       ['\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d', /OneNote section/],
       ['AT&TFORM\0', /DjVu file/],
       ['HWP Document File V3.00', /Hangul document/],
+      ["7z\xbc\xaf'\x1c\0\x04", /an archive \(\.7z\), .+ Pack its files as \.zip/],
+      ['Rar!\x1a\x07\x01\0', /an archive \(\.rar\), .+ Pack its files as \.zip/],
+      [`${'\0'.repeat(60)}BOOKMOBI`, /an e-book of Kindle, .+ Convert it to \.epub/],
+      ['%!PS-Adobe-3.0 EPSF-3.0', /a PostScript file, .+ Convert it to PDF/],
+      ['\0\0\x02\0\x06\x04\x06\0', /a Lotus 1-2-3 worksheet, .+ Save it as \.xlsx/],
+      ['\xff\0\x02\0\x04\x04\x05\x54', /a Works spreadsheet, .+ Save it as \.xlsx/],
+      ['\x31\xbe\0\0\0\xab', /a Write document, .+ Save it as \.docx/],
       ['\x01\x02\x03', /of an unknown kind, .+ What can be read: text/],
     ] as const) {
       expect((await detect(start).catch((error) => error)).message).match(name);
