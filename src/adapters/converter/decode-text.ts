@@ -94,7 +94,10 @@ export function detectUnicodeEncoding(bytes: Buffer): string | null {
   return marked?.encoding ?? unmarkedUtf16(bytes.subarray(0, 1024));
 }
 
-/** Detects UTF-16 without a byte order mark: Latin text then has a NUL in every other byte and nowhere else. */
+/**
+ * Detects UTF-16 without a byte order mark: the spaces and line ends of every text, and the letters of a Latin one, have
+ * a NUL on the same side, and nothing has one on the other. Binary files with such bytes are no text if decoded.
+ */
 function unmarkedUtf16(sample: Buffer): string | null {
   const pairs = Math.floor(sample.length / 2);
   if (pairs < 8) return null;
@@ -104,9 +107,14 @@ function unmarkedUtf16(sample: Buffer): string | null {
     if (sample[index] === 0) even += 1;
     if (sample[index + 1] === 0) odd += 1;
   }
-  if (odd > pairs * 0.7 && even === 0) return 'utf-16le';
-  return even > pairs * 0.7 && odd === 0 ? 'utf-16be' : null;
+  if (Math.min(even, odd) > 0 || Math.max(even, odd) < Math.max(2, pairs * minNulShare)) return null;
+  const encoding = odd > 0 ? 'utf-16le' : 'utf-16be';
+  const text = iconv.decode(sample.subarray(0, pairs * 2), encoding).replace(/[\ud800-\udbff]$/, '');
+  return onlyTextCharacters.test(text) ? encoding : null;
 }
+
+const minNulShare = 0.02;
+const onlyTextCharacters = /^[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}\p{Cf}\t\r\n\f]+$/u;
 
 export function findDeclaredEncoding(bytes: Buffer): string | undefined {
   const head = bytes.toString('latin1', 0, 2_048);

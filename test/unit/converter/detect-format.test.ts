@@ -67,6 +67,13 @@ describe('a binary file', () => {
     }
   });
 
+  it('is text in UTF-16 without a byte order mark, in every script', async () => {
+    const text = Buffer.from('Музей открылся в пятницу.\n今日は 休館日です。\n'.repeat(30), 'utf16le');
+    for (const bytes of [text, Buffer.from(text).swap16()])
+      expect(await detect(bytes.toString('latin1'))).equal('text');
+    expect(await detect('\x01\0\x02\0 \0\x03\0'.repeat(9)).catch(({ code }) => code)).equal('unsupported_format');
+  });
+
   it('is a workbook if Excel 2 has saved it', async () => {
     expect(
       await detect(write(utils.book_new(utils.aoa_to_sheet([['Fee', 2]])), { bookType: 'biff2', type: 'binary' })),
