@@ -14,6 +14,7 @@ import { createConcurrencyLimiter, createRateLimitCheck } from './http/routing/r
 import type { HttpRoute } from './http/routing/route.ts';
 import { createRouteTable } from './http/routing/route-table.ts';
 import { signedUrlRoutes } from './http/routing/signed-urls.ts';
+import { createDocsPage } from './http/server/docs-page.ts';
 import { createMetricsHandler } from './http/server/http-server.ts';
 import {
   createCors,
@@ -21,7 +22,8 @@ import {
   createRequestTelemetry,
   createSecurityHeaders,
 } from './http/server/middleware.ts';
-import { createOpenApiDocument, createSwaggerUi, openApiRoutes } from './http/server/openapi.ts';
+import { createOpenApiDocument, openApiRoutes } from './http/server/openapi.ts';
+import { openApiExamples } from './http/server/openapi-examples.ts';
 import { healthRoutes, serviceInfoRoutes } from './http/server/service.routes.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
@@ -122,7 +124,11 @@ export function createApp(container: Container): App {
       isShuttingDown: () => isShuttingDown,
     }),
     ...openApiRoutes(() =>
-      createOpenApiDocument(routes, { basePath, title, version: manifest.version, description: manifest.description }),
+      createOpenApiDocument(
+        routes,
+        { basePath, title, version: manifest.version, description: manifest.description },
+        openApiExamples,
+      ),
     ),
     ...serviceInfoRoutes({ title, basePath }),
   ];
@@ -151,7 +157,7 @@ export function createApp(container: Container): App {
   );
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
   app.use(basePath || '/', createRouteTable(routes, dispatch));
-  app.use(`${basePath}/docs`, createSwaggerUi({ basePath, title }));
+  app.use(`${basePath}/docs`, createDocsPage({ basePath, title }));
   if (telemetry !== noopTelemetry && chooseMetricsExposure(config) === 'main_port') {
     app.get(`${basePath}/metrics`, createMetricsHandler(telemetry.metrics));
   }

@@ -1,16 +1,10 @@
-import { existsSync } from 'node:fs';
 import { expect } from 'chai';
 import { chromium } from 'playwright-core';
+import { chromiumPath } from '#test/support/chromium.ts';
 import { type IdentityProvider, startIdentityProvider } from '#test/support/identity-provider.ts';
 import { type ProviderServer, startProviderServer } from '#test/support/provider-server.ts';
 import { skip } from '#test/support/skip.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-
-const CHROMIUM_PLACES = [
-  ...['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/usr/bin/google-chrome-stable'],
-  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
-  '/Applications/Chromium.app/Contents/MacOS/Chromium',
-];
 
 describe('signing in with an identity provider in a browser', function () {
   this.timeout(20_000);
@@ -31,7 +25,7 @@ describe('signing in with an identity provider in a browser', function () {
   });
 
   it("leads from the first click to the user's profile", async function () {
-    const executablePath = process.env.CHROMIUM_PATH || CHROMIUM_PLACES.find((path) => existsSync(path));
+    const executablePath = chromiumPath();
     if (executablePath === undefined) return skip(this, 'no Chromium');
     const account = provider.addAccount({ givenName: 'Ada', familyName: 'Lovelace' });
     const { body: begun } = await stack.anonymous.post('/auth/sso/authorize', { provider: 'acme' }, 200);

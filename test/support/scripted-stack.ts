@@ -37,7 +37,7 @@ const embedderStatus = { parked: 401, failed: 400, running: 503 } as const;
 
 /** Ingests a text whose embedding fails until the job has this status; then the model works again. */
 export async function stoppedIngestion(
-  { model }: ScriptedStack,
+  { model }: Pick<ScriptedStack, 'model'>,
   client: ApiClient,
   status: keyof typeof embedderStatus,
   folderId?: string,

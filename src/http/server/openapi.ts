@@ -1,7 +1,3 @@
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import express, { type Router } from 'express';
-import helmet from 'helmet';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { okAnswer } from '../response/answers.ts';
@@ -15,6 +11,7 @@ import {
   isSignableRoute,
   type RouteResponseSpec,
 } from '../routing/route.ts';
+import { addExample, type DescribedOperation, type OpenApiExample } from './openapi-examples.ts';
 import { createJsonSchemas, type JsonSchemas } from './openapi-schemas.ts';
 
 type OpenApiDocument = {
@@ -28,14 +25,18 @@ type OpenApiDocument = {
 export function createOpenApiDocument(
   routes: readonly HttpRoute[],
   options: { basePath: string; title: string; version: string; description: string },
+  examples: Readonly<Record<string, OpenApiExample>> = {},
 ): OpenApiDocument {
   const { basePath, ...info } = options;
   const schemas = createJsonSchemas();
   schemas.convert(problemSchema, 'output', 'Problem');
+  const problems: Problems = {};
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [route.method]: describeOperation(route, schemas) };
+    const operation = describeOperation(route, schemas, problems);
+    addExample(operation, schemas.components, examples[route.operationId] ?? {});
+    paths[path] = { ...paths[path], [route.method]: operation };
   }
   return {
     openapi: '3.1.0',
@@ -44,6 +45,7 @@ export function createOpenApiDocument(
     paths,
     components: {
       schemas: schemas.components,
+      responses: problems,
       securitySchemes: {
         bearer: {
           type: 'http',
@@ -58,7 +60,11 @@ export function createOpenApiDocument(
   };
 }
 
-function describeOperation(route: HttpRoute, schemas: JsonSchemas) {
+function describeOperation(
+  route: HttpRoute,
+  schemas: JsonSchemas,
+  problems: Problems,
+): DescribedOperation & Record<string, unknown> {
   const body = describeBody(route, schemas);
   return {
     operationId: route.operationId,
@@ -75,7 +81,7 @@ function describeOperation(route: HttpRoute, schemas: JsonSchemas) {
       ...Object.fromEntries(
         Object.entries(route.responses).map(([status, spec]) => [status, describeResponse(spec, route, schemas)]),
       ),
-      ...describeProblems(route),
+      ...describeProblems(route, problems),
     },
   };
 }
@@ -230,21 +236,26 @@ const retryHeaders: Record<number, object> = {
   503: { 'Retry-After': retryAfter },
 };
 
-function describeProblems(route: HttpRoute) {
+/** Responses with problem details, by status and codes. Operations refer to them, since most have the same. */
+type Problems = Record<string, object>;
+
+function describeProblems(route: HttpRoute, problems: Problems) {
   const byStatus = Map.groupBy(errorCodesOfRoute(route), (code) => appError(code).status);
   return Object.fromEntries(
     [...byStatus]
       // Skips a status that the route declares itself, such as the 503 of `/readyz`, because that response has no
       // problem details.
       .filter(([status]) => !(status in route.responses))
-      .map(([status, ofStatus]) => [
-        status,
-        {
-          description: ofStatus.map((code) => `\`${code}\`: ${appError(code).title}`).join('\n\n'),
+      .map(([status, ofStatus]) => {
+        const codes = ofStatus.toSorted();
+        const name = [status, ...codes].join('.');
+        problems[name] = {
+          description: codes.map((code) => `\`${code}\`: ${appError(code).title}`).join('\n\n'),
           ...(status in retryHeaders && { headers: retryHeaders[status] }),
           content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-        },
-      ]),
+        };
+        return [status, { $ref: `#/components/responses/${name}` }];
+      }),
   );
 }
 
@@ -266,54 +277,4 @@ export function openApiRoutes(createDocument: () => OpenApiDocument): HttpRoute[
       },
     }),
   ];
-}
-
-const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
-
-export function createSwaggerUi(options: { basePath: string; title: string }): Router {
-  const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
-  const here = `${options.basePath}/docs`;
-  const router = express.Router();
-
-  // Swagger UI needs inline style attributes and `data:` images; scripts are only loaded from files.
-  router.use(
-    helmet.contentSecurityPolicy({
-      useDefaults: false,
-      directives: {
-        defaultSrc: ["'none'"],
-        scriptSrc: ["'self'"],
-        styleSrc: ["'self'", "'unsafe-inline'"],
-        imgSrc: ["'self'", 'data:'],
-        connectSrc: ["'self'"],
-        baseUri: ["'none'"],
-        formAction: ["'none'"],
-        frameAncestors: ["'none'"],
-      },
-    }),
-  );
-  router.get('/', (_req, res) => {
-    res.type('html').send(`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>${options.title}</title>
-<link rel="icon" href="${here}/favicon-32x32.png">
-<link rel="stylesheet" href="${here}/swagger-ui.css">
-</head>
-<body>
-<div id="reference"></div>
-<script src="${here}/swagger-ui-bundle.js"></script>
-<script src="${here}/start.js"></script>
-</body>
-</html>
-`);
-  });
-  router.get('/start.js', (_req, res) => {
-    const settings = { url: `${options.basePath}/openapi.json`, dom_id: '#reference', deepLinking: true };
-    res.type('js').send(`SwaggerUIBundle(${JSON.stringify(settings)});\n`);
-  });
-  for (const asset of assets) {
-    router.get(`/${asset}`, (_req, res) => res.sendFile(join(folder, asset), { maxAge: '1d' }));
-  }
-  return router;
 }

@@ -139,12 +139,16 @@ describe('the OpenAPI document', () => {
   it('lists the errors that a route declares, and the errors that all routes of its kind have', () => {
     const statuses = Object.keys(Object(at('paths /nodes/{node_id} get responses')));
     expect(statuses).members(['200', '401', '403', '404', '422', '429', '500', '503']);
-    expect(at('paths /nodes get responses 429 headers')).keys('Retry-After', 'RateLimit', 'RateLimit-Policy');
-    expect(at('paths /nodes get responses 503 headers')).keys('Retry-After');
-    expect(at('paths /nodes post responses 409 description')).contain('idempotency_in_flight');
-    const problem = at('paths /nodes post responses 409 content application/problem+json schema');
-    expect(problem).deep.equal({ $ref: '#/components/schemas/Problem' });
-    expect(at('paths /nodes get responses 400 description')).contain('invalid_cursor');
+    const problemOf = (method: string, status: number): Record<string, unknown> => {
+      const { $ref } = Object(at(`paths /nodes ${method} responses ${status}`));
+      return Object(at($ref.slice(2).replaceAll('/', ' ')));
+    };
+    expect(problemOf('get', 429).headers).keys('Retry-After', 'RateLimit', 'RateLimit-Policy');
+    expect(problemOf('get', 503).headers).keys('Retry-After');
+    expect(problemOf('post', 409).description).contain('idempotency_in_flight');
+    const schema = { $ref: '#/components/schemas/Problem' };
+    expect(problemOf('post', 409).content).deep.equal({ 'application/problem+json': { schema } });
+    expect(problemOf('get', 400).description).contain('invalid_cursor');
   });
 
   it('has no dangling references', () => {
