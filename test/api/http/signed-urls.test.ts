@@ -4,6 +4,7 @@ import { createUrlSignatures } from '#src/http/request/url-signatures.ts';
 import { isSignableRoute } from '#src/http/routing/route.ts';
 import {
   aColleague,
+  aComparison,
   anEvaluableVersion,
   anIngestedDocument,
   anUpload,
@@ -61,6 +62,7 @@ describe('signed URLs:', () => {
        select org_id, blob_key, 'none', blob_key, content_sha256, size_bytes from documents where id = ?`,
       [document],
     );
+    const comparison = await aComparison(ada, version);
     const trend = await aTrend();
     paths = {
       downloadDocument: `/documents/${document}/file`,
@@ -68,6 +70,7 @@ describe('signed URLs:', () => {
       getAvatar: '/entity/me/avatar',
       getUserAvatar: `/entity/users/${admin.userId}/avatar`,
       reportEvaluation: startPath(version).replace('start', 'report?format=html'),
+      reportComparison: `/agent-eval/comparisons/${comparison}/report?format=html`,
       exportChat: `/chat/${trend.split('/')[3]}/export?format=json`,
       exportLogs: '/logs/export?format=jsonl&q=loan%20%26',
       drawTrend: trend,
@@ -102,7 +105,7 @@ describe('signed URLs:', () => {
       return [headers.get('content-disposition')?.split(';')[0], headers.get('content-security-policy')];
     };
     const opened = ['inline', "sandbox; default-src 'none'; style-src 'unsafe-inline'"];
-    for (const path of [paths.reportEvaluation, paths.drawTrend, paths.getAvatar]) {
+    for (const path of [paths.reportEvaluation, paths.reportComparison, paths.drawTrend, paths.getAvatar]) {
       expect(await headersOf(path), path).deep.equal(opened);
     }
     expect(await headersOf(paths.downloadDocument)).deep.equal(['attachment', "sandbox; default-src 'none'"]);
