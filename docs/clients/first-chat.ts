@@ -2,7 +2,7 @@
 import { openAsBlob } from 'node:fs';
 import { basename } from 'node:path';
 import { client } from './client/client.gen.ts';
-import { createDraft, publishVersion, register, streamMessage, uploadDocument, watchJob } from './client/index.ts';
+import { createAgent, register, streamMessage, uploadDocument } from './client/index.ts';
 
 const [baseUrl = '', path = '', message = ''] = process.argv.slice(2);
 client.setConfig({ baseUrl });
@@ -11,20 +11,15 @@ const account = await register({ body: { email, password: 'Correct-horse-1' } })
 client.setConfig({ auth: account.data.access_token });
 
 const file = new File([await openAsBlob(path)], basename(path));
-const { data: document } = await uploadDocument({ body: { file } });
-const job = await watchJob({ path: { job_id: document.embedding_job_id ?? '' } });
-for await (const event of job.stream) if (event.type === 'error') throw new Error(event.detail);
+const { data: document } = await uploadDocument({ body: { file }, headers: { Prefer: 'wait=60' } });
+if (document.status !== 'succeeded') throw new Error(document.last_error?.message ?? `is ${document.status}`);
 
 const persona = { agent_name: 'Guide', agent_prompt: 'Answer from the documents.', anchor_words: { returns: 5 } };
-const { data: draft } = await createDraft({ body: persona });
-const version_id = draft.head_version_id;
-const { data: agent } = await publishVersion({ path: { draft_id: draft.id }, body: { version_id } });
-
+const { data: agent } = await createAgent({ body: persona });
 const answer = await streamMessage({ body: { agent_id: agent.id, message } });
 for await (const event of answer.stream) {
   if (event.type === 'token') process.stdout.write(event.t);
   if (event.type === 'error') throw new Error(event.detail);
-  if (event.type !== 'done') continue;
-  for (const [index, { document_name, page_number, quote }] of event.citations.entries())
-    console.log(`\n[${index + 1}] ${document_name}, page ${page_number}: ${quote}`);
+  for (const [index, cited] of (event.type === 'done' ? event.citations : []).entries())
+    console.log(`\n[${index + 1}] ${cited.document_name}, page ${cited.page_number}: ${cited.quote}`);
 }
